@@ -31,7 +31,7 @@ from hpcgym.agents.released import find_released, is_released
 from hpcgym.agents.specs import save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
-from hpcgym.files.texts import MOST_JSON
+from hpcgym.files.reading import MOST_JSON
 
 __all__ = ["AGENTS", "TRAINED", "contents_of", "ending_of", "import_agent", "load", "save_spec"]
 

@@ -25,7 +25,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.layout import POWER, QUEUE_AT
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_json
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import spread
 
 NAME = "controls"
 FORMAT = 1

@@ -21,19 +21,17 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
-from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
+from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.allocations import SCORED
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.codes import SCORED
-from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns, weighed
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
-from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.dependencies import as_came, check_weighed
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import check_pool
-from hpcgym.simulation.orders import Order
 from hpcgym.simulation.prepare import Agent, machine_of
+from hpcgym.simulation.restricted import Order, as_came, check_weighed
 from hpcgym.simulation.run import ended
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload

@@ -11,7 +11,7 @@ from river import optim
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.estimates import Regression
-from hpcgym.scheduler.estimates.regression import LARGEST_EXPONENT, WEIGHTINGS
+from hpcgym.scheduler.estimates.by_name import LARGEST_EXPONENT, WEIGHTINGS
 
 
 def job_weight(weight: str, run: float, processors: float) -> float:

@@ -3,7 +3,7 @@
 ``suite:kth-order/job-ppo/0`` is what ``job-ppo`` learned in the task ``kth-order`` with seed 0. The
 file is looked for in the folders that the environment variable ``HPCGYM_WEIGHTS`` names, then in
 the user's cache, where it is put when it is first asked for. Whatever the place, its SHA-256 must
-be that of ``released.json`` beside this file, which ``python -m hpcgym.suite.packing`` writes.
+be that of ``released.json`` beside this file, which ``python -m hpcgym.suite.submissions`` writes.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ from hpcgym._engine import learn_by, predict_by
 from hpcgym.agents.losses import BranchLoss, ELoss, job_weight, processors_of
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
-from hpcgym.scheduler.estimates.learned import LOSS, N_ROWS, n_terms, term_places
-from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
+from hpcgym.scheduler.estimates.by_name import BRANCHES, WEIGHTINGS
+from hpcgym.scheduler.estimates.learning import LOSS, N_ROWS, count_terms, term_places
 
 __all__ = [
     "NAG",
@@ -318,6 +318,6 @@ class RuntimeRegression(base.Regressor):
             self._places.setdefault(name, len(self._places))
         if len(self._places) == before:
             return
-        terms = np.zeros((N_ROWS, n_terms(len(self._places), self.degree)))
+        terms = np.zeros((N_ROWS, count_terms(len(self._places), self.degree)))
         terms[:, term_places(range(before), len(self._places), self.degree)] = self._terms
         self._terms = terms

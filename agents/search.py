@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.settings import XnesSettings
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, spread
 from hpcgym.sweep.batch import feature_names
 from hpcgym.workload.model import Workload
 

@@ -6,7 +6,7 @@ there as controls. Needs no extra; docs/mixed-policies.md says what was measured
 
 >>> import hpcgym
 >>> from hpcgym.agents.xnes import Xnes
->>> from hpcgym.workload.slicing import weeks
+>>> from hpcgym.workload.extracts import weeks
 >>> trace = hpcgym.load_workload("lublin:jobs=9000,processors=128,seed=0,load=0.9")
 >>> agent = Xnes("xnes3", budget=60).fit(weeks(trace)[:1])
 >>> list(agent.weights_)
@@ -34,10 +34,10 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.writing import whole_json
-from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
+from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
-from hpcgym.scheduler.site_rules import SITE_RULES
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -144,7 +144,7 @@ class Xnes:
 
         Parameters
         ----------
-        workload : slices of one trace, such as :func:`hpcgym.workload.slicing.weeks` returns; or
+        workload : slices of one trace, such as :func:`hpcgym.workload.extracts.weeks` returns; or
             a workload, or what :func:`hpcgym.load_workload` takes, which is one slice.
         checkpoint : file for what is known so far, written every few seconds and when it is
             interrupted; the same search goes on from there. It is deleted at the end.

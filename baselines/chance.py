@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 
 #: What such an order is called.

@@ -129,19 +129,19 @@ _VARIANTS = (
     "slowdown in both",
 )
 
-#: Name -> what it does; module of hpcgym.baselines.cp, and what is called there with what.
-_MODELS: dict[str, tuple[str, str, str, tuple[Any, ...]]] = {
+#: Name -> what it does; what is called in hpcgym.baselines.cp.dispatchers with what.
+_MODELS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     **{
-        f"cph-{k}": (f"CPH, {words} (Remediani 2017, 4.2)", "cph", "CPH", (k,))
+        f"cph-{k}": (f"CPH, {words} (Remediani 2017, 4.2)", "CPH", (k,))
         for k, words in enumerate(_VARIANTS)
     },
     **{
-        f"cp-{k}": (f"pure CP, {words} (Remediani 2017, 4.3)", "pure_cp", "PureCP", (k,))
+        f"cp-{k}": (f"pure CP, {words} (Remediani 2017, 4.3)", "PureCP", (k,))
         for k, words in enumerate(_VARIANTS)
     },
-    "hcp19": ("CP schedules, best fit allocates (Galleguillos 2020, 1)", "hcp19", "HCP19", ()),
-    "pcp19": ("CP with a variable for each node (Galleguillos 2020, 2.2)", "pcp19", "PCP19", ()),
-    "pcp20": ("CP with positions of resources (Galleguillos et al. 2020, 3)", "pcp20", "PCP20", ()),
+    "hcp19": ("CP schedules, best fit allocates (Galleguillos 2020, 1)", "HCP19", ()),
+    "pcp19": ("CP with a variable for each node (Galleguillos 2020, 2.2)", "PCP19", ()),
+    "pcp20": ("CP with positions of resources (Galleguillos et al. 2020, 3)", "PCP20", ()),
 }
 
 #: Names of the dispatchers that solve a model: these need OR-Tools.
@@ -151,10 +151,10 @@ CP_DISPATCHERS = tuple(_MODELS)
 OWN_NODES = ("hcp19", "pcp19", "pcp20")
 
 
-def _model(module: str, kind: str, given: tuple[Any, ...]) -> Dispatcher:
+def _model(kind: str, given: tuple[Any, ...]) -> Dispatcher:
     """Return a new dispatcher that solves a model."""
     try:
-        found = import_module(f"hpcgym.baselines.cp.{module}")
+        found = import_module("hpcgym.baselines.cp.dispatchers")
     except ImportError as error:
         raise HpcgymError(
             f"dispatchers that solve a model need OR-Tools: {installing('cp')} ({error})"
@@ -170,8 +170,8 @@ DISPATCHERS: dict[str, Named] = {
         for name, (meaning, order) in _LISTS.items()
     },
     **{
-        name: Named(meaning, partial(_model, module, kind, given))
-        for name, (meaning, module, kind, given) in _MODELS.items()
+        name: Named(meaning, partial(_model, kind, given))
+        for name, (meaning, kind, given) in _MODELS.items()
     },
 }
 

@@ -7,14 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import chooses_nodes
-from hpcgym.baselines.schedulers import SCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
+from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.rule_values import sweeps
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
-from hpcgym.scheduler.site_rules import SITE_RULES
 
 #: What is said of a rule.
 _WORDS = {

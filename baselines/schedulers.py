@@ -7,16 +7,41 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import seconds_of
+from hpcgym.scheduler.backfilling import NAME as OF_SLURM
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.files import ENDING, read_scheduler
-from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
-from hpcgym.scheduler.slurm_backfill import NAME as OF_SLURM
 from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
+
+# --- The co-schedulers of ELiSE -------------------------------------------------------------------
+
+_HALF = Scheduler(allocation="half-socket")
+
+#: Name -> scheduler, for :func:`hpcgym.simulate` with ``speedups``.
+COSCHEDULERS: dict[str, Scheduler] = {
+    # in order of arrival, with EASY's reservation for the first that waits
+    "easy-co": _HALF,
+    # the shortest, longest, largest of the queue first
+    "sjf-co": _HALF.but(policy="sjf", backfill_order="sjf"),
+    "ljf-co": _HALF.but(policy="lpf", backfill_order="lpf"),
+    "largest-co": _HALF.but(policy="lqf", backfill_order="lqf"),
+    # those that gain with most others first
+    "popularity-co": _HALF.but(policy="popularity"),
+    # what fits best into what is free, whoever waits
+    "filler-co": _HALF.but(policy="filler", backfill="fill"),
+    # two factors
+    "sjf-filler-co": _HALF.but(policy="sjf-filler", backfill="fill"),
+    "popularity-filler-co": _HALF.but(policy="popularity-filler", backfill="fill"),
+    # spread and alone: what sharing adds, and what spreading does
+    "easy-spread": _HALF.but(allocation="spread"),
+}
+
+
+# --- The named schedulers -------------------------------------------------------------------------
 
 _TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from hpcgym import Cluster, Heatmap, Workload, generate_speedups, simulate
-from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import (
     SHAPES,
     TRACE,

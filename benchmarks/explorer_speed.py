@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.explore import write_page
-from hpcgym.explore.live import Session
-from hpcgym.explore.server import Server
+from hpcgym.explore.live import Server, Session
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

@@ -24,8 +24,7 @@ from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.envs import VERSIONS, JobSelection
 from hpcgym.progress import counting
-from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 
 #: v1 of the environment, with the rules that all are compared under.
 LONG: dict[str, Any] = VERSIONS["hpcgym/JobSelection-v1"]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hpcgym.files.plain import json_text
+from hpcgym.files.writing import json_text
 from hpcgym.version import __version__
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sections import Column, Section, console, doing, machine, names_among, print_machine
 
 import hpcgym
-from hpcgym.files.plain import json_text
+from hpcgym.files.writing import json_text
 from hpcgym.workload.archive import find
 
 EPILOG = """\

@@ -1,17 +1,20 @@
-"""What columns of jobs and resources of nodes are called; which name is meant by one near it.
-
-Tables of jobs and files of machines share these names: what is a column of jobs in one cannot be a
-resource in the other. And how people say a time.
-"""
+"""Arguments of generators, checked."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 from zlib import crc32
+from zoneinfo import ZoneInfo
+
+from hpcgym.errors import WorkloadError
+
+# --- What columns of jobs and resources of nodes are called ---------------------------------------
 
 #: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
 SWF_COLUMNS = (
@@ -290,3 +293,131 @@ def counted(number: int, word: str) -> str:
     ('1 task', '2,000 jobs')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+# --- Times and durations as logs write them -------------------------------------------------------
+
+_UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
+
+NO_ZONE = "times without a time zone, taken for UTC"
+
+
+class Clock:
+    """Reads dates as seconds since 1970 in UTC.
+
+    Attributes
+    ----------
+    name : the zone of dates without an offset, None where nobody said it: UTC then.
+    assumed : whether a date without an offset was read though nobody said its zone.
+    """
+
+    def __init__(self, tz: str | None) -> None:
+        try:
+            self._zone = UTC if tz is None else ZoneInfo(tz)
+        except (ValueError, OSError, LookupError):
+            raise WorkloadError(
+                f"tz must be the name of a time zone such as 'Europe/Berlin', not {tz!r}"
+            ) from None
+        self.name = tz
+        self.assumed = False
+
+    def seconds(self, text: str, later: bool = False) -> int:
+        """Return the seconds since 1970 of a date such as ``2024-03-01T12:00:00``.
+
+        It may have an offset, ``+01:00``, or be seconds since 1970 already. Of two times that a
+        clock shows alike, when it is set back, it is the first, or the second if ``later``.
+
+        Raises
+        ------
+        ValueError : it is no date; the message says what one looks like.
+        """
+        if _UNIX.fullmatch(text):
+            return int(text)
+        try:
+            if not _DATE.fullmatch(text):
+                raise ValueError
+            date = datetime.fromisoformat(text)
+            if date.tzinfo is None:
+                self.assumed |= self.name is None
+                date = date.replace(tzinfo=self._zone, fold=int(later))
+            return int(date.timestamp() // 1)
+        except (ValueError, OverflowError):
+            raise ValueError("no date such as 2024-03-01T12:00:00") from None
+
+    def header(self, first: int) -> dict[str, list[str]]:
+        """Return the lines of a header that tell when a workload's second 0 was."""
+        zone = "UTC" if self.name is None else self.name
+        told = {"Note": [NO_ZONE]} if self.assumed else {"TimeZoneString": [zone]}
+        return {"UnixStartTime": [str(first)], **told}
+
+
+def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
+    """Return the time zone that a header names, UTC where it names none that is known."""
+    name = " ".join(header.get("TimeZoneString", ())).strip()
+    try:
+        return ZoneInfo(name), name
+    except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
+        return UTC, "UTC"
+
+
+def is_date(text: object) -> bool:
+    """Tell whether a text looks like a date, ``2024-03-01`` with or without a time."""
+    return isinstance(text, str) and bool(_DATE.fullmatch(text.strip()))
+
+
+def seconds_in(text: str) -> float:
+    """Return the seconds of ``1-02:03:04``, ``02:03:04``, ``03:04.5``, ``5h`` or plain seconds.
+
+    Raises
+    ------
+    ValueError : it is none of them, as :func:`hpcgym.naming.seconds_of` has them.
+    """
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ValueError("no duration such as 1-02:03:04 or 02:03:04")
+    return seconds
+
+
+def nearest(seconds: float) -> int:
+    """Return the nearest whole number of seconds, halves up."""
+    return int(seconds + 0.5)
+
+
+# --- Arguments of generators, checked -------------------------------------------------------------
+
+
+def whole(generator: str, name: str, value: Any, least: int, most: int) -> int:
+    """Return an argument as an int; a float from a command line may stand for one (1e6).
+
+    Raises
+    ------
+    WorkloadError : it is no whole number from ``least`` to ``most``.
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = least - 1
+    if not least <= number <= most or number != value:
+        raise WorkloadError(
+            f"{generator}: {name} must be a whole number from {least} to {most}, not {value!r}"
+        )
+    return number
+
+
+def positive(generator: str, name: str, value: Any) -> float | None:
+    """Return an argument as a float above 0, or None as it is.
+
+    Raises
+    ------
+    WorkloadError : it is no number above 0.
+    """
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise WorkloadError(f"{generator}: {name} must be a number above 0, not {value!r}")
+    return number

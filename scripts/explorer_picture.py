@@ -11,8 +11,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from hpcgym.explore.live import Session
-from hpcgym.explore.server import Server
+from hpcgym.explore.live import Server, Session
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

@@ -18,8 +18,7 @@ from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.limited import machine_for
-from hpcgym.simulation.limited_machine import may_switch, node_power
+from hpcgym.simulation.limited import machine_for, may_switch, node_power
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym._engine import learn_by, predict_by
-from hpcgym.scheduler.estimates import JOB_FEATURES, Regression, learned
-from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
+from hpcgym.scheduler.estimates import JOB_FEATURES, Regression, learning
+from hpcgym.scheduler.estimates.by_name import BRANCHES, WEIGHTINGS
 
 
 class Crooked:
@@ -102,9 +102,9 @@ class CompiledRegression:
 
     def __init__(self, rules: Regression) -> None:
         self.rules = rules
-        n = learned.n_terms(len(rules.features), rules.degree)
-        self.terms, self.totals = np.zeros((learned.N_ROWS, n)), np.array([0.0, 1.0])
-        self.loss = np.zeros(1, learned.LOSS)
+        n = learning.count_terms(len(rules.features), rules.degree)
+        self.terms, self.totals = np.zeros((learning.N_ROWS, n)), np.array([0.0, 1.0])
+        self.loss = np.zeros(1, learning.LOSS)
         for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
             self.loss[name] = getattr(rules, name)
         self.loss["over"] = BRANCHES.index(rules.over)

@@ -10,9 +10,9 @@ from slow_shares import Accounts, SlowOrder
 from strategies import DEPTHS, predictions, workloads
 
 from hpcgym.reference.orders import weighted
+from hpcgym.scheduler.asked_for import without_idle_shares
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.usage import without_idle_shares
 from hpcgym.workload.model import Workload
 
 BUSY_W = 100.0

@@ -1,4 +1,4 @@
-"""Random expressions, which `hpcgym.reference.expressions` works out by Python's own ``eval``."""
+"""Random expressions, which `hpcgym.reference.orders` works out by Python's own ``eval``."""
 
 from __future__ import annotations
 

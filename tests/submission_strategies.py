@@ -8,8 +8,7 @@ from typing import Any
 from drawing import strategies as st
 
 import hpcgym
-from hpcgym.workload.dependencies import pairs_of
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Workload, pairs_of
 
 COUNTS = st.sampled_from([1, 1, 2, 3, 5])  # of the jobs that one follows
 Follows = dict[int, tuple[list[int], int, int]]

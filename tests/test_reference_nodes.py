@@ -13,8 +13,7 @@ from drawing import HealthCheck, given, settings
 from node_strategies import node_cases
 
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
-from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.reference.placing import hold, order_of_nodes, room
+from hpcgym.reference.nodes import hold, order_of_nodes, room, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 

@@ -26,7 +26,7 @@ from matplotlib import pyplot
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
-from hpcgym.cli.config import follow
+from hpcgym.cli.running import follow
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import installing
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
@@ -245,24 +245,6 @@ def test_the_page_of_rules_has_all_names() -> None:
     names = {*POLICIES, *ESTIMATES, *CORRECTIONS, *RECIPES}
     names |= {name for name in SCHEDULERS if name not in POLICIES}
     assert {name for name in names if f"`{name}`" not in page} == set()
-
-
-# --- How long modules are -------------------------------------------------------------------
-
-LINES = 400
-#: Module that has as many lines or more -> how many it may have: no more than it has.
-LONGER = {
-    "hpcgym/workload/model.py": 418,
-}
-
-
-def test_modules_are_short() -> None:
-    lines = {
-        str(file.relative_to(ROOT)): file.read_text().count("\n") for file in sources().values()
-    }
-    assert {name: n for name, n in lines.items() if n > LONGER.get(name, LINES - 1)} == {}
-    # those that have become short are to be struck off
-    assert {name for name in LONGER if lines.get(name, 0) < LINES} == set()
 
 
 # --- Who may import whom --------------------------------------------------------------------

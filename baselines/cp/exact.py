@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.baselines.cp import pcp19, pcp20
-from hpcgym.baselines.cp.objective import Objective, slowdown
-from hpcgym.baselines.cp.problem import Problem, Schedule, pose
-from hpcgym.baselines.cp.solve import Answer, Limits, solve
+from hpcgym.baselines.cp import dispatchers
+from hpcgym.baselines.cp.dispatcher import Answer, Limits, solve
+from hpcgym.baselines.cp.problem import Objective, Problem, Schedule, pose, slowdown
 from hpcgym.baselines.dispatchers import sdprb
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
@@ -58,7 +57,7 @@ def exact(
     Parameters
     ----------
     view : the state; the whole queue is considered.
-    objective : what is minimised: one of :mod:`hpcgym.baselines.cp.objective`.
+    objective : what is minimised: one of :mod:`hpcgym.baselines.cp.problem`.
     work : deterministic seconds of CP-SAT at most.
 
     Raises
@@ -97,7 +96,7 @@ def _best(
     at_least = problem.weights.solver_cost(problem.earliest)
     if problem.weights.solver_cost(problem.plan.start) == at_least:
         return problem, Answer(problem.plan, False, "plan is optimal", at_least, 0.0)
-    return problem, solve(problem, pcp19.build(problem), limits, fixed=False)
+    return problem, solve(problem, dispatchers.build_pcp19(problem), limits, fixed=False)
 
 
 def _whole_queue(view: PassView, work: float, presolve: bool = False) -> Limits:
@@ -154,7 +153,7 @@ def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFram
 def _pcp20(view: PassView, work: float) -> float:
     """Return the total slowdown that PCP'20 finds for the whole queue."""
     limits = _whole_queue(view, work)
-    dispatcher = pcp20.PCP20(limits)
+    dispatcher = dispatchers.PCP20(limits)
     problem = dispatcher.pose(view)
     answer = solve(problem, dispatcher.model(problem), limits, fixed=dispatcher.fixed)
     schedule: Schedule = answer.schedule

@@ -37,7 +37,7 @@ class Reading:
     chosen_of : codes are chosen of so many, as those whose mean is the nearest of many draws; None:
         the heatmap has this mean.
     alone : rate on half sockets with nobody beside; None: the greatest of the code's speedups.
-    arrivals : as :data:`hpcgym.workload.generators.code_jobs.ARRIVALS` has them.
+    arrivals : as :data:`hpcgym.workload.codes.ARRIVALS` has them.
     rules : of all co-schedulers, by the names of :class:`hpcgym.Scheduler`'s attributes.
     """
 

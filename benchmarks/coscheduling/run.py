@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling import figures, plans, runs, speed, tables
 from hpcgym.benchmarks.coscheduling.plans import Sizes, Task
 from hpcgym.benchmarks.coscheduling.report import HEAD, report_text
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 #: Where results come from, beside what all studies depend on.
 MODULES = (
-    "hpcgym.baselines.coschedulers",
+    "hpcgym.baselines.schedulers",
     "hpcgym.benchmarks.coscheduling.runs",
     "hpcgym.benchmarks.coscheduling.speed",
     "hpcgym.schedule.metrics",
-    "hpcgym.workload.generators.code_jobs",
-    "hpcgym.workload.shuffling",
+    "hpcgym.workload.codes",
+    "hpcgym.workload.extracts",
 )
 #: ELiSE's file of speedups measured on ARIS, NAS.
 MEASURED_FILE = "lm-aris.compute-NAS.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError

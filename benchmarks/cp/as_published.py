@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.workload.slicing import DAY_S
+from hpcgym.workload.extracts import DAY_S
 
 Ints = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class AsPublished:
 
     def __call__(self, view: PassView) -> list[tuple[int, Ints]]:
         """Return the places that start now, each with the node of each unit."""
-        from hpcgym.baselines.cp.solve import search
+        from hpcgym.baselines.cp.dispatcher import search
 
         if not view.fits().any():
             return []

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.cp.bounds import hold
+from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp.configurations import Run, rules_of
 from hpcgym.benchmarks.cp.simulations import loaded
@@ -120,7 +120,7 @@ def _asked(name: str, view: Any, *, hint: bool = True) -> dict[str, Any]:
     list's; ``better``, whether its schedule is better than the list's; ``gap``, the share of the
     objective that is above the bound.
     """
-    from hpcgym.baselines.cp.solve import solve
+    from hpcgym.baselines.cp.dispatcher import solve
 
     dispatcher: Any = find_dispatcher(name)
     began = time.process_time()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.cp.bounds import hold
+from hpcgym.baselines.cp.problem import hold
 from hpcgym.scheduler.dispatchers import PassView
 
 Ints = NDArray[np.int64]

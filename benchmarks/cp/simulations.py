@@ -24,11 +24,11 @@ from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
+from hpcgym.workload.extracts import DAY_S
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting
-from hpcgym.workload.slicing import DAY_S
 
 #: What predictors and dispatchers look at besides what every simulation depends on.
 _PROFILE = ("group_id", "executable", "queue")

@@ -13,8 +13,7 @@ from hpcgym.benchmarks.energy.within import energy_within
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.nodes import NodeGroup
-from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result

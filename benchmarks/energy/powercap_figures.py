@@ -26,7 +26,7 @@ from hpcgym.report.canvas import (
     plain,
     title,
 )
-from hpcgym.schedule.node_states import STATE_NAMES
+from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 
 if TYPE_CHECKING:

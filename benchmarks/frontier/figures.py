@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from hpcgym.benchmarks.frontier.choice import front_of
 from hpcgym.benchmarks.frontier.rules import ORDERS, Rule
 from hpcgym.benchmarks.studies.pictures import log_ticks
-from hpcgym.report.canvas import (
-    BLACK,
-    DARK_GREY,
-    LINE_COLOURS,
-    new_figure,
-    plain,
-)
+from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
 
 if TYPE_CHECKING:
     import pandas as pd

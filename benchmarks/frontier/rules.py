@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.schedule.measures import HOUR
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 
 #: Name -> orders of the queue and of backfilling, and the run times that they look at.

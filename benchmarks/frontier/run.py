@@ -21,10 +21,10 @@ from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.simulation.run import simulate
+from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.measures import HOUR, measures
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
-from hpcgym.tuning.jitters import varied
+from hpcgym.tuning.trials import varied
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.benchmarks.frontier.rules import Rule, named_rules
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 

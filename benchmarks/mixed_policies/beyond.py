@@ -27,8 +27,7 @@ from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES
-from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.model import Workload
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import WorkloadError, check_choice
+from hpcgym.workload.extracts import MONTH_S, WEEK_S, slices
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import MONTH_S, WEEK_S, slices
 
 #: The cleaning recipe of both readings.
 RECIPE = "legrand"

@@ -18,8 +18,8 @@ from hpcgym.evaluation import Leaderboard
 from hpcgym.evaluation.intervals import FEWEST, how_often
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
+from hpcgym.workload.extracts import WEEK_S, slices
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S, slices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,17 +1,34 @@
-"""What is said around a leaderboard, and the page of it."""
+"""Options of ``hpcgym evaluate``: the slices to compare on, and what is around them."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+
+import typer
+
+from hpcgym.agents.settings import EpisodeSettings
+from hpcgym.cli import output
+from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
+from hpcgym.cli.output import print_table
+from hpcgym.cli.running import note
+from hpcgym.cli.train_options import NumberOption
+from hpcgym.files.recorded import KEY
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
     from hpcgym.cluster import Cluster
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
+
+
+# --- What is said around a leaderboard, and the page of it ----------------------------------------
 
 #: Rows that are of slices, beside those of groups of jobs.
 SLICE = "slice"
@@ -21,7 +38,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.evaluation.trained import PLAIN
+    from hpcgym.evaluation.brought import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -104,9 +121,8 @@ def page_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> str:
     """Return a leaderboard as a page, with the metric of each slice."""
-    from hpcgym.evaluation.tables import lines_of
-    from hpcgym.explore.document import sheet
-    from hpcgym.explore.markup import Cell, cleaning_table, paragraphs, table
+    from hpcgym.evaluation.leaderboard import lines_of
+    from hpcgym.explore.document import Cell, cleaning_table, paragraphs, sheet, table
     from hpcgym.report.tables import text_of
     from hpcgym.schedule.provenance import provenance_of_workloads
 
@@ -136,7 +152,7 @@ def page_of(
 def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
     """Write a performance profile and average ranks of what policies are ranked by."""
     from hpcgym.evaluation.figures import slice_figures
-    from hpcgym.report.figures import write_figures
+    from hpcgym.report.overview import write_figures
     from hpcgym.schedule.provenance import provenance_of_workloads
 
     grid = board.by_slice
@@ -152,3 +168,214 @@ def _called(workload: Workload, machine: Cluster | None) -> str:
     if machine is None or not machine.groups:
         return f"{(machine or workload).processors:,} processors"
     return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"
+
+
+# --- What is printed of a leaderboard, in each format ---------------------------------------------
+
+#: Of a line of a heading: references may have long names.
+_HEADING_LETTERS = 16
+
+
+class Shown(NamedTuple):
+    """A leaderboard, and what it was made of.
+
+    Attributes
+    ----------
+    workload, machine : of all slices; None: a pool.
+    board : what is printed.
+    settings : of the evaluation, by the names of its arguments.
+    clean : the recipe that the workload was cleaned by.
+    """
+
+    workload: Workload
+    machine: Cluster | None
+    board: Leaderboard
+    settings: dict[str, Any]
+    clean: str
+
+
+def print_board(shown: Shown, format: TableFormat) -> None:
+    """Print a row for each policy."""
+    from hpcgym.evaluation.leaderboard import lines_of, markdown
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    workload, machine, board = shown.workload, shown.machine, shown.board
+    if format is TableFormat.table:
+        _print_table(shown)
+        return
+    if format is TableFormat.json:
+        facts = output.workload_facts(workload, shown.clean)
+        facts |= output.machine_facts(workload, machine)
+        facts |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
+        output.print_json({**facts, **board.facts()})
+    elif format is TableFormat.csv:
+        begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
+        output.print_csv({**begin, **row} for row in board.rows())
+    elif format is TableFormat.latex:
+        sys.stdout.write(board.to_latex() or "")
+    else:
+        heading, lines = lines_of(board)
+        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines, 1))
+    if why := no_intervals(board):
+        note(why)
+
+
+def print_grouped(shown: Shown, by: str, reference: str | None, format: TableFormat) -> None:
+    """Print a row for each policy on each slice, class of jobs or user."""
+    board = shown.board
+    rows = rows_by(shown.workload, board, by)
+    paired = None if reference is None else board.reference
+    asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
+    if format is TableFormat.table:
+        _print_setting(shown)
+        output.console().print()
+    print_means(rows, means_of(rows, "", asked), asked, format)
+
+
+def report_failures(board: Leaderboard) -> None:
+    """Say which policies failed."""
+    for policy, row in board.table.iterrows():
+        if row["failed"]:
+            where = f"on {row['failed']:.0f} of {row['slices']:.0f} slices"
+            errors = [error for (name, _), error in board.failures.items() if name == policy]
+            if errors:
+                note(f"{policy} failed {where}: {errors[0]}")
+            else:
+                note(f"{policy} has no {board.metric} {where}")
+
+
+def _print_setting(shown: Shown) -> None:
+    """Print on what policies were compared, above a table for people."""
+    out = output.console()
+    title, *around = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
+    out.print(title, style="bold", markup=False)
+    for line in around:
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _print_table(shown: Shown) -> None:
+    """Print a leaderboard for people."""
+    out = output.console()
+    _print_setting(shown)
+    output.print_cleaning(out, shown.workload)
+    out.print()
+    print_table(out, _rich_table(shown.board), _least(shown.board))
+    for line in notes_of(shown.board):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _least(board: Leaderboard) -> list[str]:
+    """Return the headings of columns that a narrow terminal may lack, the first of these first."""
+    from hpcgym.evaluation.leaderboard import lines_of
+
+    heading = [" ".join(one.split()) for one in lines_of(board)[0]]
+    intervals = [one for one in heading if one.startswith("95 %")]
+    kept = {"p", *(one for one in heading if one.startswith("above "))}
+    others = [one for one in reversed(heading[2:]) if one not in {*intervals, *kept}]
+    return [*others, *intervals]
+
+
+def _rich_table(board: Leaderboard) -> Table:
+    """Return the leaderboard for rich; ``*`` marks the best of a column."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from hpcgym.evaluation.leaderboard import lines_of
+
+    heading, rows = lines_of(board)
+    table = Table(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        caption="* best of its column" if any(top for row in rows for _, top in row) else None,
+        caption_justify="left",
+    )
+    table.add_column("policy", overflow="fold")
+    for title in heading[1:]:
+        lines = [part for line in title.split("\n") for part in wrap(line, _HEADING_LETTERS)]
+        table.add_column(" \n".join(lines) + " ", justify="right", no_wrap=True)
+    for (policy, _), *cells in rows:
+        values = (
+            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in cells
+        )
+        table.add_row(Text(policy), *values)
+    return table
+
+
+# --- Options of ``hpcgym evaluate`` ---------------------------------------------------------------
+
+_AROUND = ("start", "warmup", "arrivals", "horizon")
+
+
+@dataclass(frozen=True)
+class Slices(EpisodeSettings):
+    """What policies are compared on: of the part that agents have not seen."""
+
+    panel: ClassVar[str] = "Experiment"
+
+    part: Annotated[
+        str,
+        typer.Option(
+            "--slices",
+            metavar="test|train|all",
+            help="Part of the workload in time; agents are trained on the first part.",
+            show_default="test; all with --protocol prequential",
+        ),
+    ] = ""
+    episodes: Annotated[
+        str,
+        typer.Option(
+            metavar="windows|weeks|months|whole",
+            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
+        ),
+    ] = "windows"
+    number: NumberOption = None
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="empty|warm|SCHEDULER",
+            help="What a slice begins with: an empty machine, or the jobs that run and wait at"
+            " that time in the schedule of EASY (warm), or of another scheduler, on the"
+            " whole workload.",
+            show_default="as agents were trained, or empty",
+        ),
+    ] = None
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|none",
+            help="How long before its slice a simulation begins, such as 1d; only the jobs of"
+            " the slice count.",
+            show_default="as agents were trained, or none",
+        ),
+    ] = None
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="stop|continue",
+            help="Whether later jobs keep coming, up to the horizon.",
+            show_default="as agents were trained, or stop",
+        ),
+    ] = None
+    horizon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|none",
+            help="When a slice is over, such as 7d after its first submission; jobs that still"
+            " wait are charged the time that they have waited.",
+            show_default="as agents were trained, or none",
+        ),
+    ] = None
+
+    def around(self) -> dict[str, Any]:
+        """Return what is around slices, as ``evaluate`` takes it."""
+        return {name: getattr(self, name) for name in _AROUND}
+
+    def changed(self) -> dict[str, Any]:
+        """Return what says how slices are cut, by option; None where it is as usual."""
+        usual = Slices()
+        return {
+            f"--{name}": None if getattr(self, name) == getattr(usual, name) else True
+            for name in ("episodes", "jobs", *_AROUND)
+        }

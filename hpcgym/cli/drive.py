@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, names, options, output
+from hpcgym.cli import options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
@@ -35,7 +35,7 @@ class Drive(ExplainedCommand):
         "hpcgym drive --policy agent.json --every 60s --log drive.jsonl",
         "hpcgym drive --policy 'wait - 0.1 * requested * processors'",
     )
-    lists: ClassVar[Lists] = {"Policies (--policy)": names.policies}
+    lists: ClassVar[Lists] = {"Policies (--policy)": options.policies}
 
 
 @grouped
@@ -47,7 +47,7 @@ def drive(
             metavar="NAME|EXPRESSION|FILE",
             help="What orders the queue: a policy, an expression, a scheduler, or an agent that has"
             " learned weights, such as agent.json of hpcgym train xnes.",
-            autocompletion=completion.policies,
+            autocompletion=options.complete_policies,
         ),
     ],
     every: Annotated[
@@ -118,7 +118,7 @@ def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
 
 def _rows(asked: Asked) -> list[dict[str, Any]]:
     """Return the queue in the order that a policy wants, a row a job."""
-    from hpcgym.workload.names import called, names_of
+    from hpcgym.workload.io.swf_header import called, names_of
 
     queue, jobs = asked.queue, asked.queue.jobs
     users = names_of(jobs, "user_id")

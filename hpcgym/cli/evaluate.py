@@ -2,28 +2,199 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, limits, loading, names, options, pages, prequential
-from hpcgym.cli.board_tables import Shown, print_board, print_grouped, report_failures
-from hpcgym.cli.boards import SLICE, page_of, save_figures
-from hpcgym.cli.evaluated_slices import Slices
-from hpcgym.cli.figures import FigureOptions
+from hpcgym.cli import limits, loading, options, output
+from hpcgym.cli.boards import (
+    SLICE,
+    Shown,
+    Slices,
+    page_of,
+    print_board,
+    print_grouped,
+    report_failures,
+    save_figures,
+)
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.output import FigureOptions
+from hpcgym.cli.reproduce import print_tables
+from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
-    from hpcgym.evaluation import Leaderboard
+    import pandas as pd
+
+    from hpcgym.cluster import Cluster
+    from hpcgym.evaluation import Leaderboard, Prequential
     from hpcgym.workload import Workload
 
+
+# --- ``hpcgym evaluate --protocol prequential`` ---------------------------------------------------
+
+PROTOCOLS = ("slices", "prequential")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How policies are compared, and what one pass takes."""
+
+    panel: ClassVar[str] = "Experiment"
+
+    protocol: Annotated[
+        str,
+        typer.Option(
+            metavar="slices|prequential",
+            help="How agents are judged: on slices that they have not seen; or in one pass"
+            " through all jobs of the part, in which learners learn while they schedule"
+            " (prequential; see the list of learners below).",
+        ),
+    ] = "slices"
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            metavar="day|week|hour|6h|N",
+            help="For prequential: how long a learner's weights hold; a number N means N"
+            " submissions.",
+            show_default="day",
+        ),
+    ] = None
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Of prequential: where tables, by week too, and the picture regret.png are"
+            " written.",
+            show_default=False,
+            rich_help_panel="Output",
+        ),
+    ] = None
+
+    def is_prequential(self) -> bool:
+        """Return whether learners go through all jobs once.
+
+        Raises
+        ------
+        HpcgymError : another protocol, or options that are for the other one.
+        """
+        check_choice("--protocol", self.protocol, PROTOCOLS)
+        if self.protocol == "prequential":
+            return True
+        for option, value in (("--interval", self.interval), ("--output", self.folder)):
+            if value is not None:
+                raise HpcgymError(f"{option} is for --protocol prequential")
+        return False
+
+
+def learners() -> list[tuple[str, str]]:
+    """Return the names of learners, then other ways to name one, each with what it is."""
+    return [
+        ("policy-bandit", "chooses among saf, spf, f1 and fcfs by load, queue, hour and weekday"),
+        ("weight-bandit", "chooses how much waiting counts beside size, and forgets"),
+        ("MODULE:CLASS", "your own, with act(observation, info) and observe(observation, reward,"
+         " ended), from this folder or installed; docs/online.md shows one"),
+    ]  # fmt: skip
+
+
+def run(
+    policies: Any,
+    workload: Workload,
+    machine: Cluster | None,
+    protocol: Protocol,
+    settings: Mapping[str, Any],
+    others: Mapping[str, Any],
+    rules: Mapping[str, Any],
+    format: Format,
+) -> None:
+    """Let learners go through the jobs once, and print what they have reached.
+
+    Parameters
+    ----------
+    policies : of :func:`hpcgym.evaluation.shared.found_policies`.
+    settings : ``part``, ``train_share``, ``seed`` and ``budget``.
+    others : option -> its value, of those that are for slices; None where it was not given.
+    """
+    from hpcgym.evaluation import prequential
+    from hpcgym.evaluation.intervals import block_length, why_no_intervals
+    from hpcgym.report.canvas import require_matplotlib
+
+    for option, value in others.items():
+        if value is not None:
+            raise HpcgymError(f"{option} is not for --protocol prequential, which has no slices")
+    if not policies:
+        raise HpcgymError(
+            "name a learner, such as weight-bandit; hpcgym evaluate --help lists them"
+        )
+    if protocol.folder is not None:
+        if protocol.folder.is_file():
+            raise HpcgymError(f"{protocol.folder} is a file; --output names a folder")
+        require_matplotlib()
+    interval = protocol.interval or "day"
+    board = prequential(
+        policies, workload, interval=int(interval) if interval.isdecimal() else interval,
+        cluster=machine, progress=counting, **settings, **rules,
+    )  # fmt: skip
+    table = board.table.reset_index()
+    weeks = board.by_week()
+    block = block_length(n := len(weeks))
+    why = why_no_intervals(n // block, f"blocks of {block} weeks")
+    if format is not Format.table and why:  # the table has it below
+        note(why)
+    if format is Format.json:
+        each = {"weeks": weeks, "regret": board.regret}
+        by_week = {name: _rows(one.reset_index()) for name, one in each.items()}
+        facts = {"workload": workload.name, "interval": interval, **settings}
+        output.print_json({**facts, "policies": _rows(table), **by_week})
+    elif format is Format.csv:
+        output.print_csv({"workload": workload.name, **row} for row in _rows(table))
+    else:
+        what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
+        intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
+        _print_table(board, table, what, intervals)
+    if protocol.folder is not None:
+        files = board.save(protocol.folder)
+        note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> None:
+    """Print the table for people, above it what was done, below it what the intervals are."""
+    from hpcgym.evaluation.online import FIXED
+
+    ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
+    shown = table.drop(columns=ends)
+    for measure, form in (("mean_bsld", ".1f"), ("regret", "+.0f")):
+        pairs = zip(table[f"{measure}_low"], table[f"{measure}_high"], strict=True)
+        words = ["" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]" for low, high in pairs]
+        shown.insert(list(shown).index(measure) + 1, f"{measure} interval", words)
+    shown.loc[shown["policy"] == FIXED, "regret interval"] = ""  # not compared with itself
+    shown["decisions"] = [f"{number:,}" if number else "" for number in table["decisions"]]
+    shown = shown.rename(columns={"regret": "regret [%]"})
+    print_tables({board.stream.name: shown}, what, Format.table)
+    out = output.console()
+    out.print(intervals, markup=False)
+    for verdict in board.verdicts:
+        out.print(verdict, markup=False)
+    weights = ", ".join(f"{weight:.3g} {name}" for name, weight in board.weights.items())
+    out.print(f"{FIXED}: {weights}; chosen on these jobs", markup=False, soft_wrap=True)
+
+
+# --- ``hpcgym evaluate`` --------------------------------------------------------------------------
 
 _METRIC = "mean_bsld"
 
@@ -51,15 +222,15 @@ class Evaluate(ExplainedCommand):
         " codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20",
     )
     lists: ClassVar[Lists] = {
-        "Learners (--protocol prequential)": prequential.learners,
-        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
-        "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
-        "Metrics (--metric)": names.ranking_metrics,
+        "Learners (--protocol prequential)": learners,
+        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": options.limit_rules,
+        "Where jobs share nodes (--env CoSchedule)": options.coscheduling,
+        "Metrics (--metric)": options.ranking_metrics,
     }
     brief: ClassVar[Lists] = {
-        "Schedulers": names.schedulers,
-        "Dispatchers": names.dispatchers,
-        **names.OF_READING,
+        "Schedulers": options.schedulers,
+        "Dispatchers": options.dispatchers,
+        **options.OF_READING,
     }
 
 
@@ -80,7 +251,7 @@ def evaluate(
             " or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus."
             " NAME=FILE,FILE,... is one row of several trainings of one agent.",
             show_default=False,
-            autocompletion=completion.schedulers,
+            autocompletion=options.complete_schedulers,
         ),
     ] = None,
     env: Annotated[
@@ -122,7 +293,7 @@ def evaluate(
             rich_help_panel="Shared nodes",
         ),
     ] = None,
-    protocol: prequential.Protocol,
+    protocol: Protocol,
     slices: Slices,
     seed: Annotated[
         int,
@@ -147,7 +318,7 @@ def evaluate(
             metavar="NAME",
             help="The metric that ranks policies, one of those below, as a mean over the slices.",
             rich_help_panel="Experiment",
-            autocompletion=completion.metrics,
+            autocompletion=options.complete_metrics,
         ),
     ] = _METRIC,
     reference: Annotated[
@@ -158,7 +329,7 @@ def evaluate(
             " it, with p-values.",
             show_default="easy, without backfilling fcfs",
             rich_help_panel="Experiment",
-            autocompletion=completion.schedulers,
+            autocompletion=options.complete_schedulers,
         ),
     ] = None,
     by: Annotated[
@@ -177,7 +348,7 @@ def evaluate(
         TableFormat,
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = TableFormat.table,
-    page: pages.PageOptions,
+    page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
@@ -196,8 +367,8 @@ def evaluate(
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
     in hindsight.
     """
-    from hpcgym.evaluation.kept import schedulers_of
-    from hpcgym.evaluation.seeds import runs_own_code
+    from hpcgym.evaluation.brought import runs_own_code
+    from hpcgym.evaluation.shared import schedulers_of
     from hpcgym.scheduler.own_code import look_here
 
     if any(map(runs_own_code, policies or [])):
@@ -217,7 +388,7 @@ def evaluate(
         shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
         shared |= {"part": slices.part or "all"}
         text = _of_one_pass(format)
-        prequential.run(found, source, machine, protocol, shared, others, given, text)
+        run(found, source, machine, protocol, shared, others, given, text)
         return
     of_environment = limits.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
@@ -242,8 +413,8 @@ def evaluate(
 
 def _found(policies: list[str], env: str | None, one_pass: bool, seed: int) -> Any:
     """Return what policies are, or learners, by their names."""
-    from hpcgym.evaluation.kept import found_policies
     from hpcgym.evaluation.online import find_learner
+    from hpcgym.evaluation.shared import found_policies
 
     if one_pass:
         return found_policies(policies, find=partial(find_learner, seed=seed))
@@ -274,7 +445,7 @@ def _of_one_pass(format: TableFormat) -> Format:
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
     """Return the leaderboard; arguments as of ``hpcgym.evaluate``, ``by`` as of the option."""
     from hpcgym.evaluation import evaluate as run
-    from hpcgym.schedule.groups import GROUPED_BY
+    from hpcgym.schedule.measures import GROUPED_BY
 
     if by is not None:
         check_choice("--by", by, (SLICE, *GROUPED_BY))

@@ -1,4 +1,4 @@
-"""``hpcgym explore``: a schedule down to each job, as a page or as a live app."""
+"""``hpcgym index``: a page about the results in a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, loading, names, options, output
+from hpcgym.cli import loading, options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
@@ -19,6 +19,9 @@ from hpcgym.progress import working
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+
+
+# --- ``hpcgym explore`` ---------------------------------------------------------------------------
 
 
 class Explore(ExplainedCommand):
@@ -33,10 +36,10 @@ class Explore(ExplainedCommand):
         "hpcgym explore eurora:days=7 --cluster eurora --output eurora.html",
     )
     brief: ClassVar[Lists] = {
-        "Schedulers (--scheduler)": names.schedulers,
-        "Policies (--policy, --backfill-order)": names.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        **names.OF_READING,
+        "Schedulers (--scheduler)": options.schedulers,
+        "Policies (--policy, --backfill-order)": options.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
+        **options.OF_READING,
     }
 
 
@@ -52,7 +55,7 @@ def explore(
             " app takes one or two, and its sliders change the second.",
             show_default="easy",
             rich_help_panel="Scheduler",
-            autocompletion=completion.schedulers,
+            autocompletion=options.complete_schedulers,
         ),
     ] = None,
     rules: options.SimulatedRules,
@@ -123,8 +126,7 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
     """Serve the live app until Ctrl-C."""
     import webbrowser
 
-    from hpcgym.explore.live import Session
-    from hpcgym.explore.server import Server
+    from hpcgym.explore.live import Server, Session
 
     try:
         server = Server(Session(results, command), port)
@@ -140,3 +142,41 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
             server.serve_forever()
         except KeyboardInterrupt:
             note("ended")
+
+
+# --- ``hpcgym index``: a page about the results in a folder ---------------------------------------
+
+
+class Index(ExplainedCommand):
+    """The command with examples in its help."""
+
+    examples = (
+        "hpcgym index results results/index.html",
+        "hpcgym index results results/index.html --force",
+    )
+
+
+def index(
+    results: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of results.", show_default=False)
+    ],
+    output: Annotated[
+        Path,
+        typer.Argument(metavar="OUTPUT", help="Page to write: .html.", show_default=False),
+        Written("page", (".html",)),
+    ],
+    force: ForceOption = False,
+) -> None:
+    """Write a page with a row for each schedule in the files of a folder, and links to them.
+
+    It reads the records of the files: when they were written, by which command, for which jobs,
+    with which scheduler and metrics. Files without a record are named below the table. A click on a
+    heading sorts.
+    """
+    from hpcgym.explore.document import indexed, write_index
+
+    with working(f"reading {results}"):
+        found = indexed(results, but=output)  # which may be there already
+        write_index(found, output, results.resolve().name)
+    without = f", {len(found.others):,} without a record" if found.others else ""
+    note(f"wrote {output}: {len(found.records):,} files{without}")

@@ -11,9 +11,8 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.files import ForceOption, Written, called
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.streams import called
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream

@@ -1,11 +1,15 @@
-"""Groups of options: a frozen dataclass stands in a command for the options that are its fields."""
+"""Where commands do their tasks: options, and how a command becomes one of many MPI ranks."""
 
 from __future__ import annotations
 
 import copy
 import inspect
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
@@ -15,6 +19,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Generic,
     NamedTuple,
     TypeVar,
@@ -25,11 +30,84 @@ from typing import (
 
 import typer
 
-from hpcgym.cli.bounds import check_combinations
-from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.errors import HpcgymError, check_each_once, installing
 
 if TYPE_CHECKING:
     from hpcgym.agents.declared import Setting
+
+
+# --- What a recorded command may cost -------------------------------------------------------------
+
+#: Jobs that may be generated whatever is told, for each job that is told (a week of many may have
+#: been simulated), and at most.
+_FREE, _EACH, _MOST = 100_000, 100, 10_000_000
+#: Jobs that a file counts for which does not tell them.
+UNTOLD = _MOST // _EACH
+#: The same of combinations of options; some of them come to one row.
+_FREE_ROWS = 1_000
+#: More than any generator makes.
+_JOBS_A_DAY = 1_000
+
+
+class Told(NamedTuple):
+    """What a file tells: how many jobs it has, and schedules."""
+
+    jobs: int
+    schedules: int
+
+
+_TOLD: ContextVar[Told | None] = ContextVar("what the file of a command tells", default=None)
+
+
+@contextmanager
+def bounded(told: Told) -> Iterator[None]:
+    """Refuse meanwhile what would cost far more than a file tells."""
+    before = _TOLD.set(told)
+    try:
+        yield
+    finally:
+        _TOLD.reset(before)
+
+
+def check_generated(source: str) -> None:
+    """Raise an HpcgymError within :func:`bounded` for far more jobs than are told."""
+    told, (name, _, given) = _TOLD.get(), source.partition(":")
+    if told is None:
+        return
+    most = min(_FREE + _EACH * told.jobs, _MOST)
+    for pair in given.split(","):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        try:
+            asked = float(value) * {"jobs": 1, "days": _JOBS_A_DAY}.get(key, 0)
+        except ValueError:
+            continue  # the generator says what is wrong with it
+        if asked > most:
+            raise HpcgymError(
+                f"its command generates far more jobs, {name}:{key}={value}, than the {most:,}"
+                " that are generated for a file of its size: if you trust it, give them by"
+                " --workload"
+            )
+
+
+def check_combinations(number: int) -> None:
+    """Raise an HpcgymError within :func:`bounded` for far more combinations than schedules."""
+    told = _TOLD.get()
+    if told is not None and number > _FREE_ROWS + _EACH * told.schedules:
+        raise HpcgymError(_too_many(number, told))
+
+
+def check_simulations(number: int) -> None:
+    """Raise an HpcgymError within :func:`bounded` for more simulations than schedules."""
+    told = _TOLD.get()
+    if told is not None and number > told.schedules:
+        raise HpcgymError(_too_many(number, told))
+
+
+def _too_many(number: int, told: Told) -> str:
+    return f"its command makes {number:,} schedules, and the file tells {told.schedules:,}"
+
+
+# --- Groups of options ----------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -255,3 +333,54 @@ def _option(told: Setting, default: Any) -> Any:
         show_default=shown,
         rich_help_panel="Experiment",
     )
+
+
+# --- Where commands do their tasks ----------------------------------------------------------------
+
+
+def names() -> Iterable[tuple[str, str]]:
+    """Return the executors with what they are, for help."""
+    from hpcgym.sweep import EXECUTORS
+
+    return EXECUTORS.items()
+
+
+@dataclass(frozen=True)
+class ExecutorOptions:
+    """Where tasks are done."""
+
+    panel: ClassVar[str] = "Running"
+
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Where tasks run; see the list below. Results are the same."
+        ),
+    ] = "processes"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of workers to start on this machine, for processes, dask and ray.",
+            show_default="as many as processors",
+        ),
+    ] = None
+
+    def become_mpi(self) -> None:
+        """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
+
+        Raises
+        ------
+        HpcgymError : an unknown executor, or a number of workers for one that starts none.
+        """
+        from hpcgym.sweep.executors import check_executor, leads_mpi
+
+        check_executor(self.executor, self.workers)
+        if self.executor != "mpi" or leads_mpi():
+            return
+        try:
+            import mpi4py  # noqa: F401
+        except ImportError:
+            raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
+        python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
+        os.execv(sys.executable, [*python, *sys.argv[1:]])

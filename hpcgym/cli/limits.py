@@ -1,9 +1,10 @@
-"""Options for limits of power and energy."""
+"""Options for carbon intensities and prices, and the metrics that come of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -13,9 +14,14 @@ from hpcgym.errors import HpcgymError, reworded
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
+    from hpcgym.schedule.result import Result
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.limits import Limit
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload import Workload
+
+
+# --- Options for limits of power and energy -------------------------------------------------------
 
 
 class Asked(NamedTuple):
@@ -23,7 +29,7 @@ class Asked(NamedTuple):
 
     Attributes
     ----------
-    limit, follow, swing : as :func:`hpcgym.scheduler.limit_texts.read_limit` returns them.
+    limit, follow, swing : as :func:`hpcgym.scheduler.limits.read_limit` returns them.
     text : as it was given, with its option, for messages.
     """
 
@@ -100,8 +106,7 @@ class LimitOptions:
                 "--cap, --budget and --power are for machines whose nodes have a power; --cluster"
                 " says which"
             )
-        from hpcgym.scheduler.limit_texts import read_limit
-        from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+        from hpcgym.scheduler.limits import EnergyBudget, PowerCap, read_limit
 
         return tuple(
             Asked(*read_limit(machine, made, text, option), f"{option} {text}")
@@ -149,8 +154,8 @@ def following(
     """
     if asked is None:
         return None
-    from hpcgym.schedule.following import follow
-    from hpcgym.scheduler.limit_texts import FOLLOWED
+    from hpcgym.schedule.signals import follow
+    from hpcgym.scheduler.limits import FOLLOWED
 
     found: list[Limit] = []
     for one in asked:
@@ -187,3 +192,85 @@ def of_environment(env: str | None, share: float | None, shutdown: bool | None) 
         if env is not None and env not in _OF_ENVIRONMENTS[name]:
             raise HpcgymError(f"--{name} is for {' and '.join(_OF_ENVIRONMENTS[name])}, not {env}")
     return given
+
+
+# --- Options for carbon intensities and prices ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SignalOptions:
+    """What energy costs, and how much carbon it stands for, over time."""
+
+    panel: ClassVar[str] = "Power"
+
+    carbon: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file with the carbon intensity over time, such as the columns time_s and"
+            " g_per_kwh: adds the metric carbon_g.",
+            show_default=False,
+        ),
+    ] = None
+    price: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file with the price of energy over time, such as the columns datetime and"
+            " eur_per_mwh: adds the metric cost.",
+            show_default=False,
+        ),
+    ] = None
+    time_zero: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="The date of the workload's second 0, such as 2024-01-01T00:00Z, for --carbon"
+            " and --price with date-times; by default the date in its header.",
+            show_default=False,
+        ),
+    ] = None
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            metavar="day|week",
+            help="Repeat the first day or week of --carbon and --price before and after it.",
+            show_default=False,
+        ),
+    ] = None
+
+    def read(self, jobs: Workload, machine: Cluster | None) -> dict[str, Signal]:
+        """Return the signals by the metric that they make."""
+        if self.carbon is None and self.price is None:
+            if self.time_zero is not None or self.repeat is not None:
+                raise HpcgymError("--time-zero and --repeat are for --carbon and --price")
+            return {}
+        from hpcgym.schedule.metrics import watts_given
+        from hpcgym.schedule.signals import read_signal, zero_of
+
+        if not watts_given(machine, jobs):
+            raise HpcgymError(
+                "--carbon and --price need watts, and nobody gave any: name a machine with powers,"
+                " such as --cluster taurus, or a TOML file with idle_power_w and busy_power_w"
+            )
+        zero = zero_of(jobs.header) if self.time_zero is None else self.time_zero
+        found = {}
+        for metric, path in (("carbon_g", self.carbon), ("cost", self.price)):
+            if path is None:
+                continue
+            signal = read_signal(path, time_zero=zero, repeat=self.repeat)
+            if (signal.unit == "g") != (metric == "carbon_g"):
+                wanted = "grams" if metric == "carbon_g" else "money"
+                raise HpcgymError(f"{path} tells {signal.unit}, not {wanted}, for its energy")
+            found[metric] = signal
+        return found
+
+
+def add_metrics(result: Result, signals: Mapping[str, Signal]) -> None:
+    """Add to a result's metrics what its energy comes to."""
+    if not signals:
+        return
+    from hpcgym.schedule.signals import total_of
+
+    for metric, signal in signals.items():
+        result.metrics[metric] = total_of(result, signal)

@@ -2,23 +2,294 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
-from hpcgym.cli import completion, coscheduling
-from hpcgym.cli.unfit import fitting_on, follow, for_schedulers
-from hpcgym.errors import HpcgymError
+from hpcgym.cli import options
+from hpcgym.cli.groups import OWN_COMMAS
+from hpcgym.errors import HpcgymError, WorkloadError, reworded
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
+    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.speedups import Heatmap
     from hpcgym.workload import Workload
     from hpcgym.workload.io.files import Errors
+
+
+# --- Which jobs of a workload a machine and its schedulers can run --------------------------------
+
+
+def follow(schedulers: Sequence[Scheduler]) -> bool:
+    """Tell whether all schedulers, of which there are some, know jobs that follow others."""
+    return bool(schedulers) and all(one.dependencies != "none" for one in schedulers)
+
+
+def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
+    """Return the jobs for the schedulers of a command.
+
+    What all of them heed is not told as ignored, and jobs that a quota never lets run are refused,
+    or dropped.
+    """
+    return _allowed(_heeded(workload, schedulers), schedulers, drop)
+
+
+def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
+    """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
+    from hpcgym.naming import ARRAY
+    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
+
+    quotas = [[ARRAY in dict(quota.where) for quota in one.quotas] for one in schedulers]
+    if not quotas or not all(map(any, quotas)):
+        return workload
+    left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
+    return replace(workload, cleaning=left)
+
+
+def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
+    """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
+    from hpcgym.simulation.quotas import check_within, within_quotas
+
+    quotas = [quota for one in schedulers for quota in one.quotas]
+    if drop:
+        return within_quotas(workload, quotas)
+    try:
+        check_within(workload, quotas)
+    except HpcgymError as error:
+        raise _to_drop(error) from None
+    return workload
+
+
+def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
+    """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
+    from hpcgym.workload import check_fits, fitting, needs_of, within_limits
+    from hpcgym.workload.cleaning import clean
+    from hpcgym.workload.needs import check_partitions
+    from hpcgym.workload.partition_limits import check_limits
+
+    if cluster is None or not cluster.groups:
+        processors = None if cluster is None else cluster.processors
+        return clean(workload, "drop-larger-than-machine", processors) if drop else workload
+    partitions = [one.name for one in cluster.partitions]
+    if drop:
+        kept = fitting(workload, cluster.resources, cluster.capacity, partitions)
+        return within_limits(kept, cluster)
+    try:
+        check_partitions(workload, partitions)
+        needs = needs_of(workload, cluster.resources)
+        check_fits(workload, needs, cluster.capacity, cluster.resources)
+        check_limits(workload, cluster)
+    except HpcgymError as error:
+        if workload.units is None and (workload.requested_processors < 1).any():
+            raise  # those are for --clean
+        raise _to_drop(error) from None
+    return workload
+
+
+def _to_drop(error: HpcgymError) -> HpcgymError:
+    """Return an error of jobs that do not fit, with the option that drops them."""
+    told = str(error).partition(": hpcgym.")[0]  # how Python does
+    return HpcgymError(f"{told}; --unfit drop drops such jobs, counted")
+
+
+# --- Options of simulations in which jobs share nodes ---------------------------------------------
+
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which nodes of --cluster are filled first: by number (first-fit), those with the"
+        " least free (best-fit), those with the most free (worst-fit), those without scarce"
+        " resources (balanced), those with least left of what waiting jobs ask for (weighted), by"
+        " both rules (hybrid), or at random (random[:SEED]). contiguous: each job has nodes of its"
+        " own, in a row. With --speedups, how jobs lie on nodes: compact, spread (half of each"
+        " socket, alone), half-socket or part:K (one of K parts of each socket; others may have"
+        " the rest).",
+        show_default="first-fit; with --speedups compact, co-schedulers half-socket",
+        rich_help_panel="Machine",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What jobs that share nodes run, and how fast.
+
+    Attributes
+    ----------
+    speedups : true ones of codes beside each other.
+    seed : of the codes that jobs are given at random; None: they have their own.
+    machine : whose nodes they share.
+    """
+
+    speedups: Heatmap
+    seed: int | None
+    machine: Cluster
+
+    def with_codes(self, workload: Workload) -> Workload:
+        """Return the jobs with codes, all of which have speedups."""
+        from hpcgym.workload import assign_codes, codes_of
+
+        if self.seed is not None:
+            return assign_codes(workload, self.speedups.codes, seed=self.seed)
+        try:
+            codes_of(workload, self.speedups.codes)
+        except WorkloadError as error:
+            raise HpcgymError(
+                f"{error}; --codes SEED gives all jobs codes of --speedups at random"
+            ) from None
+        return workload
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a result was computed from, beside workload and machine."""
+        return {"speedups": self.speedups.describe(), "codes_seed": self.seed}
+
+
+@dataclass(frozen=True)
+class SharingOptions:
+    """How fast jobs run that share nodes, and the rules by which they do."""
+
+    panel: ClassVar[str] = "Shared nodes"
+
+    speedups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|generated:...",
+            help="Let jobs share the nodes of --cluster: how fast codes run beside each other. A"
+            " file (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or"
+            " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
+            show_default=False,
+        ),
+    ] = None
+    codes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED",
+            help="Give each job a code of --speedups, drawn at random, for workloads that do"
+            " not tell what their jobs run.",
+            show_default=False,
+        ),
+    ] = None
+    partners: Annotated[
+        str | None,
+        typer.Option(
+            metavar="best|fill|first",
+            help="Which nodes a job that shares nodes takes: those where it is fastest, where"
+            " an idle node counts as one without a neighbour (best); nodes in use first"
+            " (fill); by number (first).",
+            show_default="fill",
+        ),
+    ] = None
+    pairs_above: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X|none",
+            help="Two jobs start beside each other only if the mean of both speedups is above"
+            " X, such as 1; else a job takes idle nodes, or waits.",
+            show_default="any may",
+        ),
+    ] = None
+    pair_estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="known|learned|FILE",
+            help="The speedups that the scheduler assumes: the true ones, those that it learns"
+            " while jobs run, or those of another file (or generated:...).",
+            show_default="known",
+        ),
+        OWN_COMMAS,
+    ] = None
+
+    def read(self, machine: Cluster | None, *, limited: bool = False) -> Sharing | None:
+        """Return what jobs run that share nodes; None without ``--speedups``.
+
+        Raises
+        ------
+        HpcgymError : no such speedups, options that do not go together, or a machine whose nodes
+            cannot be shared.
+        """
+        if self.speedups is None:
+            if self.codes is not None:
+                raise HpcgymError("--codes needs --speedups, which has the codes")
+            return None
+        from hpcgym.simulation.corun import check_machine
+        from hpcgym.speedups import find_speedups
+
+        if machine is None or not machine.groups:
+            raise HpcgymError(
+                "--speedups is for machines with nodes, of which a pool of processors has none;"
+                " --cluster says which, such as 100x2x24 (nodes x sockets x cores)"
+            )
+        if limited:
+            raise HpcgymError("--cap, --budget and --power do not go with --speedups")
+        if self.codes is not None and self.codes < 0:
+            raise HpcgymError(f"--codes must be a whole number of at least 0, not {self.codes}")
+        check_machine(machine)
+        return Sharing(find_speedups(self.speedups), self.codes, machine)
+
+    def given(self) -> dict[str, Any]:
+        """Return the rules of jobs that share nodes that were given."""
+        from hpcgym.cli.options import given, given_rules
+        from hpcgym.speedups import find_speedups
+
+        known: Any = self.pair_estimate
+        if known not in (None, "known", "learned"):
+            try:
+                known = find_speedups(known)
+            except HpcgymError as error:
+                raise HpcgymError(f"--pair-estimate is known, learned or a file: {error}") from None
+        rules = given_rules(partners=self.partners, pairs_above=self.pairs_above)
+        return rules | given(pair_estimate=known)
+
+
+def check(
+    sharing: Sharing | None, schedulers: Mapping[str, Scheduler], given: Mapping[str, Any]
+) -> None:
+    """Say before the work what does not go together.
+
+    Parameters
+    ----------
+    sharing, given : of :class:`SharingOptions`.
+    schedulers : name -> rules that are to be simulated.
+    """
+    from hpcgym.simulation.corun import check_together
+
+    for name, scheduler in schedulers.items():
+        if sharing is None and scheduler.coschedules:
+            raise HpcgymError(
+                f"{name}: jobs share nodes under this scheduler or these rules; --speedups says how"
+                " fast they run then, such as --speedups generated"
+            )
+        if sharing is not None:
+            try:
+                check_together(scheduler, sharing.machine)
+            except HpcgymError as error:
+                raise reworded(error, f"{name}: {error}") from None
+    if given and not any(scheduler.parts > 1 for scheduler in schedulers.values()):
+        raise HpcgymError(
+            f"--{next(iter(given)).replace('_', '-')} is for jobs that share nodes: name a"
+            " co-scheduler, such as easy-co"
+        )
+
+
+def add_improvement(results: Sequence[Result]) -> None:
+    """Add to the metrics by how much the makespan is better than the first one's.
+
+    The makespan of the first over that of each, less 1: what ELiSE calls makespan speedup,
+    and tables as an improvement in percent.
+    """
+    reference = results[0].metrics["makespan_s"]
+    for result in results:
+        result.metrics["makespan_improvement"] = reference / result.metrics["makespan_s"] - 1
+
+
+# --- How commands read their jobs -----------------------------------------------------------------
 
 WorkloadArgument = Annotated[
     str,
@@ -29,7 +300,7 @@ WorkloadArgument = Annotated[
         " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
         " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,
-        autocompletion=completion.traces,
+        autocompletion=options.complete_traces,
     ),
 ]
 WorkloadOption = Annotated[
@@ -39,7 +310,7 @@ WorkloadOption = Annotated[
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
         rich_help_panel="Workload",
-        autocompletion=completion.traces,
+        autocompletion=options.complete_traces,
     ),
 ]
 FailuresOption = Annotated[
@@ -66,7 +337,7 @@ class Reading:
         typer.Option(
             metavar="RECIPE",
             help="Cleaning recipe or filter, several joined by '+'; see the list below.",
-            autocompletion=completion.recipes,
+            autocompletion=options.complete_recipes,
         ),
     ] = "default"
     errors: Annotated[
@@ -143,7 +414,7 @@ class MachineReading(PoolReading):
             " processors. Cleaning drops jobs larger than it; --unfit is about others that do not"
             " fit.",
             show_default=False,
-            autocompletion=completion.machines,
+            autocompletion=options.complete_machines,
         ),
     ] = None
     allocation: Annotated[
@@ -255,7 +526,7 @@ class PeriodReading(MachineReading):
 
     panel: ClassVar[str] = "Workload"
 
-    allocation: coscheduling.AllocationOption = None
+    allocation: AllocationOption = None
     week: Annotated[
         int | None,
         typer.Option(
@@ -322,7 +593,7 @@ class PeriodReading(MachineReading):
 
 def _period(workload: Workload, label: str, number: int) -> Workload:
     """Return one week or month of a workload."""
-    from hpcgym.workload.slicing import MONTH_S, WEEK_S
+    from hpcgym.workload.extracts import MONTH_S, WEEK_S
 
     parts = workload.weeks() if label == "week" else workload.months()
     by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}

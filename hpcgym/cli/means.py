@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from hpcgym.cli import completion, output
-from hpcgym.cli.fitting import print_table
+from hpcgym.cli import options, output
+from hpcgym.cli.output import print_table
 from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
@@ -74,7 +74,7 @@ class Asked:
             metavar="NAME...",
             help="Metrics, also joined by commas.",
             show_default="some of the main ones; the first of these with the options below",
-            autocompletion=completion.metrics,
+            autocompletion=options.complete_metrics,
         ),
     ] = None
     ci: Annotated[
@@ -115,7 +115,7 @@ class Asked:
 
     def read(self, folder: Path) -> pd.DataFrame:
         """Return the rows of a sweep that the table is made of."""
-        from hpcgym.schedule.groups import GROUPED_BY
+        from hpcgym.schedule.measures import GROUPED_BY
         from hpcgym.sweep import read_table
 
         if self.by in GROUPED_BY:
@@ -134,7 +134,7 @@ class Asked:
         HpcgymError : one that the sweep has not, or one twice.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
-        from hpcgym.schedule.groups import GROUPED_BY
+        from hpcgym.schedule.measures import GROUPED_BY
 
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
@@ -147,8 +147,8 @@ class Asked:
         return described(names[:1] if self.statistics else names)
 
     def numbers(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the table as numbers; see :func:`hpcgym.evaluation.summary.summary`."""
-        from hpcgym.evaluation.summary import summary
+        """Return the table as numbers; see :func:`hpcgym.evaluation.intervals.summary`."""
+        from hpcgym.evaluation.intervals import summary
 
         names = [metric.name for metric in self.metrics_of(rows)]
         return summary(
@@ -216,7 +216,7 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.report.numbers import shown, shown_p
+    from hpcgym.report.labels import shown, shown_p
     from hpcgym.report.tables import best, text_of
 
     name = metric.name
@@ -268,7 +268,7 @@ def _notes(
     lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
 ) -> list[str]:
     """Return what is said below the table; ``few`` as of :class:`Means`."""
-    from hpcgym.schedule.groups import classes_in_words
+    from hpcgym.schedule.measures import classes_in_words
 
     told = few or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
@@ -349,14 +349,14 @@ def _least(means: Means) -> list[str]:
 
 def markdown_means(means: Means) -> str:
     """Return the table as Markdown; the best are bold."""
-    from hpcgym.evaluation.tables import markdown
+    from hpcgym.evaluation.leaderboard import markdown
 
     return markdown([*means.keys, *means.heading], means.rows, len(means.keys))
 
 
 def latex_means(means: Means) -> str:
     """Return the table as LaTeX's ``tabular`` with booktabs; the best are bold."""
-    from hpcgym.evaluation.tables import escaped, tabular
+    from hpcgym.evaluation.leaderboard import escaped, tabular
 
     heading = [*means.keys, *means.heading]
     texts = [

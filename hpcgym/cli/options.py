@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,13 +10,225 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion
 from hpcgym.cli.files import PAGE, PICTURE
 from hpcgym.cli.groups import OWN_COMMAS, names_in
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
+
+
+# --- What the names that options take mean, for the help of commands ------------------------------
+
+#: What the cleaning recipes are for.
+RECIPES = {
+    "default": "glesser, and the run time stands in for a missing requested time",
+    "glesser": "drop jobs without run time, request or processors, or larger than the machine; cut"
+    " run times at the request (thesis of D. Glesser)",
+    "legrand": "as glesser, but jobs that ran longer than requested are dropped (paper of Legrand,"
+    " Trystram and Zrigui)",
+    "none": "the file as it is",
+}
+
+
+#: What the co-schedulers do; rules are in :data:`hpcgym.baselines.schedulers.COSCHEDULERS`.
+COSCHEDULERS = {
+    "easy-co": "in order of arrival, with EASY's reservation for the first that waits",
+    "sjf-co": "the job that requests the shortest time first, EASY",
+    "ljf-co": "the job that requests the longest time first, EASY",
+    "largest-co": "the job with most processes first, EASY",
+    "popularity-co": "the job that gains beside most of the others that wait first, EASY",
+    "filler-co": "what fits best into what is free, whoever waits",
+    "sjf-filler-co": "the same, weighed with how short a job is",
+    "popularity-filler-co": "the same, weighed with how many others a job gains beside",
+    "easy-spread": "EASY, each job on half of each socket of nodes of its own",
+}
+
+
+def schedulers() -> Iterable[tuple[str, str]]:
+    """Return the named schedulers and their rules."""
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.labels import describe
+
+    return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
+
+
+def coschedulers() -> Iterable[tuple[str, str]]:
+    """Return the named co-schedulers and what they do."""
+    return list(COSCHEDULERS.items())
+
+
+def dispatchers() -> Iterable[tuple[str, str]]:
+    """Return the named dispatchers and what they do."""
+    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+
+    for name, dispatcher in DISPATCHERS.items():
+        needs = "; needs the extra cp" if name in CP_DISPATCHERS else ""
+        yield name, dispatcher.meaning + needs
+
+
+def coscheduling() -> Iterable[tuple[str, str]]:
+    """Return the co-schedulers, and the rules that act in CoSchedule."""
+    from hpcgym.baselines.labels import describe
+    from hpcgym.baselines.pair_policies import PAIR_POLICIES
+    from hpcgym.baselines.schedulers import COSCHEDULERS
+
+    simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
+    return [*simulated, *((name, rule.meaning) for name, rule in PAIR_POLICIES.items())]
+
+
+def limit_rules() -> Iterable[tuple[str, str]]:
+    """Return how limits of power and energy are kept."""
+    from hpcgym.scheduler.rules import POWER
+
+    return list(POWER.items())
+
+
+def machines() -> Iterable[tuple[str, str]]:
+    """Return the ready-made machines and what their nodes have."""
+    from hpcgym.cluster import find_cluster, machine_names
+
+    for name in machine_names():
+        cluster = find_cluster(name)
+        kinds = (f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups)
+        yield name, "; ".join(kinds)
+
+
+def _node(resources: Mapping[str, int]) -> str:
+    """Return what a node has."""
+    from hpcgym.naming import MEMORY
+
+    return ", ".join(
+        f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"
+        for name, amount in resources.items()
+    )
+
+
+def recipes() -> Iterable[tuple[str, str]]:
+    """Return the cleaning recipes, and the filters that they consist of."""
+    from hpcgym.workload.cleaning import FILTERS
+
+    filters = [(name, _first_line(function.__doc__)) for name, function in FILTERS.items()]
+    return [*RECIPES.items(), *filters]
+
+
+def policies() -> Iterable[tuple[str, str]]:
+    """Return the index policies and what they serve first."""
+    from hpcgym.scheduler.policies import POLICIES
+
+    return [(name, policy.meaning) for name, policy in POLICIES.items()]
+
+
+def in_expressions() -> Iterable[tuple[str, str]]:
+    """Return what an expression may name, and its functions."""
+    from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
+
+    functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
+    return [*NAMES.items(), *functions]
+
+
+def estimates() -> Iterable[tuple[str, str]]:
+    """Return the estimates of run times and what they are."""
+    from hpcgym.scheduler.estimates import ESTIMATES
+
+    return [(name, estimate.meaning) for name, estimate in ESTIMATES.items()]
+
+
+def shared_policies() -> Iterable[tuple[str, str]]:
+    """Return the policies of jobs that share nodes and what they serve first."""
+    from hpcgym.scheduler.policies.index import PASS_POLICIES
+
+    return [(name, policy.meaning) for name, policy in PASS_POLICIES.items()]
+
+
+def _first_line(text: str | None) -> str:
+    """Return the first line of a docstring as it stands in a list."""
+    line = (text or "").strip().splitlines()[0].rstrip(".")
+    return line[:1].lower() + line[1:]
+
+
+def ranking_metrics() -> Iterable[tuple[str, str]]:
+    """Return the metrics that policies can be ranked by, and what each is."""
+    from hpcgym.schedule.metrics import MORE, ranking_metrics
+
+    for metric in ranking_metrics().values():
+        more = ": more is better" if metric.better == MORE else ""
+        yield metric.name, metric.heading + more
+
+
+#: What help lists of commands that read jobs for a machine: title -> names and meanings.
+OF_READING = {
+    "Machines (--cluster)": machines,
+    "Cleaning recipes and filters (--clean)": recipes,
+}
+
+
+# --- Names that a shell completes at TAB ----------------------------------------------------------
+
+#: Schedulers, dispatchers and estimates are written out: their modules take half a second.
+#: Schedulers named after policies are left out. A test compares.
+SCHEDULERS = (
+    *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
+    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h", "aged", "aged-safe"),
+)
+DISPATCHERS = (
+    *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),
+    *("cph-0", "cph-1", "cph-2", "cph-3", "cp-0", "cp-1", "cp-2", "cp-3"),
+    *("hcp19", "pcp19", "pcp20"),
+)
+ESTIMATES = (
+    *("requested", "double-requested", "clairvoyant", "ave2", "user-ratio", "typical-ratio"),
+    *("data-driven", "e-loss", "regression"),
+)
+
+
+def _completing(found: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what completes one of these names, or the last of several that commas join."""
+
+    def complete(incomplete: str) -> list[str]:
+        before = incomplete[: incomplete.rfind(",") + 1]
+        return [before + name for name in found()]
+
+    return complete
+
+
+def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [name for name, _ in pairs]
+
+
+def _policies() -> list[str]:
+    return _of(policies())
+
+
+def _traces() -> list[str]:
+    from hpcgym.workload.archive import TRACES, own_traces
+
+    try:
+        own = own_traces()
+    except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
+        own = {}
+    copies = {
+        name for name, path in own.items() for t in TRACES.values() if t.is_archive_file(path)
+    }
+    return [*TRACES, *(name for name in own if name not in copies)]
+
+
+def _machines() -> list[str]:
+    from hpcgym.cluster import machine_names
+
+    return list(machine_names())
+
+
+complete_policies = _completing(_policies)
+complete_schedulers = _completing(lambda: [*SCHEDULERS, *_policies(), *DISPATCHERS, *COSCHEDULERS])
+complete_estimates = _completing(lambda: ESTIMATES)
+complete_traces = _completing(_traces)
+complete_machines = _completing(_machines)
+complete_metrics = _completing(lambda: _of(ranking_metrics()))
+complete_recipes = _completing(lambda: _of(recipes()))
+
+
+# --- Options that several commands have, and what their values become -----------------------------
 
 
 class Format(StrEnum):
@@ -115,7 +327,7 @@ class BackfillRules:
             metavar="fcfs|sjbf|NAME",
             help="Order of backfilling.",
             show_default=False,
-            autocompletion=completion.policies,
+            autocompletion=complete_policies,
         ),
         OWN_COMMAS,
     ] = None
@@ -136,7 +348,7 @@ class PredictedRules(BackfillRules):
             help="How run times are predicted for backfilling; hpcgym simulate --help lists the"
             " names.",
             show_default=False,
-            autocompletion=completion.estimates,
+            autocompletion=complete_estimates,
         ),
         OWN_COMMAS,
     ] = None
@@ -147,7 +359,7 @@ class PredictedRules(BackfillRules):
             help="Which run times policies look at in place of requested times; names as for"
             " --estimate.",
             show_default=False,
-            autocompletion=completion.estimates,
+            autocompletion=complete_estimates,
         ),
         OWN_COMMAS,
     ] = None
@@ -259,7 +471,7 @@ class _Order:
             " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area; or"
             " module:function of your own, which scores the queue.",
             show_default=False,
-            autocompletion=completion.policies,
+            autocompletion=complete_policies,
         ),
         OWN_COMMAS,
     ] = None
@@ -287,7 +499,7 @@ class SimulatedRules(_AllRules, _Order):
             help="Order in which jobs are tried for backfilling: submission, shortest predicted"
             " run time first, or a policy.",
             show_default="as goes with the policy: fcfs with fcfs, fair share its own, else spf",
-            autocompletion=completion.policies,
+            autocompletion=complete_policies,
         ),
         OWN_COMMAS,
     ] = None
@@ -322,7 +534,7 @@ class EvaluatedRules(_AllRules):
             metavar="fcfs|sjbf|NAME",
             help="Order of backfilling in environments and of policies by name.",
             show_default="as agents were trained, or spf",
-            autocompletion=completion.policies,
+            autocompletion=complete_policies,
         ),
     ] = None
     estimate: Annotated[
@@ -333,7 +545,7 @@ class EvaluatedRules(_AllRules):
             " name; names as for hpcgym simulate. Schedulers with an estimate of their own, such as"
             " easy++, keep it and its correction.",
             show_default="as agents were trained, or requested",
-            autocompletion=completion.estimates,
+            autocompletion=complete_estimates,
         ),
     ] = None
     policy_estimate: Annotated[
@@ -342,7 +554,7 @@ class EvaluatedRules(_AllRules):
             metavar="NAME",
             help="Which run times policies look at in place of requested times, likewise.",
             show_default="as agents were trained, or requested",
-            autocompletion=completion.estimates,
+            autocompletion=complete_estimates,
         ),
     ] = None
 
@@ -357,10 +569,9 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     installed, or a rule of the queue beside a dispatcher.
     """
     from hpcgym.baselines import SCHEDULERS
-    from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.baselines.schedulers import is_scheduler, no_scheduler
-    from hpcgym.cli.own_rules import is_own, own_scheduler, with_own_rules
+    from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
+    from hpcgym.cli.lineup import is_own, own_scheduler, with_own_rules
     from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler
     from hpcgym.simulation.run import scheduler_of

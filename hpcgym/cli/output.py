@@ -1,30 +1,134 @@
-"""Results as JSON and CSV, and into files."""
+"""The option of commands that write what they print as a page, too."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
+import typer
+
+from hpcgym.cli.files import ForceOption, Written, WrittenFolder, called
 from hpcgym.cli.running import note
-from hpcgym.cli.streams import called
-from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
-from hpcgym.files.writing import is_stream, whole, whole_text
+from hpcgym.files.writing import csv_text, is_stream, json_text, plain, whole, whole_text
 from hpcgym.naming import duration
 from hpcgym.progress import working
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Column, Table
 
     from hpcgym.cluster import Cluster
-    from hpcgym.schedule.places import Allocation
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.runs import Allocation
     from hpcgym.workload import Workload
+
+
+# --- Tables that fit a terminal -------------------------------------------------------------------
+
+#: Columns of words are folded, but not to fewer letters than this.
+LEAST_LETTERS = 12
+
+
+def print_table(out: Console, table: Table, least: Sequence[str] | None = None) -> None:
+    """Print a table whole; on a terminal that is too narrow, without columns that matter least.
+
+    A line below the table says which columns were left out. Rows that are still too long go on
+    in the next line of the terminal. Only a terminal is ever too narrow: files have all columns.
+
+    Parameters
+    ----------
+    out : where to print.
+    table : its columns with ``no_wrap`` are never cut, the others are folded to no less than their
+        ``min_width``, or 12 letters.
+    least : headings of columns that may be left out, the first of these first; None: all with
+        ``no_wrap`` but the first two columns, from the right.
+    """
+    for column in table.columns:
+        column.min_width = _least_width(column)
+    columns = table.columns
+    if least is None:
+        least = [_heading(one) for one in reversed(columns[2:]) if one.no_wrap]
+    part, gone = table, set[str]()
+    for heading in least:
+        if not out.is_terminal or _needed(out, part) <= out.width:
+            break
+        gone.add(heading)
+        part = _part(table, [one for one in columns if _heading(one) not in gone])
+    needed = _needed(out, part)
+    if needed > out.width:
+        part.width = needed
+    out.print(part, crop=False)
+    told = [name for name in map(_heading, columns) if name in gone]
+    if told:
+        text = f"left out, as the terminal is too narrow: {', '.join(told)}"
+        out.print(text, markup=False, soft_wrap=True)
+
+
+def _needed(out: Console, table: Table) -> int:
+    """Return how wide a table is at least, with what stands between its columns."""
+    from rich.measure import Measurement
+
+    unbounded = out.options.update(max_width=1_000_000)
+    whole = Measurement.get(out, unbounded, table).maximum
+    return whole - sum(_width(one) - (one.min_width or 0) for one in table.columns)
+
+
+def _least_width(column: Column) -> int:
+    """Return how narrow a column may be."""
+    if column.no_wrap:
+        return _width(column)
+    return min(_width(column), column.min_width or LEAST_LETTERS)
+
+
+def _width(column: Column) -> int:
+    """Return the length of the longest line of a column."""
+    from rich.cells import cell_len
+
+    texts = [str(column.header), *map(str, column.cells)]
+    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
+
+
+def _heading(column: Column) -> str:
+    """Return the heading of a column in one line."""
+    return " ".join(str(column.header).split())
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    """Return a table with some of its columns only."""
+    from rich.table import Table
+
+    part = Table(
+        title=table.title,
+        caption=table.caption,
+        box=table.box,
+        show_edge=table.show_edge,
+        pad_edge=table.pad_edge,
+        title_style=table.title_style,
+        title_justify=table.title_justify,
+        caption_justify=table.caption_justify,
+    )
+    for one in columns:
+        part.add_column(
+            one.header,
+            justify=one.justify,
+            overflow=one.overflow,
+            no_wrap=one.no_wrap,
+            min_width=one.min_width,
+        )
+    cells = zip(*(one.cells for one in columns), strict=True)
+    for row, texts in zip(table.rows, cells, strict=True):
+        part.add_row(*texts, end_section=row.end_section)
+    return part
+
+
+# --- Results as JSON and CSV, and into files ------------------------------------------------------
 
 
 class Outcome(NamedTuple):
@@ -82,7 +186,7 @@ def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, An
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
     from hpcgym.baselines.schedulers import described
-    from hpcgym.report.dispatches import dispatches
+    from hpcgym.report.tables import dispatches
     from hpcgym.schedule.metrics import told_metrics
 
     facts = {"scheduler": {"name": name, **described(result.scheduler)}, **told_metrics(result)}
@@ -92,7 +196,7 @@ def result_facts(name: str, result: Result) -> dict[str, Any]:
 
 def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
     """Print what dispatchers that solve models have logged, a line each."""
-    from hpcgym.report.dispatches import dispatches, in_words
+    from hpcgym.report.tables import dispatches, in_words
 
     for name, result in results.items():
         solved = dispatches(result)
@@ -251,3 +355,78 @@ def print_cleaning(out: Console, workload: Workload, heading: str = "cleaning") 
     out.print(f"{heading}:", markup=False)
     for reason, jobs in workload.cleaning.items():
         out.print(f"  {jobs:,} {reason}", markup=False, soft_wrap=True)
+
+
+# --- The options of commands that write figures for papers ----------------------------------------
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """Where figures go, and how wide they are."""
+
+    panel: ClassVar[str] = "Output"
+
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write figures for a paper, each as PDF and SVG: no titles, TrueType fonts, lines"
+            " that differ in grey too.",
+            show_default=False,
+        ),
+        WrittenFolder(),
+    ] = None
+    figures_width: Annotated[
+        float,
+        typer.Option(
+            metavar="INCHES", help="Width of the figures: 3.5 is a column, 7.2 a page.", min=2.5,
+            max=12,
+        ),
+    ] = 3.5  # fmt: skip
+
+    def write(self, save: Callable[[Path, float], list[Path]]) -> None:
+        """Write what a function of folder and width writes, if it is asked for, and say so."""
+        if self.figures is None:
+            return
+        with working(f"drawing into {self.figures}"):
+            files = save(self.figures, self.figures_width)
+        names = dict.fromkeys(path.stem for path in files)
+        note(f"wrote {', '.join(names)} into {self.figures}, each as PDF and SVG")
+
+
+# --- The option of commands that write what they print as a page, too -----------------------------
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """Where a page goes."""
+
+    panel: ClassVar[str] = "Output"
+
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page too, whose tables can be sorted: .html.",
+            show_default=False,
+        ),
+        Written("page", (".html",)),
+    ] = None
+    force: ForceOption = False
+
+    def write(self, make: Callable[[], str]) -> None:
+        """Write the page that a function returns, if one is asked for, and say so."""
+        if self.html is None:
+            return
+        with working(f"writing {self.html}"), whole_text(self.html) as file:
+            file.write(make())
+        note(f"wrote {self.html}")
+
+    def write_study(self, report: Path) -> None:
+        """Say where the report of a study is, record what made it, and write a page if asked to."""
+        from hpcgym.explore.study import study_page
+        from hpcgym.schedule.provenance import provenance_of_workloads
+
+        write_beside(report, provenance_of_workloads([]))
+        note(f"wrote {report}, tables and pictures beside it")
+        self.write(lambda: study_page(report))

@@ -10,38 +10,35 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.compare import Compare, compare
-from hpcgym.cli.config import follow
 from hpcgym.cli.drive import Drive, drive
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.explain import Explain, explain
-from hpcgym.cli.explore import Explore, explore
+from hpcgym.cli.explore import Explore, Index, explore, index
 from hpcgym.cli.generate import Generate, generate
-from hpcgym.cli.index import Index, index
-from hpcgym.cli.machines import Machines, machines
+from hpcgym.cli.machines import Machines, Speedups, machines, speedups
 from hpcgym.cli.replay import Replayed, replay
-from hpcgym.cli.reproduce import reproduce
-from hpcgym.cli.reproduce_coscheduling import CoschedulingStudy, coscheduling
-from hpcgym.cli.reproduce_cp import CpStudy, cp
-from hpcgym.cli.reproduce_energy import (
+from hpcgym.cli.reproduce import DocumentItems, items, reproduce
+from hpcgym.cli.running import Commands, follow
+from hpcgym.cli.simulate import Compare, Simulate, compare, simulate
+from hpcgym.cli.studies import (
+    CoschedulingStudy,
+    CpStudy,
     EnergyBudgetStudy,
     EnergyFairShare,
+    FrontierStudy,
     PowerCapStudy,
+    coscheduling,
+    cp,
     energy_budget,
     energy_fairshare,
+    frontier,
     powercap,
 )
-from hpcgym.cli.reproduce_frontier import FrontierStudy, frontier
-from hpcgym.cli.reproduce_items import DocumentItems, items
-from hpcgym.cli.running import Commands
-from hpcgym.cli.simulate import Simulate, simulate
-from hpcgym.cli.speedups import Speedups, speedups
 from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
-from hpcgym.cli.tune import Tune, tune
-from hpcgym.cli.tune_weekly import TuneWeekly, tune_weekly
+from hpcgym.cli.tune import Tune, TuneWeekly, tune, tune_weekly
 from hpcgym.cli.verify import Verify, verify
 from hpcgym.version import __version__
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, loading, names, options, output
-from hpcgym.cli.files import SCHEDULE, ForceOption, Written
-from hpcgym.cli.fitting import print_table
+from hpcgym.cli import loading, options, output
+from hpcgym.cli.files import SCHEDULE, ForceOption, Written, is_standard_output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
+from hpcgym.cli.output import print_table
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.streams import is_standard_output
 from hpcgym.errors import check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -38,7 +37,7 @@ class Replayed(ExplainedCommand):
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none",
         "hpcgym replay jobs.swf --on slurm --scheduler slurm.conf --cluster slurm.conf",
     )
-    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
 
 
 @grouped
@@ -60,7 +59,7 @@ def replay(
             " saf:backfill=none: it sets the priorities at each event. Or a slurm.conf, which has"
             " the partitions too; it is then the --cluster as well.",
             rich_help_panel="Scheduler",
-            autocompletion=completion.schedulers,
+            autocompletion=options.complete_schedulers,
         ),
     ] = "fcfs",
     reading: loading.PeriodReading,
@@ -151,8 +150,7 @@ def _rows(table: Any) -> list[dict[str, Any]]:
 
 def _write_jobs(found: Replay, path: Path) -> None:
     """Write both schedules job by job, with where they are from in a file beside."""
-    from hpcgym.files.plain import csv_text, json_text
-    from hpcgym.files.writing import whole_text
+    from hpcgym.files.writing import csv_text, json_text, whole_text
     from hpcgym.replay import table_of
 
     rows = _rows(table_of(found))

@@ -1,4 +1,4 @@
-"""``hpcgym reproduce``: published studies computed anew."""
+"""``hpcgym reproduce items``: all items of the documents with their verdicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, executors, options, output, pages
+from hpcgym.cli import groups, options, output
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -20,7 +21,11 @@ from hpcgym.progress import measuring, watched
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.benchmarks.studies.documents import Entry
     from hpcgym.workload import Workload
+
+
+# --- ``hpcgym reproduce``: published studies computed anew ----------------------------------------
 
 reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode=None)
 
@@ -36,7 +41,7 @@ WorkloadsOption = Annotated[
         help="A trace of the archive, a file or a generator; several times for several.",
         show_default="those of the study's traces that are on this machine",
         rich_help_panel="Workload",
-        autocompletion=completion.traces,
+        autocompletion=options.complete_traces,
     ),
 ]
 
@@ -82,7 +87,7 @@ class _MixedPolicies(ExplainedCommand):
     )
     lists: ClassVar[Lists] = {
         "Readings of the paper (--reading)": _readings,
-        "Executors (--executor)": executors.names,
+        "Executors (--executor)": groups.names,
     }
 
 
@@ -101,9 +106,9 @@ def mixed_policies(
         ),
     ] = "numbers",
     quick: QuickOption = False,
-    executor: executors.ExecutorOptions,
+    executor: groups.ExecutorOptions,
     format: options.FormatOption = Format.table,
-    page: pages.PageOptions,
+    page: output.PageOptions,
 ) -> None:
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
 
@@ -133,7 +138,7 @@ class _Prediction(ExplainedCommand):
         "mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers",
         "hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv",
     )
-    lists: ClassVar[Lists] = {"Executors (--executor)": executors.names}
+    lists: ClassVar[Lists] = {"Executors (--executor)": groups.names}
 
 
 @reproduce.command("prediction", cls=_Prediction)
@@ -161,9 +166,9 @@ def prediction(
         ),
     ] = False,
     quick: QuickOption = False,
-    executor: executors.ExecutorOptions,
+    executor: groups.ExecutorOptions,
     format: options.FormatOption = Format.table,
-    page: pages.PageOptions,
+    page: output.PageOptions,
 ) -> None:
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
 
@@ -281,3 +286,88 @@ def _text(column: str, value: Any) -> str:
     if "/" in column:
         return f"{value:.3f}"
     return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"
+
+
+# --- ``hpcgym reproduce items`` -------------------------------------------------------------------
+
+
+def _verdicts() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.studies.items import VERDICTS
+
+    return list(VERDICTS.items())
+
+
+class DocumentItems(ExplainedCommand):
+    """The command with a list of verdicts in its help."""
+
+    examples = (
+        "hpcgym reproduce items",
+        "hpcgym reproduce items --results studies --output documents.md",
+        "hpcgym reproduce items --format csv > items.csv",
+    )
+    lists: ClassVar[Lists] = {"Verdicts": _verdicts}
+
+
+def items(
+    results: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Where the folders of the studies are, such as mixed-policies."
+        ),
+    ] = Path(),
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write a page too, as Markdown, such as documents.md.",
+            show_default=False,
+            rich_help_panel="Output",
+        ),
+        Written("page", (".md",)),
+    ] = None,
+    force: ForceOption = False,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """List all items of the documents with their verdicts, by what the studies have found.
+
+    An item is a table, figure, equation or sentence with a result. Its verdict is exact, close,
+    trend or not met, with the reason. The list also says what was not run yet, and by which
+    command, and what the inputs do not allow. Nothing is simulated: the command reads the tables
+    that the other commands have written.
+    """
+    from hpcgym.benchmarks.studies import documents
+    from hpcgym.benchmarks.studies.markdown import write_text
+
+    entries = documents.all_items(results)
+    rows = documents.table_of(entries).to_dict("records")
+    if page is not None:
+        write_text(documents.page_text(entries, results=True), page)
+    if format is Format.json:
+        output.print_json({"rows": rows})
+    elif format is Format.csv:
+        output.print_csv({str(key): value for key, value in row.items()} for row in rows)
+    else:
+        _print(documents.DOCUMENTS, entries)
+    note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
+    if page is not None:
+        note(f"wrote {page}")
+
+
+def _print(titles: dict[str, str], entries: list[Entry]) -> None:
+    """Print a table for each document."""
+    from rich.table import Table
+
+    out = output.console()
+    for document, title in titles.items():
+        shown = Table(title=f"{document}: {title}", title_justify="left", title_style="bold")
+        for heading in ("item", "what", "verdict", "why, or the command"):
+            shown.add_column(heading)
+        for entry in entries:
+            if entry.item.document == document:
+                missing = entry.verdict.verdict in ("not run", "quick cut")
+                parts = [entry.verdict.why, entry.command if missing else ""]
+                why = "; ".join(part for part in parts if part)
+                cells = (entry.item.place, entry.item.what, entry.verdict.verdict, why)
+                shown.add_row(*cells)
+        out.print(shown, markup=False)

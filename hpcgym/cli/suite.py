@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import files, options, output
-from hpcgym.cli.fitting import print_table
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
+from hpcgym.cli.output import print_table
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting
@@ -215,9 +215,9 @@ def report_submissions(
 def _draw_curves(submissions: Sequence[Submission], path: Path) -> None:
     """Write the picture of trainings."""
     from hpcgym.report.canvas import picture_suffix, save_figure
-    from hpcgym.suite.curves import curves_of, draw
+    from hpcgym.suite.board import curves_of, draw_curves
 
-    save_figure(draw(curves_of(submissions)), path, picture_suffix(path))
+    save_figure(draw_curves(curves_of(submissions)), path, picture_suffix(path))
     note(f"wrote {path}")
 
 
@@ -247,7 +247,7 @@ def _word(value: Any) -> str:
 
 def _markdown(board: Board) -> str:
     """Return the scores over all tasks, and task by task."""
-    from hpcgym.evaluation.tables import markdown
+    from hpcgym.evaluation.leaderboard import markdown
 
     def table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
         rows = [[(text, False) for text in row] for row in zip(*columns, strict=True)]
@@ -278,7 +278,7 @@ def _print_board(board: Board) -> None:
 
 def _by_task(board: Board) -> tuple[list[str], list[Sequence[str]]]:
     """Return the headings and the columns of a table with the score of each agent in each task."""
-    from hpcgym.report.numbers import shown
+    from hpcgym.report.labels import shown
 
     table = board.by_task
     agents = list(board.table.index)

@@ -5,19 +5,113 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, names, options, output, pages
-from hpcgym.cli.figures import FigureOptions
+from hpcgym.cli import groups, options, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
+from hpcgym.cli.means import Asked, Means, TableFormat, means_of, print_means, word
 from hpcgym.cli.options import Format
+from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.sweep_page import page_of, save_of_slices
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
+from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.sweep.run import Status
+
+
+# --- What a sweep has found, as a page and as figures ---------------------------------------------
+
+#: Simulations that a page lists one by one; of more, it says where they are.
+MOST_LISTED = 2_000
+
+
+def page_of(folder: Path, means: Means, rows: pd.DataFrame, status: Status) -> str:
+    """Return the means as a page, and each simulation, unless there are very many."""
+    from hpcgym.explore.document import Cell, paragraphs, sheet, table
+
+    words = range(len(means.keys))
+    cells = [[Cell(*cell) for cell in row] for row in means.rows]
+    caption = "Means over simulations; ★ best of its workload. A click on a heading sorts."
+    sections = [
+        table([*means.keys, *means.heading], cells, words=words, sortable=True, caption=caption),
+        paragraphs(means.notes),
+        "<h2>Each simulation</h2>",
+        _each(rows) if len(rows) <= MOST_LISTED else paragraphs([_too_many(folder, rows)]),
+    ]
+    done = f"{status.done:,} of {status.tasks:,} simulations are done, {status.failed:,} failed"
+    name = folder.resolve().name
+    return sheet(f"{name}: a sweep", [done], "\n".join(sections), _record(folder))
+
+
+def _too_many(folder: Path, rows: pd.DataFrame) -> str:
+    return f"These are {len(rows):,}: hpcgym sweep table {folder} --format csv has them."
+
+
+def _each(rows: pd.DataFrame) -> str:
+    """Return the table of all simulations."""
+    from hpcgym.explore.document import table
+    from hpcgym.report.tables import described, text_of
+
+    keys = [name for name in rows.columns if rows[name].dtype.kind not in "if"]
+    keys += [name for name in ("seed", "shuffle") if name in rows and name not in keys]
+    metrics = described([str(name) for name in rows.columns if name not in keys])
+    heading = [*map(str, keys), *(metric.heading for metric in metrics)]
+    lines = [
+        [
+            *(word(row[key]) for key in keys),
+            *(text_of(metric, row[metric.name]) for metric in metrics),
+        ]
+        for row in rows.to_dict("records")
+    ]
+    return table(heading, lines, words=range(len(keys)), sortable=True)
+
+
+def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
+    """Write profiles and ranks of each metric that is asked for, over all simulations."""
+    from hpcgym.evaluation.figures import slice_figures
+    from hpcgym.report.overview import write_figures
+    from hpcgym.sweep import read_table
+
+    rows = read_table(folder)
+    jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
+    unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
+    names = rows.groupby(unit)["slice"].first()  # weeks are called so, unless they come with seeds
+    whole = len(names) == len(rows.drop_duplicates(["workload", "slice"]))
+    chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
+    grids = {}
+    for metric in chosen:
+        grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
+        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        grids[metric.name] = grid.set_axis(names) if whole else grid
+        if left := int(grid.isna().any(axis=1).sum()):
+            warn_caller(
+                f"figures of {metric.name} are of {len(grid) - left} of {len(grid)} slices: on the"
+                " others not all schedulers have a value",
+                HpcgymWarning,
+            )
+    record = _record(folder)
+    drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
+    return write_figures(drawn, where, lambda _: record)
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """Return where what is made of a sweep is from; the manifest has the workloads."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.workload.io.files import sha256_of
+
+    manifest = folder / "manifest.json"
+    record = provenance_of_workloads([])
+    record["files"][f"{folder.resolve().name}/{manifest.name}"] = sha256_of(manifest)
+    return record
+
+
+# --- ``hpcgym sweep`` -----------------------------------------------------------------------------
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
@@ -91,10 +185,10 @@ class _Run(ExplainedCommand):
         "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
     )
     lists: ClassVar[Lists] = {
-        "Executors (--executor)": executors.names,
-        "Schedulers, or what a table in schedulers begins with": names.schedulers,
-        "Co-schedulers, with speedups": names.coschedulers,
-        "Cleaning recipes and filters (clean)": names.recipes,
+        "Executors (--executor)": groups.names,
+        "Schedulers, or what a table in schedulers begins with": options.schedulers,
+        "Co-schedulers, with speedups": options.coschedulers,
+        "Cleaning recipes and filters (clean)": options.recipes,
     }
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -120,7 +214,7 @@ class _Resume(ExplainedCommand):
         "hpcgym sweep resume weeks.sweep",
         "hpcgym sweep resume weeks.sweep --executor serial",
     )
-    lists: ClassVar[Lists] = {"Executors (--executor)": executors.names}
+    lists: ClassVar[Lists] = {"Executors (--executor)": groups.names}
 
 
 class _Table(ExplainedCommand):
@@ -141,7 +235,7 @@ FolderArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class SweepExecutor(executors.ExecutorOptions):
+class SweepExecutor(groups.ExecutorOptions):
     """Where the tasks of a sweep are done."""
 
     panel: ClassVar[str] = "Running"
@@ -263,7 +357,7 @@ def table(
         TableFormat,
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = TableFormat.table,
-    page: pages.PageOptions,
+    page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
     """Print what a sweep has found so far.

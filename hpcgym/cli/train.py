@@ -17,7 +17,7 @@ from hpcgym.agents.settings import (
     PpoSettings,
     RecordSettings,
 )
-from hpcgym.cli import completion, names, options
+from hpcgym.cli import options
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
@@ -60,7 +60,7 @@ class _MaskablePpo(ExplainedCommand):
     )
     lists: ClassVar[Lists] = {
         "What the network sees of each job": _window_features,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Cleaning recipes and filters (--clean)": options.recipes,
     }
 
 
@@ -73,7 +73,7 @@ class _Ppo(ExplainedCommand):
     )
     lists: ClassVar[Lists] = {
         "Features to weigh (--policy-features)": policy_features,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Cleaning recipes and filters (--clean)": options.recipes,
     }
 
 
@@ -84,8 +84,8 @@ class _Clone(ExplainedCommand):
         "hpcgym train clone --recording saf.npz",
     )
     lists: ClassVar[Lists] = {
-        "Orders to clone": names.policies,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Orders to clone": options.policies,
+        "Cleaning recipes and filters (--clean)": options.recipes,
     }
 
 
@@ -106,10 +106,10 @@ class _Record(ExplainedCommand):
         " --number 5",
     )
     lists: ClassVar[Lists] = {
-        "Orders to record": names.policies,
-        "Dispatchers to record, without backfilling": names.dispatchers,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Orders to record": options.policies,
+        "Dispatchers to record, without backfilling": options.dispatchers,
+        "Machines (--cluster)": options.machines,
+        "Cleaning recipes and filters (--clean)": options.recipes,
     }
 
 
@@ -242,7 +242,7 @@ def train_clone(
             metavar="ORDER",
             help="The order to clone; see the list.",
             show_default=False,
-            autocompletion=completion.policies,
+            autocompletion=options.complete_policies,
         ),
     ] = None,
     workload: Annotated[
@@ -326,7 +326,7 @@ def record(
             help="The orders to record; see the lists. Several play the same episodes one after"
             " the other.",
             show_default=False,
-            autocompletion=completion.policies,
+            autocompletion=options.complete_policies,
         ),
     ],
     workload: WorkloadOption,

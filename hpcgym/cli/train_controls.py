@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.agents.settings import ControlsSettings
-from hpcgym.cli import limits, names, options
+from hpcgym.cli import limits, options
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadOption
@@ -35,7 +35,7 @@ class TrainControls(ExplainedCommand):
         "Inputs, and where they stand in the observation": _inputs,
         "Features to weigh (--policy-features)": policy_features,
     }
-    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
 
 
 @grouped

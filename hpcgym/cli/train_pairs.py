@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.agents.settings import PairsSettings
-from hpcgym.cli import names, options
+from hpcgym.cli import options
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import Reading, WorkloadOption
@@ -33,7 +33,7 @@ class TrainPairs(ExplainedCommand):
     )
     lists: ClassVar[Lists] = {
         "What is weighed": _inputs,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Cleaning recipes and filters (--clean)": options.recipes,
     }
 
 

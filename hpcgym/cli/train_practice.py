@@ -16,7 +16,7 @@ from hpcgym.agents.settings import (
     PracticeSettings,
     RuleEsSettings,
 )
-from hpcgym.cli import names, options
+from hpcgym.cli import options
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadOption
@@ -34,7 +34,7 @@ class TrainJobPpo(ExplainedCommand):
         "hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv",
         "hpcgym evaluate job-ppo.pt --workload KTH-SP2",
     )
-    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
 
 
 class TrainJobDqn(ExplainedCommand):

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.agents.settings import METHODS, EpisodeSettings, XnesSettings
-from hpcgym.cli import names, options
+from hpcgym.cli import options
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadOption
@@ -39,7 +39,7 @@ class TrainXnes(ExplainedCommand):
         "Methods (--method)": METHODS.items,
         "Features to weigh (--features)": _feature_sets,
     }
-    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def train_xnes(
     from hpcgym.agents.xnes import Xnes
     from hpcgym.envs.core.episodes import Episodes
     from hpcgym.progress import say
+    from hpcgym.scheduler.asked_for import check_fair_share, counts_usage
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.scheduler.usage import check_fair_share, counts_usage
 
     scheduler = Scheduler(**rules.given())
     agent = Xnes(features, scheduler=scheduler, **vars(search))

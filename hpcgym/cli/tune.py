@@ -1,4 +1,4 @@
-"""``hpcgym tune``: a scheduler for one's own log."""
+"""``hpcgym tune-weekly``: what weights reach that are chosen anew each week."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, coscheduling, executors, names, options
+from hpcgym.cli import groups, loading, options
+from hpcgym.cli.files import as_given
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadArgument, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.streams import as_given
+from hpcgym.cli.train_options import policy_features
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import write_beside
+
+# --- ``hpcgym tune``: a scheduler for one's own log -----------------------------------------------
 
 
 def _measures() -> Iterable[tuple[str, str]]:
@@ -30,7 +33,7 @@ def _measures() -> Iterable[tuple[str, str]]:
 
 def _shared_orders() -> Iterable[tuple[str, str]]:
     weighed = "a weighted sum of fit, popularity and shortness, whose weights are searched"
-    return [*names.shared_policies(), ("weights", weighed)]
+    return [*options.shared_policies(), ("weights", weighed)]
 
 
 def _orders() -> Iterable[tuple[str, str]]:
@@ -55,9 +58,9 @@ class Tune(ExplainedCommand):
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--orders)": _orders,
         "Orders (--orders) with --speedups, beside those": _shared_orders,
-        "Executors (--executor)": executors.names,
+        "Executors (--executor)": groups.names,
     }
-    brief: ClassVar[Lists] = {"Schedulers (--against)": names.schedulers, **names.OF_READING}
+    brief: ClassVar[Lists] = {"Schedulers (--against)": options.schedulers, **options.OF_READING}
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class _Shared:
             metavar="NAME|FILE",
             help="The machine whose nodes jobs share, with --speedups; see the list.",
             show_default=False,
-            autocompletion=completion.machines,
+            autocompletion=options.complete_machines,
         ),
     ] = None
     speedups: Annotated[
@@ -221,7 +224,7 @@ class _Shared:
         ),
     ] = None
 
-    def read(self, processors: int | None) -> coscheduling.Sharing | None:
+    def read(self, processors: int | None) -> loading.Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``."""
         from hpcgym.cluster import find_cluster
 
@@ -235,7 +238,7 @@ class _Shared:
         if self.cluster is not None and processors is not None:
             raise HpcgymError("--cluster or --processors, not both")
         machine = None if self.cluster is None else find_cluster(self.cluster)
-        return coscheduling.SharingOptions(self.speedups, self.codes).read(machine)
+        return loading.SharingOptions(self.speedups, self.codes).read(machine)
 
     def given(self) -> dict[str, Any]:
         """Return what a space takes of these."""
@@ -297,13 +300,13 @@ def tune(
             " as saf:threshold=288000, or a file.",
             show_default=False,
             rich_help_panel="Scheduler",
-            autocompletion=completion.schedulers,
+            autocompletion=options.complete_schedulers,
         ),
     ] = None,
     rules: _Rules,
     shared: _Shared,
     reading: PoolReading,
-    executor: executors.ExecutorOptions,
+    executor: groups.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
@@ -395,3 +398,58 @@ def shower(what: str = "rules tried") -> Callable[[int, str, float], None]:
         say(f"{now - begin:5.0f} s  {stage}: {tried:,} {what}{best}")
 
     return show
+
+
+# --- ``hpcgym tune-weekly`` -----------------------------------------------------------------------
+
+
+class TuneWeekly(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym tune-weekly KTH-SP2 --clean legrand",
+        "hpcgym tune-weekly jobs.swf.gz --features area,wait --vectors 500",
+    )
+    lists: ClassVar[Lists] = {
+        "Features (--features)": policy_features,
+        "Cleaning recipes and filters (--clean)": options.recipes,
+    }
+
+
+@grouped
+def tune_weekly(
+    *,
+    workload: WorkloadArgument,
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="xnes3|xnes6|NAME,...",
+            help="Features to weigh; area must be among them.",
+            rich_help_panel="Experiment",
+        ),
+    ] = "xnes6",
+    vectors: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of weight vectors to choose from.",
+            rich_help_panel="Experiment",
+        ),
+    ] = 3000,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of these vectors.", rich_help_panel="Experiment")
+    ] = 0,
+    reading: PoolReading,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Show what weights reach that are chosen anew each week by the weeks before.
+
+    They are compared with SAF, with the best weights that never change, and with the best weights
+    of each week, which are known only in hindsight. This shows what on-line tuning can gain on your
+    log.
+    """
+    from hpcgym.tuning.online import tune_online
+
+    log = reading.load(workload)
+    found = tune_online(log, features, vectors=vectors, seed=seed, progress=shower("simulations"))
+    print_tables({log.name: found.table}, "weights chosen anew each week", format, [log])

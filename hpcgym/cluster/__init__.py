@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hpcgym.cluster.failures import Failures, failures_of
     from hpcgym.cluster.files import cluster_toml, find_cluster, machine_names, read_cluster
-    from hpcgym.cluster.nodes import NodeGroup
     from hpcgym.cluster.partitions import Partition
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.cluster.pool import Cluster, NodeGroup
     from hpcgym.cluster.power import Level, NodePower
 
 __all__ = [
@@ -32,7 +31,7 @@ _HOMES = {
     "Cluster": "pool",
     "Failures": "failures",
     "Level": "power",
-    "NodeGroup": "nodes",
+    "NodeGroup": "pool",
     "NodePower": "power",
     "Partition": "partitions",
     "cluster_toml": "files",

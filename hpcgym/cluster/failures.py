@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.numbers import real, whole, whole_column
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, real, whole, whole_column
 from hpcgym.files import csv_rows
 from hpcgym.files.writing import whole_text
 

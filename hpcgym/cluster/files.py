@@ -50,9 +50,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.partitions import Partition, nodes_of_text, text_of_nodes
-from hpcgym.cluster.pool import Cluster, Usual
+from hpcgym.cluster.pool import Cluster, NodeGroup, Usual
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.cluster.slurm import ENDING as SLURM
 from hpcgym.cluster.slurm import read_slurm_conf

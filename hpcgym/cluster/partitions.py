@@ -144,7 +144,7 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
 
 def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
     """Return the numbers of nodes that are named as in Slurm, ``n[01-04]``, by groups' names."""
-    from hpcgym.cluster.slurm.hostlists import hosts  # whose package needs this module
+    from hpcgym.cluster.slurm.lines import hosts  # whose package needs this module
 
     names = names_of_nodes([(name, len(numbers)) for name, numbers in ranges.items()])
     known = {name: number for number, name in enumerate(names)}
@@ -167,7 +167,7 @@ def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
     ----------
     groups : name and number of nodes of each group, in order.
     """
-    from hpcgym.cluster.slurm.hostlists import hosts  # whose package needs this module
+    from hpcgym.cluster.slurm.lines import hosts  # whose package needs this module
 
     listed = any("[" in name for name, _ in groups)
     found: list[int | str] = []

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.cluster.levels import levels_above
-from hpcgym.cluster.numbers import real, whole
-from hpcgym.cluster.power import NodePower
-from hpcgym.cluster.powers import Floats, Ints, powers_of
-from hpcgym.errors import HpcgymError
+from hpcgym.cluster.power import Floats, Ints, NodePower, levels_above, powers_of
+from hpcgym.errors import HpcgymError, real, whole
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster

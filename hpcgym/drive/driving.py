@@ -3,22 +3,237 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hpcgym.cluster.pool import Cluster
 from hpcgym.drive import giving_back
-from hpcgym.drive.order import order_of, order_rules
-from hpcgym.drive.priorities import LOWEST, changes
-from hpcgym.drive.queue import FORMAT, Queue, read_queue
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, numbered
+from hpcgym.workload.model import Workload
+
+# --- Which priorities to change so that jobs stand in an order ------------------------------------
+
+#: Priorities that are set lie above this: whatever Slurm gives by itself is below, so that jobs
+#: which have just come stand behind until they are looked at.
+LOWEST = 0xFFFF0000
+#: Above are values that stand for something else.
+HIGHEST = 0xFFFFFFFD
+#: So many jobs can stand in a queue whose order is set.
+MOST = 20_000
+
+
+def changes(wanted: Sequence[str], present: Mapping[str, int]) -> dict[str, int]:
+    """Return the priorities to set, job -> priority, in the order of the jobs; {}: none.
+
+    Jobs that stand in the order already keep their priorities; others get one between those of
+    their neighbours. Where there is no room, all get new ones.
+
+    Parameters
+    ----------
+    wanted : the jobs, the first first; those after the first 20,000 are left alone.
+    present : job -> its priority now.
+    """
+    jobs = wanted[:MOST]
+    given = [present[job] for job in jobs]
+    if all(before > after for before, after in pairwise(given)):
+        return {}
+    values = _between(len(jobs), {place: given[place] for place in _falling(given)})
+    if values is None:
+        values = _between(len(jobs), {})
+        assert values is not None
+    return {job: new for job, old, new in zip(jobs, given, values, strict=True) if old != new}
+
+
+def _falling(values: Sequence[int]) -> list[int]:
+    """Return the places of a longest falling part of the values that were set."""
+    least: list[int] = []  # the negative last value of the best part of each length
+    at: list[int] = []
+    before = [-1] * len(values)
+    for place, value in enumerate(values):
+        if not LOWEST < value < HIGHEST:
+            continue
+        length = bisect_left(least, -value)
+        if length == len(least):
+            least.append(-value)
+            at.append(place)
+        else:
+            least[length], at[length] = -value, place
+        before[place] = at[length - 1] if length else -1
+    found, place = [], at[-1] if at else -1
+    while place >= 0:
+        found.append(place)
+        place = before[place]
+    return found[::-1]
+
+
+def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
+    """Return falling values, those that are kept as they are; None if there is no room."""
+    edges = [(-1, HIGHEST), *sorted(kept.items()), (number, LOWEST)]
+    values: list[int] = []
+    for (place, high), (after, low) in pairwise(edges):
+        missing = after - place - 1
+        if high - low <= missing:
+            return None
+        values += [high - (high - low) * k // (missing + 1) for k in range(1, missing + 1)]
+        values += [low] if after < number else []
+    return values
+
+
+# --- The queue of a Slurm that runs, as squeue tells it -------------------------------------------
+
+#: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``.
+FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
+_FIELDS = FORMAT.count("|") + 1
+_LIMIT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)|(\d+)")
+#: What stands for a time limit where a job has none [s]: a year.
+NO_LIMIT_S = 365 * 86_400
+_NONE = ("UNLIMITED", "NOT_SET", "INVALID")
+_NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
+
+
+class Queue(NamedTuple):
+    """The jobs that wait, but for those that are held.
+
+    Attributes
+    ----------
+    ids : what Slurm calls each, in order of submission.
+    priority : (n,) int64, what Slurm gives each.
+    jobs : the same jobs as policies see them: users, accounts (groups), QOS (queues) and partitions
+        with their names, nice, times in seconds since 1970. An array of jobs is one.
+    """
+
+    ids: list[str]
+    priority: NDArray[np.int64]
+    jobs: Workload
+
+
+def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
+    """Return the queue that squeue printed in :data:`FORMAT`.
+
+    Parameters
+    ----------
+    text : a line a job.
+    first_submit_s : when the first job of all was submitted; None: the first of these.
+
+    Raises
+    ------
+    HpcgymError : a line that is not understood.
+    """
+    rows: dict[str, tuple[list[int], list[str]]] = {}
+    for line in text.splitlines():
+        parts = line.split("|")
+        try:
+            if len(parts) != _FIELDS:
+                raise ValueError
+            numbers = [int(parts[k]) for k in (3, 0, 1, 4, 5)] + [_seconds(parts[2])]
+        except ValueError:
+            raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
+        if int(parts[4]) > 0:  # one that is held has no priority
+            rows[parts[0]] = numbers, parts[6:]
+    ids = sorted(rows, key=lambda one: rows[one][0][:2])
+    told = [rows[one] for one in ids]
+    submit, number, processors, priority, nice, limit = (
+        np.array([numbers[k] for numbers, _ in told], np.int64) for k in range(6)
+    )
+    columns = {
+        "job_number": number,
+        "submit_time": submit,
+        "requested_processors": processors,
+        "requested_time": limit,
+        "run_time": limit,  # which nobody knows
+        "nice": nice,
+    }
+    header = {}
+    for k, column in enumerate(_NAMED):
+        of_name = numbered(names[k] for _, names in told)
+        columns[column] = np.array([of_name[names[k]] for _, names in told], np.int64)
+        header[HEADER_KEYS[column]] = name_lines({v: name for name, v in of_name.items()})
+    first = int(submit.min(initial=2**62)) if first_submit_s is None else first_submit_s
+    jobs = Workload.from_columns(
+        columns,
+        processors=int(processors.max(initial=1)),
+        name="queue",
+        header=header,
+        first_submit_s=first if len(ids) else None,
+    )
+    return Queue(ids, priority, jobs)
+
+
+def _seconds(text: str) -> int:
+    """Return a time limit of Slurm, such as ``1-02:00:00`` or ``30:00``, in seconds, at least 1."""
+    if text in _NONE:
+        return NO_LIMIT_S
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    days, hours, minutes, seconds, alone = (int(part or 0) for part in found.groups())
+    return max(((days * 24 + hours) * 60 + minutes) * 60 + seconds + alone, 1)
+
+
+# --- In which order a policy has the jobs that wait -----------------------------------------------
+
+
+def order_rules(scheduler: Scheduler) -> Scheduler:
+    """Return the rules of a scheduler that say in which order jobs wait, and no others.
+
+    Raises
+    ------
+    HpcgymError : that order is not known of a queue alone.
+    """
+    if scheduler.dispatcher is not None or callable(scheduler.policy):
+        raise HpcgymError(
+            "to drive Slurm takes an order of the queue: a policy by name, an expression, weights"
+            " or a scheduler with one, and no dispatcher or function"
+        )
+    refuse_usage(scheduler.policy)
+    if scheduler.policy_estimate != "requested":
+        raise HpcgymError(
+            "to drive Slurm a policy must look at requested times, and not at policy_estimate"
+            f" {scheduler.describe()['policy_estimate']!r}: what has run before is not known"
+        )
+    return Scheduler(policy=scheduler.policy, threshold=scheduler.threshold, backfill="none")
+
+
+def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
+    """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
+
+    Parameters
+    ----------
+    jobs : all that wait, in order of submission, none submitted later than now.
+    rules : of :func:`order_rules`.
+    now : [s] of the jobs' clock.
+    """
+    if not len(jobs):
+        return np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.int64)
+    native = new_simulation(jobs, rules, Cluster(jobs.processors)).native
+    native.begin(
+        time=now,
+        due=True,
+        running=nothing,
+        start=nothing,
+        predicted=jobs.requested_time,
+        promised=np.full(len(jobs), -1),
+    )
+    return native.in_order(np.arange(len(jobs)))
+
+
+# --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------
 
 INSTALL = "apt-get install slurm-client"
 #: Set for Slurm's commands: times in seconds since 1970.

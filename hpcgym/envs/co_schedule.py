@@ -9,11 +9,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.corun_machines import Corun
 from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.layout import PairLayout
-from hpcgym.envs.core.options import Options, read_window
-from hpcgym.envs.core.rewards import SHARED, Reward, read_rewards
+from hpcgym.envs.core.machines import Corun
+from hpcgym.envs.core.options import SHARED, Options, Reward, read_rewards, read_window
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv

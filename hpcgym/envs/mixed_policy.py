@@ -21,8 +21,7 @@ from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import check_choice
-from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 
 SCALES = ("none", "spread")
 
@@ -115,7 +114,7 @@ class MixedPolicy(SchedulingEnv):
     They are not scaled by default: areas are millions of processor seconds, and nothing else counts
     unless their weight is as small as they are large. With `scale="spread"` each weight is divided
     by how much its feature differs between the jobs of the first half of the workload, as xnes does
-    it (`hpcgym.scheduler.policies.spread`). All features then count alike. The last two features
+    it (`hpcgym.scheduler.policies.features`). All features then count alike. The last two features
     are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
     usage, unless it is an extract. Its shares are those of the users who have jobs in it.
 

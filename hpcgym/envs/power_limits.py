@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.limited_machines import (
+from hpcgym.envs.core.machines import (
     CONTROLS,
     Limited,
     LimitsOf,

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.envs import any_version
-from hpcgym.envs.core.schedules import means_of
+from hpcgym.envs.core.infos import means_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
 

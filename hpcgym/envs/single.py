@@ -20,23 +20,22 @@ from hpcgym.envs.core.definition import (
     set_signature,
     spec_of,
 )
-from hpcgym.envs.core.expert_view import pass_view
-from hpcgym.envs.core.infos import end_of, info_of, pay_tails
+from hpcgym.envs.core.infos import end_of, info_of, jobs_before, pay_tails, schedule_of, state_of
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.options import read_index, read_numbers, read_options_of_reset, read_reward
-from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import (
     Snapshot,
     check_owner,
     hidden,
+    pass_view,
     restore_row,
     save_row,
 )
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS
 from hpcgym.workload.model import Workload
 
 
@@ -190,7 +189,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> Any:
         """Return the present state as text or as an image, by ``render_mode``."""
-        from hpcgym.envs.render.modes import ansi, rgb_array
+        from hpcgym.envs.render.view import ansi, rgb_array
 
         if self.render_mode is None:
             gymnasium.logger.warn("render_mode is None: give one to gymnasium.make")

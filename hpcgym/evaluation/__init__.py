@@ -1,13 +1,10 @@
 """Leaderboards: policies, agents and references on the same unseen slices of a workload."""
 
+from hpcgym.evaluation.figures import average_ranks, draw_profiles, draw_ranks
+from hpcgym.evaluation.intervals import compare_shuffles, summary
 from hpcgym.evaluation.leaderboard import Leaderboard
-from hpcgym.evaluation.online import prequential
-from hpcgym.evaluation.profiles import draw_profiles
-from hpcgym.evaluation.ranks import average_ranks, draw_ranks
-from hpcgym.evaluation.regret import Prequential
+from hpcgym.evaluation.online import Prequential, prequential
 from hpcgym.evaluation.run import evaluate
-from hpcgym.evaluation.shuffles import compare_shuffles
-from hpcgym.evaluation.summary import summary
 
 __all__ = [
     "Leaderboard",

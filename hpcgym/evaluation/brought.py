@@ -1,20 +1,149 @@
-"""What users bring to an evaluation: saved agents, objects and functions of their own, and modules.
-
-Everything here is checked before anything is simulated.
-"""
+"""Evaluations under limits of power and energy: which baselines there are, and what is measured."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.own_code import named_object
-from hpcgym.scheduler.rules import Scheduler
+import numpy as np
+
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.envs import VERSIONS
+from hpcgym.envs.core.cutting import USUAL_START
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.errors import HpcgymError, TrainingWarning, check_each_once, warn_caller
+from hpcgym.naming import seconds_of
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import EnergyBudget, Limit
+from hpcgym.scheduler.own_code import named_object, names_code
+from hpcgym.scheduler.rules import POWER, Scheduler
+from hpcgym.simulation.limited import check_for_limits
+from hpcgym.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# --- Several trainings of one agent as one row of a leaderboard -----------------------------------
+
+_GROUP = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
+
+#: Groups, by their rows: the rows of their members.
+Groups = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """A row of several policies.
+
+    Attributes
+    ----------
+    name : of the row.
+    members : what each is, by what the user calls it.
+    """
+
+    name: str
+    members: Mapping[str, Any]
+
+    def found(self, find: Callable[[Any], Any]) -> Seeds:
+        """Return the same with what ``find`` says that each member is."""
+        return Seeds(self.name, {name: find(one) for name, one in self.members.items()})
+
+
+def seeds_of(name: str, members: Any) -> Seeds:
+    """Return the row of a list of policies.
+
+    Raises
+    ------
+    HpcgymError : no members, or one twice.
+    """
+    texts = [str(one) for one in members if isinstance(one, str | Path)]
+    check_each_once(name, texts)
+    if not members or "" in texts:
+        raise HpcgymError(f"{name} needs files or policies, such as {name}=a.pt,b.pt")
+    called = [
+        str(one) if isinstance(one, str | Path) else f"seed {place}"
+        for place, one in enumerate(members)
+    ]
+    return Seeds(name, dict(zip(called, members, strict=True)))
+
+
+def read_seeds(policy: Any) -> Any:
+    """Return the row that a text such as "ppo=ppo-0.pt,ppo-1.pt" means; what else is given, as is.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`seeds_of`.
+    """
+    if not isinstance(policy, str) or os.path.exists(policy):
+        return policy
+    match = _GROUP.fullmatch(policy)
+    if match is None:
+        return policy
+    return seeds_of(match[1], [part.strip() for part in match[2].split(",")])
+
+
+def runs_own_code(policy: str) -> bool:
+    """Tell whether a text, or one of its trainings, is of a user's module, or a model with code.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`seeds_of`.
+    """
+    given = read_seeds(policy)
+    texts = given.members if isinstance(given, Seeds) else [given]
+    return any(names_code(text) or text.endswith(".zip") for text in texts)
+
+
+def unfolded(policies: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
+    """Return policies with the members of groups as rows of their own, and which these are."""
+    rows: dict[str, Any] = {}
+    groups: Groups = {}
+    for name, one in policies.items():
+        if not isinstance(one, Seeds):
+            rows[name] = one
+            continue
+        members = {f"{name}: {member}": policy for member, policy in one.members.items()}
+        groups[name] = tuple(members)
+        rows |= members
+    return rows, groups
+
+
+def folded(frame: pd.DataFrame, groups: Groups) -> pd.DataFrame:
+    """Return a frame, a column a row of the table, with the mean of each group in its place."""
+    import pandas as pd
+
+    group_of = {member: name for name, members in groups.items() for member in members}
+    columns: dict[Any, Any] = {}
+    for row in frame:
+        name = group_of.get(str(row))
+        if name is None:
+            columns[row] = frame[row]
+        elif name not in columns:
+            columns[name] = frame[list(groups[name])].mean(axis=1, skipna=False)
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def folded_failures(
+    failures: Mapping[tuple[str, str], str], groups: Groups
+) -> dict[tuple[str, str], str]:
+    """Return failures with those of members at their group, which they name."""
+    group_of = {member: name for name, members in groups.items() for member in members}
+    found: dict[tuple[str, str], str] = {}
+    for (row, where), error in failures.items():
+        key = (group_of.get(row, row), where)
+        told = error if row not in group_of else f"{row.removeprefix(f'{key[0]}: ')}: {error}"
+        found[key] = f"{found[key]}; {told}" if key in found else told
+    return found
+
+
+# --- What users bring to an evaluation ------------------------------------------------------------
 
 #: Files of agents.
 ENDINGS = (".json", ".pt", ".zip")
@@ -185,3 +314,212 @@ def _takes(function: Callable[..., Any], number: int) -> bool:
     except ValueError:  # of some compiled ones nothing is known
         pass
     return True
+
+
+# --- What agents say of their training ------------------------------------------------------------
+
+#: What is around slices, if nobody says.
+PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
+
+
+def around_of(
+    given: Mapping[str, Any],
+    env: Any,
+    env_options: Mapping[str, Any] | None,
+    acting: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what is around the slices of an evaluation.
+
+    Parameters
+    ----------
+    given : the four arguments of :data:`PLAIN`; None: as environments have it.
+    env, env_options : as :func:`hpcgym.evaluation.evaluate` takes them.
+    acting : the policies that act.
+
+    Raises
+    ------
+    HpcgymError : environments that differ in what is not given.
+    """
+    around = dict(PLAIN)
+    told: dict[str, str] = {}  # by whom
+    for name, theirs in _environments(env, env_options or {}, acting):
+        for key in PLAIN:
+            if given[key] is not None or key not in theirs:
+                continue
+            if key not in told:
+                around[key], told[key] = theirs[key], name
+            elif _meant(around[key]) != _meant(theirs[key]):
+                raise HpcgymError(
+                    f"the environment of {name} has {key}={theirs[key]!r}, and that of {told[key]}"
+                    f" {around[key]!r}; give {key} (--{key}), or evaluate apart"
+                )
+    for key, value in given.items():
+        if value is not None:
+            around[key] = PLAIN[key] if value == "none" and PLAIN[key] is None else value
+    return around
+
+
+def _environments(
+    env: Any, env_options: Mapping[str, Any], acting: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Return the arguments of each environment of an evaluation, as far as they are told."""
+    if env is not None and not isinstance(env, str):
+        episodes = getattr(getattr(env, "unwrapped", None), "episodes", None)
+        yield "env", getattr(episodes, "around", {})
+        return
+    if env is not None:
+        yield env, {**VERSIONS.get(env, {}), **env_options}
+    for name, policy in acting.items():
+        own = getattr(policy, "env_id", None)
+        if own is not None and env in (None, own):
+            yield name, {**VERSIONS.get(own, {}), **options_of(policy), **env_options}
+
+
+def options_of(policy: Any) -> Mapping[str, Any]:
+    """Return the arguments of the environment that a policy was made for, as far as it has any."""
+    return getattr(policy, "env_options", None) or {}
+
+
+def _meant(value: Any) -> Any:
+    """Return a value that is equal for all ways to write the same."""
+    if value == "warm":
+        return USUAL_START
+    seconds = seconds_of(value) if isinstance(value, str) else None
+    return value if seconds is None else seconds
+
+
+def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> None:
+    """Say which policies have been trained on jobs of the slices; not if these are "train".
+
+    The same log is known by its name, and by the seconds in which the first and the last job of the
+    training were submitted.
+
+    Warns
+    -----
+    TrainingWarning : for each of them.
+    """
+    first, last = part.submitted
+    for name, policy in acting.items():
+        seen = getattr(policy, "trained_on", None)
+        if not seen or part.part == "train" or seen["workload"] != whole.name:
+            continue
+        span = seen["first_s"], seen["last_s"]
+        overlaps = span[0] < last and first < span[1]
+        if overlaps and np.isin(span, whole.submit_time).all():
+            where = "the whole workload" if part.part == "all" else f"the {part.part} part"
+            warn_caller(
+                f"{name} was trained with part={seen['part']!r} on {whole.name}, and has seen jobs"
+                f" of {where}: its row tells nothing of new jobs; train with part='train'",
+                TrainingWarning,
+            )
+
+
+# --- Evaluations under limits of power and energy -------------------------------------------------
+
+#: Metrics of a schedule under limits that have intervals of their own [J].
+ENERGIES = ("energy_j", "limited_energy_j")
+
+#: The rule that all are compared with where there are budgets: the plainest of those made for them.
+REFERENCE = "powercap"
+
+_FOR_BUDGETS = ("powercap", "reduce-pc", "energy-bud")
+_FOR_CAPS = ("shut", "dvfs", "mix")
+
+
+class Limits(NamedTuple):
+    """The limits that an environment sets, and how it keeps them.
+
+    Attributes
+    ----------
+    of : returns the limits of an episode's jobs, in seconds of their clock.
+    power : a name of :data:`hpcgym.scheduler.rules.POWER`.
+    """
+
+    of: Callable[[Workload], tuple[Limit, ...]]
+    power: str
+
+
+def limits_of(env: Any) -> Limits | None:
+    """Return the limits of an environment; None if it has none."""
+    from hpcgym.envs import SchedulingEnv  # takes long to import
+
+    limits = env.simulations.machines.limits_of if isinstance(env, SchedulingEnv) else None
+    return None if limits is None else Limits(limits, env.options.scheduler.power)
+
+
+def ruled(name: str) -> tuple[str, str] | None:
+    """Return the rule and the scheduler of a row such as "powercap" or "reduce-pc+saf".
+
+    A rule alone stands for EASY under it. None: the name is of another kind.
+    """
+    rule, plus, order = name.partition("+")
+    if rule not in POWER or (plus and order not in SCHEDULERS):
+        return None
+    return rule, order if plus else "easy"
+
+
+def check_rows(
+    lineup: Mapping[str, Any], limits: Limits | None, slices: Sequence[Workload]
+) -> None:
+    """Raise an HpcgymError for rows that keep no limits, or keep such as there are not.
+
+    Parameters
+    ----------
+    lineup : name of each row -> its scheduler, or what acts.
+    limits : of the environment.
+    slices : the jobs of each slice.
+    """
+    found = {isinstance(one, EnergyBudget) for jobs in slices for one in _of(limits, jobs)}
+    for name, scheduler in lineup.items():
+        if not isinstance(scheduler, Scheduler):
+            continue
+        rule = scheduler.power
+        if limits is None and (rule != "none" or ruled(name) is not None):
+            raise HpcgymError(
+                f"{name} keeps limits, and there are none: give env='hpcgym/EnergyBudget-v0'"
+                " (--env EnergyBudget), or a saved agent of such an environment"
+            )
+        if limits is None:
+            continue
+        try:
+            check_for_limits(scheduler)
+        except HpcgymError as error:
+            raise HpcgymError(f"{name} keeps no limits of power and energy: {error}") from None
+        if rule in _FOR_BUDGETS and True not in found:
+            raise HpcgymError(f"{name} is for budgets, and the environment has none")
+        if rule in _FOR_CAPS and rule != limits.power and False not in found:
+            raise HpcgymError(f"{name} is for caps, and the environment has none")
+
+
+def _of(limits: Limits | None, jobs: Workload) -> tuple[Limit, ...]:
+    return () if limits is None else limits.of(jobs)
+
+
+def references(limits: Limits | None, slices: Sequence[Workload]) -> tuple[str, ...]:
+    """Return the rules that are always among the rows."""
+    budgets = any(isinstance(one, EnergyBudget) for jobs in slices for one in _of(limits, jobs))
+    return (REFERENCE,) if budgets else ()
+
+
+def measured(result: Result) -> dict[str, float]:
+    """Return the energy of a schedule: all of it, and that while limits hold [J].
+
+    A second in which several limits hold counts once.
+    """
+    books = result.books
+    used, done, last = 0.0, 0, int(books.time[-1])
+    windows = [(one.start, last if one.end is None else one.end) for one in result.limits or ()]
+    for start, end in sorted(windows):
+        begin = max(start, done)
+        if end <= begin:
+            continue
+        used += books.joules(begin, end)
+        done = end
+    return {"energy_j": float(result.metrics["energy_j"]), "limited_energy_j": used}
+
+
+def same_limits(one: Limits | None, other: Limits | None, slices: Sequence[Workload]) -> bool:
+    """Tell whether two environments set the same limits to the same slices, and keep them alike."""
+    if one is None or other is None:
+        return one is other
+    return one.power == other.power and all(one.of(jobs) == other.of(jobs) for jobs in slices)

@@ -1,34 +1,24 @@
-"""Intervals over slices, shuffles or weeks, and over seeds, by resampling; p-values of pairs.
-
-A policy has a value on each of n slices; several trainings of one agent have S x n of them. Both
-the slices and the trainings are samples, of the jobs and the seeds that there could have been, so
-both are drawn anew: with k_1..k_n ~ Multinomial(n, 1/n) and m_1..m_S ~ Multinomial(S, 1/S), which
-are independent, the resampled mean is
-
-    sum over s, i of m_s k_i X_si / (S n).
-
-All trainings meet the same slices, so a slice is drawn for all of them at once, and a training with
-all its slices: the two-way ("pigeonhole") bootstrap of Owen, The pigeonhole bootstrap, Annals of
-Applied Statistics 1 (2), 2007. With S = 1 it is the usual bootstrap over slices. Of few trainings
-the part of the variance that is theirs comes out too small by (S - 1) / S, as in any bootstrap.
-
-That seeds belong into intervals, and the interquartile mean, are from Agarwal et al., Deep
-Reinforcement Learning at the Edge of the Statistical Precipice, NeurIPS 2021. Its bootstrap is
-stratified: trainings are drawn in each task by themselves, and tasks stay. That fits trainings that
-were done for each task anew. Here one training acts on all slices, and the stratified bootstrap
-would let what is good or bad about it average out. This is why the package of that paper, rliable,
-is not used; it also needs arch, statsmodels and seaborn for these few lines.
-"""
+"""What a sweep has found, in numbers: means, intervals, ratios and paired differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import check_whole
+from hpcgym.errors import HpcgymError, check_choice, check_whole
+from hpcgym.schedule.measures import GROUPED_BY
+from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.schedule.result import Result
+
+
+# --- Intervals over slices ------------------------------------------------------------------------
 
 #: Means of fewer values have no interval. Resamples of few values differ too little: of five values
 #: that are normally distributed, a "95 %" interval holds the true mean five times in six, of three
@@ -283,3 +273,208 @@ def win_rates(values: Floats) -> Floats:
     wins = values == best
     rates: Floats = (wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)).mean(axis=0)
     return rates
+
+
+# --- Schedulers compared on the same shuffles of a workload, with intervals -----------------------
+
+#: Metrics of which the table has the means; of schedules that have them.
+_MEANS = ("mean_job_speedup", "slowed_share", "utilization", "throughput_per_h", "mean_bsld")
+
+
+def compare_shuffles(
+    outcomes: Mapping[str, Sequence[Result | Mapping[str, Any]]],
+    reference: str = "easy",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare the makespans of schedulers on the same shuffles with those of a reference.
+
+    Parameters
+    ----------
+    outcomes : scheduler -> its results, or their metrics, one for each shuffle; of all schedulers
+        in the same order.
+    reference : the scheduler that all are compared with.
+    resamples, seed : of the intervals.
+
+    Returns
+    -------
+    table : a row a scheduler, in the order of ``outcomes``.
+
+        - ``shuffles``: their number.
+        - ``makespan_s``: mean makespan.
+        - ``improvement_percent``: mean over the shuffles of 100 (makespan of the reference /
+          makespan - 1), the makespan speedup of ELiSE less 1; ``improvement_low`` and
+          ``improvement_high``: its 95 % bootstrap interval over the shuffles, nan with fewer than
+          five. If it lies above 0, the improvement is more than the choice of shuffles explains.
+        - ``wins``: share of the shuffles on which no makespan is less; k schedulers that are
+          equally good get 1/k each.
+        - ``mean_job_speedup``, ``slowed_share``, ``utilization``, ``throughput_per_h``,
+          ``mean_bsld``: means of the metrics over the shuffles; nan where a scheduler has none.
+
+    Raises
+    ------
+    HpcgymError : no outcomes, a reference that is not among them, or schedulers with different
+        numbers of shuffles; a schedule without a makespan; no resamples.
+    """
+    import pandas as pd
+
+    check_choice("reference", reference, outcomes)
+    rows = {name: [_metrics(one) for one in parts] for name, parts in outcomes.items()}
+    makespans = _makespans(rows, reference)
+    improvement = 100 * (makespans[:, [list(rows).index(reference)]] / makespans - 1)
+    low, high = bootstrap(improvement, resamples, seed)
+    columns = {
+        "shuffles": np.full(len(rows), len(makespans)),
+        "makespan_s": makespans.mean(axis=0),
+        "improvement_percent": improvement.mean(axis=0),
+        "improvement_low": low,
+        "improvement_high": high,
+        "wins": win_rates(makespans),
+    }
+    for metric in _MEANS:
+        columns[metric] = [
+            np.mean([one.get(metric, np.nan) for one in metrics]) for metrics in rows.values()
+        ]
+    return pd.DataFrame(columns, index=pd.Index(list(rows), name="scheduler"))
+
+
+def _metrics(outcome: Result | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metrics of a result, or what is given in their place."""
+    return outcome if isinstance(outcome, Mapping) else outcome.metrics
+
+
+def _makespans(
+    rows: Mapping[str, Sequence[Mapping[str, Any]]], reference: str
+) -> NDArray[np.float64]:
+    """Return the makespans [s], (shuffles, schedulers), checked."""
+    number = len(rows[reference])
+    if not number:
+        raise HpcgymError("there are no shuffles to compare")
+    for name, metrics in rows.items():
+        if len(metrics) != number:
+            raise HpcgymError(f"{reference} has {number} shuffles, {name} has {len(metrics)}")
+        for shuffle, one in enumerate(metrics):
+            if not one.get("makespan_s", 0) > 0:
+                raise HpcgymError(f"{name}: shuffle {shuffle} has no makespan_s above 0")
+    table = [[float(one["makespan_s"]) for one in metrics] for metrics in rows.values()]
+    return np.array(table).T
+
+
+# --- What a sweep has found, in numbers -----------------------------------------------------------
+
+
+def summary(
+    rows: pd.DataFrame,
+    metrics: Sequence[str],
+    *,
+    intervals: Collection[str] = (),
+    paired: str | None = None,
+    normalise: str | None = None,
+    by: str | None = None,
+) -> pd.DataFrame:
+    """Return what simulations say together, a row for each scheduler on each workload.
+
+    Simulations of the same jobs under two schedulers are a pair. All are taken for independent of
+    one another; p-values are not corrected for the number of rows.
+
+    Parameters
+    ----------
+    rows : of :func:`hpcgym.sweep.read_table`; there ``by`` a group of jobs, here too.
+    metrics : names of columns.
+    intervals : those metrics that have an interval.
+    paired : a scheduler that the others are compared with, pair by pair.
+    normalise : a scheduler; metrics are then geometric means of the ratios to its values, pair by
+        pair, where both are more than 0.
+    by : "slice", "seed" or "shuffle", or "class" or "user": a row for each of them.
+
+    Returns
+    -------
+    The columns that say what a row is of, then ``simulations``, their number, and of each metric m:
+
+    - ``m``: the mean, or that of ratios; of these ``m_ratios`` is the number.
+    - ``m_low``, ``m_high``, with ``intervals``: ends of its 95 % bootstrap interval, see
+      :func:`hpcgym.evaluation.intervals.bootstrap`; nan of fewer than five.
+    - with ``paired`` ``m_above``: mean of the differences, in the unit of the metric;
+      ``m_above_low`` and ``m_above_high``, its interval; ``m_effect``: that mean over the standard
+      deviation of the differences (Cohen's d of pairs); ``m_p``: the p-value of the permutation
+      test of :func:`hpcgym.evaluation.intervals.p_values`. All nan of that scheduler itself.
+
+    Raises
+    ------
+    HpcgymError : a scheduler that the sweep has not, another ``by``, or rows of classes or users
+        without it.
+    """
+    import pandas as pd
+
+    known = [str(name) for name in rows["scheduler"].unique()]
+    for argument, name in (("paired", paired), ("normalise", normalise)):
+        if name is not None:
+            check_choice(argument, name, known)
+    for name in GROUPED_BY:
+        if name in rows and name != by:
+            raise HpcgymError(f"these rows are of each {name}: give by={name!r}")
+    if by is not None:
+        check_choice("by", by, [name for name in (*OF_JOBS, *GROUPED_BY) if name in rows])
+    keys = [name for name in (*OF_GROUPS, by) if name is not None and name in rows]
+    jobs = [name for name in OF_JOBS if name in rows]
+    lines = []
+    for values, part in rows.groupby(keys, sort=False, dropna=False):
+        unit = part.groupby(jobs, sort=False, dropna=False).ngroup()
+        grids = {
+            name: part.assign(unit=unit).pivot(index="unit", columns="scheduler", values=name)
+            for name in metrics
+        }
+        for scheduler in part["scheduler"].unique().tolist():
+            line = dict(zip(keys, values, strict=True))
+            line |= {"scheduler": scheduler}
+            line |= {"simulations": int((part["scheduler"] == scheduler).sum())}
+            for name, grid in grids.items():
+                line |= _level(name, grid, scheduler, normalise, name in intervals)
+                line |= {} if paired is None else _pairs(name, grid, scheduler, paired)
+            lines.append(line)
+    return pd.DataFrame(lines, columns=None if lines else [*keys, "scheduler", "simulations"])
+
+
+def _level(
+    name: str, grid: pd.DataFrame, scheduler: str, normalise: str | None, interval: bool
+) -> dict[str, Any]:
+    """Return the mean of a metric, or of its ratios, perhaps with an interval."""
+    values = grid[scheduler].to_numpy(np.float64)
+    found: dict[str, Any] = {}
+    if normalise is None:
+        values = values[~np.isnan(values)]
+    else:
+        other = grid[normalise].to_numpy(np.float64) if normalise in grid else values * np.nan
+        usable = (values > 0) & (other > 0)
+        values = np.log(values[usable] / other[usable])
+        found[f"{name}_ratios"] = len(values)
+    ends = [_mean(values), *(_ends(values) if interval else ())]
+    if normalise is not None:
+        ends = [float(np.exp(one)) for one in ends]
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False)) | found
+
+
+def _pairs(name: str, grid: pd.DataFrame, scheduler: str, paired: str) -> dict[str, float]:
+    """Return how a scheduler differs from another on the same jobs."""
+    told = (f"{name}_above", f"{name}_above_low", f"{name}_above_high")
+    if scheduler == paired or paired not in grid:
+        return dict.fromkeys((*told, f"{name}_effect", f"{name}_p"), float("nan"))
+    both = grid[[scheduler, paired]].dropna().to_numpy(np.float64)
+    change = both[:, 0] - both[:, 1]
+    spread = float(change.std(ddof=1)) if len(change) > 1 else 0.0
+    return {
+        **dict(zip(told, (_mean(change), *_ends(change)), strict=True)),
+        f"{name}_effect": _mean(change) / spread if spread else float("nan"),
+        f"{name}_p": float(p_values(change[:, None])[0]) if len(change) else float("nan"),
+    }
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """Return the ends of the interval of a mean."""
+    low, high = bootstrap(values[:, None])
+    return float(low[0]), float(high[0])

@@ -11,11 +11,11 @@ from typing import Any
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.chance import RANDOM
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.labels import labelled, scheduler_names
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
 from hpcgym.baselines.schedulers import (
+    COSCHEDULERS,
     find_scheduler,
     is_file,
     is_variant,
@@ -23,23 +23,25 @@ from hpcgym.baselines.schedulers import (
     read_variant,
 )
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
-from hpcgym.evaluation import limited
+from hpcgym.evaluation import brought
 from hpcgym.evaluation.brought import (
     ENDINGS,
+    Groups,
+    Seeds,
     acts,
     as_policy,
     imported,
     load_agent,
     own_name,
+    read_seeds,
+    seeds_of,
 )
-from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
+from hpcgym.scheduler.asked_for import SITE_RULES, under_site_rules, without_idle_shares
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import POWER, Scheduler
-from hpcgym.scheduler.site_rules import SITE_RULES, under_site_rules
-from hpcgym.scheduler.usage import without_idle_shares
 
 #: The row of the best static weights.
 STATIC = "best-static"
@@ -235,13 +237,13 @@ def other_scheduler(name: str, policy: Any) -> str | None:
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
     variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
-    return name in _SIMULATED or variant or is_file(name) or limited.ruled(name) is not None
+    return name in _SIMULATED or variant or is_file(name) or brought.ruled(name) is not None
 
 
 def with_references(
     policies: Mapping[str, Any],
     rules: Mapping[str, Any],
-    limits: limited.Limits | None,
+    limits: brought.Limits | None,
     always: tuple[str, ...],
     lifted: tuple[str, ...] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -301,17 +303,17 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def named_scheduler(
-    policy: Any, rules: Mapping[str, Any], limits: limited.Limits | None = None
+    policy: Any, rules: Mapping[str, Any], limits: brought.Limits | None = None
 ) -> Scheduler:
     """Return the scheduler of a name, of weights or of a dispatcher, which keeps limits."""
-    of_limits = limited.ruled(policy) if isinstance(policy, str) else None
+    of_limits = brought.ruled(policy) if isinstance(policy, str) else None
     if of_limits is not None:
         power, order = of_limits
         return scheduler_of(order, rules).but(power=power)
     return under_limits(scheduler_of(policy, rules), limits)
 
 
-def under_limits(scheduler: Scheduler, limits: limited.Limits | None) -> Scheduler:
+def under_limits(scheduler: Scheduler, limits: brought.Limits | None) -> Scheduler:
     """Return a scheduler that keeps limits by the environment's rule."""
     return scheduler if limits is None else scheduler.but(power=limits.power)
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hpcgym.agents import import_agent
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agents import import_agent, search
+from hpcgym.agents.learner import Ended
+from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.evaluation import limited
-from hpcgym.evaluation.brought import acts
+from hpcgym.errors import HpcgymError, check_whole, unknown
+from hpcgym.evaluation import brought
+from hpcgym.evaluation.brought import Limits, acts
+from hpcgym.evaluation.intervals import against, block_length, bootstrap
 from hpcgym.evaluation.lineup import (
     by_name,
     find_policy,
@@ -24,20 +31,395 @@ from hpcgym.evaluation.lineup import (
     scheduler_of,
     with_references,
 )
-from hpcgym.evaluation.regret import FIXED, Prequential
-from hpcgym.evaluation.slices import Progress, silent
+from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.evaluation.stage import checked_rules
-from hpcgym.evaluation.static_weights import best_static
-from hpcgym.evaluation.stream import features_of, learn_through, weeks_in
+from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.asked_for import (
+    check_fair_share,
+    counts_usage,
+    lifted_by,
+    without_idle_shares,
+)
 from hpcgym.scheduler.own_code import named_object, names_code
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.site_rules import lifted_by
-from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
+from hpcgym.workload.extracts import WEEK_S
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+# --- One pass of a learner through a stream of jobs -----------------------------------------------
+
+
+def learn_through(
+    name: str,
+    learner: Any,
+    stream: Workload,
+    rules: Mapping[str, Any],
+    interval: Any,
+    cluster: Cluster | None = None,
+    step: Callable[[str], None] = lambda text: None,
+) -> tuple[Result, int]:
+    """Let a learner go through a stream of jobs once; return the schedule, and how often it chose.
+
+    Parameters
+    ----------
+    name : of the learner, for errors.
+    learner : a :class:`hpcgym.agents.learner.Learner`. It goes on with what it has learned before,
+        if it has.
+    stream : the jobs; the machine is empty at first.
+    rules : of the environment, all but the order of the queue.
+    interval : for how long weights hold, as :class:`hpcgym.envs.MixedPolicy` has it.
+    cluster : the machine; None: as many processors as the workload's had.
+    step : called at each of :func:`weeks_in` weeks, with what is being done.
+
+    Raises
+    ------
+    HpcgymError : an argument that cannot be, or what the learner does wrong; it names the learner.
+    """
+    env = _environment(learner, stream, rules, interval, cluster)
+    told = np.zeros(len(stream), bool)
+    decisions, begun, over = 0, 0, False
+    try:
+        observation, info = env.reset(seed=0)
+        while not over:
+            while begun <= min(_week(stream, info["time"]), weeks_in(stream) - 1):
+                step(f"{name}, week {begun}")
+                begun += 1
+            try:
+                decisions += 1
+                action = learner.act(observation, _known(info))
+                observation, _, over, _, info = env.step(action)
+                _tell(learner, observation, env.unwrapped.result(), info["time"], over, told)
+            except Exception as error:  # whatever a user's learner does
+                what = (
+                    error if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
+                )
+                raise HpcgymError(f"{name} failed at its decision {decisions}: {what}") from error
+        result: Result = env.unwrapped.result()
+    finally:
+        env.close()
+    return result, decisions
+
+
+def features_of(learner: Any) -> tuple[str, ...]:
+    """Return what the actions of a learner weigh."""
+    return tuple(getattr(learner, "features", WEIGHTED_FEATURES))
+
+
+def weeks_in(stream: Workload) -> int:
+    """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
+    return _week(stream, int(stream.submit_time[-1])) + 1
+
+
+def _week(stream: Workload, time: int) -> int:
+    """Return the number of a week, from the first submission on."""
+    return max(time - int(stream.submit_time[0]), 0) // WEEK_S
+
+
+def _environment(
+    learner: Any,
+    stream: Workload,
+    rules: Mapping[str, Any],
+    interval: Any,
+    cluster: Cluster | None,
+) -> Any:
+    """Return the environment in which a learner acts."""
+    import gymnasium
+
+    from hpcgym.envs import any_version
+
+    features = features_of(learner)
+    order = {rule: rules[rule] for rule in ("backfill", "backfill_order") if rule in rules}
+    theirs = dict(rules)
+    if not counts_usage(Scheduler(**order), features):
+        theirs.pop("fair_share", None)  # it is for others: this environment would refuse it
+    with any_version():
+        return gymnasium.make(
+            "hpcgym/MixedPolicy-v0", disable_env_checker=True, workload=stream, cluster=cluster,
+            policy_features=list(features), interval=interval, episodes="whole", **theirs,
+        )  # fmt: skip
+
+
+def _known(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a site knows of what the environment says."""
+    return {name: info[name] for name in ("time", "window")}
+
+
+def _tell(
+    learner: Any, observation: Any, result: Result, time: int, over: bool, told: NDArray[np.bool_]
+) -> None:
+    """Tell a learner of the jobs that have ended since it was told last, and note them."""
+    observe = getattr(learner, "observe", None)
+    if observe is None:
+        return
+    has_ended = (result.start >= 0) & (over | (result.start + result.run_time <= time))
+    rows = np.flatnonzero(has_ended & ~told)
+    told[rows] = True
+    jobs, bsld = result.workload, result.bsld[rows]
+    ended = Ended(
+        rows,
+        jobs.submit_time[rows],
+        result.wait[rows],
+        result.run_time[rows],
+        jobs.requested_time[rows],
+        jobs.requested_processors[rows],
+        jobs.user_id[rows],
+        bsld,
+    )
+    observe(observation, -float(bsld.sum()), ended)
+
+
+# --- The best weights that never change -----------------------------------------------------------
+
+Weights = dict[str, float]
+
+
+def best_static(
+    training: Sequence[Workload],
+    features: Sequence[str],
+    scheduler: Scheduler,
+    budget: int,
+    seed: int,
+    step: Callable[[str], None],
+    cluster: Cluster | None = None,
+    limits: Limits | None = None,
+) -> Weights:
+    """Return the weights with the least mean BSLD over slices, the first tried of equals.
+
+    Parameters
+    ----------
+    training : slices to choose by.
+    features : names of :data:`hpcgym.scheduler.policies.FEATURES`.
+    scheduler : all rules but the policy.
+    budget : number of vectors tried, see :func:`hpcgym.agents.search.candidates`; each is simulated
+        on every slice.
+    seed : of the random vectors.
+    step : called for each vector.
+    cluster : the machine; by default as many processors as the workload's had. Any other is
+        simulated slice by slice, which takes some thirty times as long.
+    limits : of power and energy; with them slices are simulated one by one, too.
+    """
+    pool = cluster is None or cluster == Cluster(training[0].processors)
+    if limits is None and pool:
+        return _of_batches(training, features, scheduler, budget, seed, step)
+    vectors = search.candidates(np.random.default_rng(seed), len(features), budget)
+    rows = search.normalised(vectors / spread(training, features)).tolist()
+    best, least = Weights(), np.inf
+    for number, row in enumerate(rows, 1):
+        step(f"choosing static weights, {number} of {budget}")
+        weights = {name: weight for name, weight in zip(features, row, strict=True) if weight}
+        policy = scheduler.but(policy=weights)
+        values = []
+        for jobs in training:
+            held = None if limits is None else limits.of(jobs)
+            result = simulate(jobs, policy, cluster=cluster, limits=held)
+            values.append(result.metrics["mean_bsld"])
+        value = float(search.rounded(np.mean(values, keepdims=True))[0])
+        if value < least:
+            best, least = weights, value
+    return best
+
+
+def _of_batches(
+    training: Sequence[Workload],
+    features: Sequence[str],
+    scheduler: Scheduler,
+    budget: int,
+    seed: int,
+    step: Callable[[str], None],
+) -> Weights:
+    """Return the same for as many processors as the workload's machine had."""
+    shown = 0
+
+    def progress(done: int, best: float) -> None:
+        nonlocal shown
+        for number in range(shown + 1, done + 1):
+            step(f"choosing static weights, {number} of {budget}")
+        shown = done
+
+    agent = Xnes(features, method="random", budget=budget, seed=seed, scheduler=scheduler)
+    weights: Weights = agent.fit(training, progress=progress).weights_
+    return {name: weight for name, weight in weights.items() if weight}
+
+
+# --- What learners and references have come to on one stream of jobs ------------------------------
+
+#: The row of the best weights that do not change, chosen knowing all jobs.
+FIXED = "best fixed, in hindsight"
+
+_SHOWN = ("weekly_bsld", "mean_wait_h", "p99_wait_h", "max_wait_h")
+
+
+@dataclass(frozen=True)
+class Prequential:
+    """What learners and references have come to on one stream of jobs.
+
+    A job counts for the week in which it was submitted; weeks are those of the log.
+
+    Attributes
+    ----------
+    stream : the jobs.
+    results : name -> schedule of all jobs; learners first, the last is :data:`FIXED`.
+    decisions : name of a learner -> how often it chose.
+    weights : of :data:`FIXED`, feature -> weight.
+    saf : the row of SAF, which may have rules behind its name.
+    resamples, seed : of the intervals.
+    """
+
+    stream: Workload
+    results: dict[str, Result]
+    decisions: dict[str, int]
+    weights: dict[str, float]
+    saf: str
+    resamples: int = 2000
+    seed: int = 0
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each learner and reference, the least mean bounded slowdown first.
+
+        Columns: ``mean_bsld`` over all jobs; ``weekly_bsld``, the geometric mean over the weeks;
+        ``mean_wait_h``, ``p99_wait_h``, ``max_wait_h`` [h]; ``regret``, how much the mean bounded
+        slowdown is above that of :data:`FIXED` [%]; and how often a learner chose, ``decisions``,
+        0 of what is simulated. ``mean_bsld`` and ``regret`` have 95 % intervals, ``_low`` and
+        ``_high``: a bootstrap of blocks of :func:`hpcgym.evaluation.intervals.block_length` weeks,
+        the same for all rows; nan of fewer than five blocks.
+        """
+        import pandas as pd
+
+        jobs, sums = self._weeks
+        low, high = self._interval(sums, jobs)
+        regret = {name: self.difference(name, FIXED) for name in self.results}
+        rows = []
+        for place, (name, result) in enumerate(self.results.items()):
+            found = measures(result, np.ones(len(self.stream), bool))
+            row: dict[str, Any] = {"mean_bsld": found["mean_bsld"]}
+            row |= {"mean_bsld_low": low[place], "mean_bsld_high": high[place]}
+            row |= dict(zip(("regret", "regret_low", "regret_high"), regret[name], strict=True))
+            row |= {measure: found[measure] for measure in _SHOWN}
+            rows.append({"policy": name, **row, "decisions": self.decisions.get(name, 0)})
+        table = pd.DataFrame(rows).set_index("policy")
+        return table.sort_values("mean_bsld", kind="stable")
+
+    @property
+    def verdicts(self) -> list[str]:
+        """How each learner compares with SAF, by mean bounded slowdowns and their interval."""
+        return [
+            f"{name}: {against(self.saf, *self.difference(name, self.saf), 'blocks of weeks')}"
+            for name in self.decisions
+        ]
+
+    @property
+    def regret(self) -> pd.DataFrame:
+        """Regret against :data:`FIXED` up to the end of each week, a row a week of the log.
+
+        It is the sum of the bounded slowdowns of the jobs submitted by then, less the same sum
+        under :data:`FIXED`, in per cent of what :data:`FIXED` has in the whole stream: the last row
+        is the ``regret`` of the table. A column for each learner and reference.
+        """
+        sums = self.by_week(sums=True).drop(columns="jobs")
+        fixed = sums[FIXED]
+        return 100 * sums.sub(fixed, axis="index").cumsum() / fixed.sum()
+
+    def by_week(self, sums: bool = False) -> pd.DataFrame:
+        """Return the mean bounded slowdowns of the jobs submitted in each week of the log.
+
+        Parameters
+        ----------
+        sums : return their sums instead.
+
+        Returns
+        -------
+        A row a week from the first to the last, nan where no job is submitted; columns ``jobs``,
+        and one for each learner and reference.
+        """
+        import pandas as pd
+
+        jobs, values = self._weeks
+        first = self._first_week
+        index = pd.RangeIndex(first, first + len(jobs), name="week")
+        with np.errstate(invalid="ignore"):
+            shown = values if sums else values / jobs[:, None]
+        table = pd.DataFrame(shown, index=index, columns=list(self.results))
+        table.insert(0, "jobs", jobs.astype(int))
+        return table
+
+    def difference(self, one: str, other: str) -> tuple[float, float, float]:
+        """Return how much the mean bounded slowdown of one is above that of another [%].
+
+        With the ends of the 95 % interval, of the same blocks of weeks for both.
+
+        Raises
+        ------
+        HpcgymError : a name that is no row.
+        """
+        names = list(self.results)
+        for name in (one, other):
+            if name not in names:
+                raise HpcgymError(unknown("policy", name, names))
+        sums = self._weeks[1]
+        mine, theirs = (sums[:, names.index(name)] for name in (one, other))
+        above = 100 * (mine - theirs)[:, None]
+        low, high = self._interval(above, theirs)
+        return float(above.sum() / theirs.sum()), float(low[0]), float(high[0])
+
+    @cached_property
+    def _weeks(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Jobs of each week (n_weeks,), and sums of slowdowns (n_weeks, n_policies)."""
+        every = np.ones(len(self.stream), bool)
+        found = np.stack([weekly_sums(one, every) for one in self.results.values()], axis=2)
+        found = found[self._first_week :]
+        return found[:, 0, 0], found[:, 1]
+
+    @property
+    def _first_week(self) -> int:
+        """Number of the first week with jobs, of those of the log."""
+        return int(self.stream.since_first_submit[0] // WEEK_S)
+
+    def _interval(
+        self, values: NDArray[np.float64], counts: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the intervals of sums over weeks, divided by the sums of ``counts``."""
+        block = block_length(len(counts))
+        return bootstrap(values, self.resamples, self.seed, block=block, counts=counts)
+
+    def figure(self) -> Figure:
+        """Return a picture of the regret over time.
+
+        Raises
+        ------
+        HpcgymError : matplotlib is not installed.
+        """
+        from hpcgym.evaluation.figures import draw
+
+        return draw(self)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write ``board.csv``, ``weeks.csv``, ``regret.csv`` and ``regret.png``; return them.
+
+        Raises
+        ------
+        HpcgymError : a file that cannot be written, or no matplotlib.
+        """
+        from hpcgym.report.canvas import save_figure
+        from hpcgym.report.tables import write_tables
+
+        tables = {"board": self.table, "weeks": self.by_week(), "regret": self.regret}
+        files = write_tables(tables, folder)
+        files.append(Path(folder, "regret.png"))
+        save_figure(self.figure(), files[-1], ".png")
+        return files
+
+
+# --- Learning while it runs -----------------------------------------------------------------------
 
 #: Learners of this library by name -> module of hpcgym.agents and class.
 LEARNERS = {
@@ -153,7 +535,7 @@ def prequential(
 
 def _check(lineup: Mapping[str, Any], rules: Mapping[str, Any], stream: Workload) -> None:
     """Raise an HpcgymError for limits, which nobody has here, and shares that nobody looks at."""
-    limited.check_rows(lineup, None, [stream])
+    brought.check_rows(lineup, None, [stream])
     orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
     weighed = [features_of(one) for one in lineup.values() if acts(one)]
     looks = any(map(any, orders)) or any(counts_usage(Scheduler(), one) for one in weighed)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.cutting import Episode, counted
+from hpcgym.envs.core.cutting import PERIODS, Episode, counted
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
-from hpcgym.evaluation import limited, shared
-from hpcgym.evaluation.always import by_chance, check_static, static_row
-from hpcgym.evaluation.brought import acts
-from hpcgym.evaluation.grouping import Grouping, check_grouping
+from hpcgym.errors import (
+    HpcgymError,
+    WorkloadWarning,
+    check_choice,
+    check_whole,
+    unknown,
+    warn_caller,
+)
+from hpcgym.evaluation import brought, shared
+from hpcgym.evaluation.brought import Groups, acts, around_of, unfolded, warn_of_seen
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
     STATIC,
@@ -32,25 +38,156 @@ from hpcgym.evaluation.lineup import (
     under_limits,
     with_references,
 )
-from hpcgym.evaluation.measured import Measured, board_of
-from hpcgym.evaluation.periods import left_out, warn_of_short_period
-from hpcgym.evaluation.seeds import Groups, unfolded
-from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
+from hpcgym.evaluation.online import best_static
+from hpcgym.evaluation.shared import (
+    Failures,
+    Measured,
+    Progress,
+    board_of,
+    by_chance,
+    check_static,
+    measured_on,
+    silent,
+    static_row,
+    warn_of_failures,
+)
 from hpcgym.evaluation.stage import Stage, restrictions
-from hpcgym.evaluation.static_weights import best_static
-from hpcgym.evaluation.trained import around_of, warn_of_seen
+from hpcgym.naming import duration
+from hpcgym.schedule.measures import (
+    GROUPED_BY,
+    group_metrics,
+    metrics_by,
+    metrics_within,
+    result_within,
+)
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.within import metrics_within, result_within
+from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, without_idle_shares
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
-from hpcgym.simulation.idle_shares import told_already, warn_of_schedulers, warn_of_weights
+from hpcgym.simulation.fair_share import told_already, warn_of_schedulers, warn_of_weights
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.restricted import warn_of_unused
 from hpcgym.simulation.run import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# --- What policies do for each class of jobs, or for each user ------------------------------------
+
+
+def check_grouping(by: str | None, metric: str) -> None:
+    """Raise an HpcgymError unless groups of jobs have a metric."""
+    if by is None:
+        return
+    check_choice("by", by, GROUPED_BY)
+    known = group_metrics()
+    if metric not in known:
+        raise HpcgymError(
+            f"{metric} is of whole schedules, and has no value by {by}; these are of jobs:"
+            f" {', '.join(name for name in known if name != 'jobs')}"
+        )
+
+
+@dataclass
+class Grouping:
+    """Collects a metric of groups of jobs, schedule by schedule.
+
+    Attributes
+    ----------
+    by : one of :data:`hpcgym.schedule.measures.GROUPED_BY`.
+    metric : a name of :func:`hpcgym.schedule.measures.group_metrics`.
+    rows : what was found, in order.
+    """
+
+    by: str
+    metric: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, policy: str, where: str, result: Result) -> None:
+        """Take what a policy did on a slice."""
+        for group, found in metrics_by(result, self.by, [self.metric]).items():
+            self.rows.append({
+                "slice": where, self.by: group, "scheduler": policy,
+                "jobs": found["jobs"], self.metric: found[self.metric],
+            })  # fmt: skip
+
+    def table(
+        self, workload: str, failed: Collection[str], trainings: Mapping[str, Collection[str]]
+    ) -> pd.DataFrame:
+        """Return the rows, without policies that failed; see ``Leaderboard.groups``.
+
+        Parameters
+        ----------
+        workload : its name.
+        failed : policies that failed on some slice: their means could not be compared.
+        trainings : row -> the policies that it is the mean of.
+        """
+        import pandas as pd
+
+        row_of = {one: name for name, members in trainings.items() for one in members}
+        out = {*failed, *(row_of[one] for one in failed if one in row_of)}
+        columns = ["workload", "slice", self.by, "scheduler", "jobs", self.metric]
+        found = pd.DataFrame([{"workload": workload, **row} for row in self.rows], columns=columns)
+        found["scheduler"] = [row_of.get(name, name) for name in found["scheduler"]]
+        found = found[~found["scheduler"].isin(out)]
+        if not row_of:
+            return found.reset_index(drop=True)
+        return found.groupby(columns[:4], sort=False, as_index=False).mean()
+
+
+# --- Weeks and months of evaluations --------------------------------------------------------------
+
+
+def left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int:
+    """Return how many jobs of the weeks or months that are chosen are in none of the slices.
+
+    These are the jobs that cross the end of their week or month.
+
+    Parameters
+    ----------
+    whole : the workload that ``part`` was cut from.
+    """
+    if part.kind not in PERIODS or not part.alone:
+        return 0
+    submitted = int(np.isin(_periods(whole, part.kind), _numbers(chosen)).sum())
+    return submitted - sum(episode.stop - episode.start for episode in chosen)
+
+
+def warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> None:
+    """Say so if the log ends before half of the last of its weeks or months, and that is chosen.
+
+    Warns
+    -----
+    WorkloadWarning : once.
+    """
+    if part.kind not in PERIODS:
+        return
+    length, label = PERIODS[part.kind]
+    last = int(_periods(whole, part.kind)[-1])
+    told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
+    if last in _numbers(chosen) and 2 * told < length:
+        warn_caller(
+            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
+            f" much as a whole {label}",
+            WorkloadWarning,
+        )
+
+
+def _periods(whole: Workload, kind: str) -> NDArray[np.int64]:
+    """Return the number of the week or month that each job was submitted in."""
+    return (whole.submit_time - whole.first_submit_s) // PERIODS[kind][0]
+
+
+def _numbers(chosen: Sequence[Episode]) -> list[int]:
+    """Return the numbers of weeks or months."""
+    return [int(episode.name.rpartition(" ")[2]) for episode in chosen]
+
+
+# --- ``evaluate``: policies and references on the same slices of a workload -----------------------
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
@@ -101,7 +238,7 @@ def evaluate(
         agent or of a model of Stable-Baselines3 (``.zip``, with its environment beside it by
         :func:`hpcgym.agents.save_spec`), a function of ``(observation, info)`` or an object with
         such an ``act`` and maybe ``begin(env)``, such as
-        :class:`hpcgym.baselines.experts.Expert`, or a class of such objects that is made without
+        :class:`hpcgym.baselines.policies.Expert`, or a class of such objects that is made without
         arguments, which act in an environment; a function of one argument is a dispatcher; or
         "package.module:name" of any of these. A list in the mapping, or the text
         "name=one.pt,other.pt", is several trainings of one agent: one row, with the means over
@@ -258,7 +395,7 @@ def _on_stage(
         training = _training(Episodes(whole, part.kind, part.jobs, "train", part.train_share), seed)
         check_static(stage.rules)
     slices = [part.workload_of(episode) for episode in chosen]
-    always = limited.references(limits, slices)
+    always = brought.references(limits, slices)
     lineup, row_of = with_references(policies, stage.rules, limits, always, stage.lifted)
     known = [one for one in lineup.values() if isinstance(one, Scheduler)]
     orders = [one.usage_orders for one in known]
@@ -267,13 +404,13 @@ def _on_stage(
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(whole, known)
     warn_of_unused(slices, known, machine)
-    limited.check_rows(lineup, limits, slices)
+    brought.check_rows(lineup, limits, slices)
     chance, found = by_chance(stage, len(part.workload), seed)
     lineup[chance], static = found, static_row(stage.rules)
     row_of |= {RANDOM: chance, STATIC: static}
     rows = [*lineup, *([static] if training else [])]
     asked = () if reference is None else (reference_row(reference, rows, row_of, groups),)
-    metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
+    metrics = (metric, *METRICS, *(brought.ENERGIES if limits is not None else ()))
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
     weights: dict[str, float] = {}
     values: dict[str, list[dict[str, float]]] = {}
@@ -304,7 +441,7 @@ def _on_stage(
         seed=seed,
         resamples=resamples,
         references=among,
-        energies=() if limits is None else limited.ENERGIES,
+        energies=() if limits is None else brought.ENERGIES,
         plain=row_of[references(stage.rules)[0]],
         around=part.around,
         unseen=stage.unseen,
@@ -357,7 +494,7 @@ def _player(
             group(episode, result)
         if not part.alone:
             return metrics_within(result, *counted(episode))
-        return result.metrics if held is None else {**result.metrics, **limited.measured(result)}
+        return result.metrics if held is None else {**result.metrics, **brought.measured(result)}
 
     return play
 

@@ -14,15 +14,25 @@ from hpcgym.envs import any_version
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.evaluation.brought import misfit_of_spaces
-from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
-from hpcgym.evaluation.trained import options_of
+from hpcgym.evaluation.brought import (
+    Limits,
+    limits_of,
+    measured,
+    misfit_of_spaces,
+    options_of,
+    same_limits,
+)
 from hpcgym.files import shaped
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.asked_for import (
+    OF_ENVIRONMENTS,
+    OF_MACHINES,
+    counts_usage,
+    lifted_by,
+    settled,
+)
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS, OF_MACHINES, lifted_by, settled
-from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
 

@@ -1,6 +1,5 @@
 """Why a job of a schedule waited, and what all waiting is due to."""
 
-from hpcgym.explanation.explain import Explanation, explain
-from hpcgym.explanation.waits import GROUPS, waits, waits_by
+from hpcgym.explanation.explain import GROUPS, Explanation, explain, waits, waits_by
 
 __all__ = ["GROUPS", "Explanation", "explain", "waits", "waits_by"]

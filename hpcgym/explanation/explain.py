@@ -1,31 +1,137 @@
-"""Why one job of a schedule waited: ``explain(result, job)``."""
+"""What all waiting of a schedule is due to: its passes again, and what each job waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.explanation.delays import can_repeat, delays
-from hpcgym.explanation.meanwhile import Meanwhile, meanwhile
-from hpcgym.explanation.reasons import Spell, kept_by_quotas, rights, spells_of, summed
-from hpcgym.explanation.stops import stopped_by, stops_of
-from hpcgym.explanation.story import Facts, moves, story, who_delayed
-from hpcgym.explanation.timing import SECONDS, TimeOverError, over_after, time_of
-from hpcgym.explanation.watching import Moment, Pass, said_before, watch, why_not_watched
-from hpcgym.files.plain import plain
+from hpcgym.errors import HpcgymError, check_choice, check_whole
+from hpcgym.explanation.story import (
+    REASONS,
+    Facts,
+    Spell,
+    kept_by_quotas,
+    moves,
+    needs_of_nodes,
+    reasons_at,
+    rights,
+    spells_of,
+    story,
+    summed,
+    who_delayed,
+)
+from hpcgym.explanation.watching import (
+    SECONDS,
+    Meanwhile,
+    Moment,
+    Pass,
+    TimeOverError,
+    Watched,
+    meanwhile,
+    over_after,
+    said_before,
+    stopped_by,
+    stops_of,
+    time_of,
+    watch,
+    why_not_watched,
+)
+from hpcgym.files.writing import plain
+from hpcgym.naming import NAMED, ONCE_CALLED, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rule_values import quota_text
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.workload.extracts import WEEK_S
+from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.workload.model import Workload
+
+
+# --- Which jobs delayed another: the schedule again without each of them --------------------------
+
+
+def can_repeat(result: Result) -> bool:
+    """Return whether a schedule can be made again with other jobs.
+
+    Not one of an environment, of a dispatcher that keeps what it has learned, with failures or
+    preemption; nor one that begins with jobs that run, or that says when jobs are submitted.
+    """
+    others = (result.interrupted, result.dispatcher, result.workload.initial)
+    moved = result.scheduler.moves_submissions
+    return all(other is None for other in others) and not (result.outside or moved)
+
+
+def delays(
+    result: Result,
+    job: int,
+    rows: NDArray[np.int64],
+    progress: Callable[[int, int], None] = silence,
+    over: Callable[[], bool] = lambda: False,
+) -> NDArray[np.int64]:
+    """Return how much earlier a job would start without each of some others, (k,) int64 [s].
+
+    Below 0: it would start later.
+
+    Parameters
+    ----------
+    result : a schedule of :func:`hpcgym.simulate`.
+    job, rows : rows of the job, and of the others, (k,).
+    progress : is called after each with how many are done, and how many there are.
+    over : tells whether there is no time for more: then those that come first are returned, at
+        least one.
+    """
+    start = int(result.start[job])
+    # what is submitted after a start has no influence on it
+    known = result.workload.submit_time <= start
+    found = np.zeros(len(rows), np.int64)
+    for place, row in enumerate(rows.tolist()):
+        without = _start(result, known, row, job)
+        if without > start:  # those that come until then may have an influence
+            without = _start(result, np.ones_like(known), row, job)
+        found[place] = start - without
+        progress(place + 1, len(rows))
+        if over():
+            return found[: place + 1]
+    return found
+
+
+def _start(result: Result, known: NDArray[np.bool_], row: int, job: int) -> int:
+    """Return when a job starts among those that are known, but for that of a row."""
+    kept = known.copy()
+    kept[row] = False
+    mine = int(kept[:job].sum())
+    pairs = None if result.coschedule is None else result.coschedule.speedups
+    again = simulate(
+        replace(result.workload.take(kept), cleaning={}),
+        _cut(result.scheduler, kept),
+        cluster=result.cluster,
+        limits=result.limits,
+        speedups=pairs,
+    )
+    return int(again.start[mine])
+
+
+def _cut(scheduler: Scheduler, kept: NDArray[np.bool_]) -> Scheduler:
+    """Return a scheduler for some of the jobs: estimates may have a number for each."""
+    given = {"estimate": scheduler.estimate, "policy_estimate": scheduler.policy_estimate}
+    cut = {
+        rule: np.asarray(estimate)[kept]
+        for rule, estimate in given.items()
+        if isinstance(estimate, Sequence | np.ndarray) and not isinstance(estimate, str)
+    }
+    return scheduler.but(**cut) if cut else scheduler
+
+
+# --- Why one job of a schedule waited: ``explain(result, job)`` -----------------------------------
 
 #: Jobs that are left out one by one, unless somebody says how many.
 MOST = 2000
@@ -40,12 +146,12 @@ class Explanation:
     job : its number in the log.
     sentences : the answer in words.
     facts : of the job: ``submit_time``, ``start_time``, ``wait_time``, ``suspended`` (part of it),
-        ``stops`` (a dict each, of :class:`hpcgym.explanation.stops.Stop`), ``stopped`` (whom it
-        stopped to start, a dict each, of :class:`hpcgym.explanation.stops.Stopped`),
+        ``stops`` (a dict each, of :class:`hpcgym.explanation.watching.Stop`), ``stopped`` (whom it
+        stopped to start, a dict each, of :class:`hpcgym.explanation.watching.Stopped`),
         ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``requested_processors``,
         ``units``, ``per_unit`` (resource -> amount), ``reserved_start`` [s] (None: it had no
         reservation), ``backfilled``.
-    waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
+    waited_for : reason -> [s], as in :data:`hpcgym.explanation.story.REASONS`; empty where the
         passes of a schedule cannot be made again.
     behind : the part of that, reason -> [s], in which other jobs stood before it in the queue; not
         told of quotas, which keep a job wherever it stands.
@@ -57,7 +163,7 @@ class Explanation:
     others : a row a job that ran while this one waited, before its first start or after it was
         stopped, index its number: ``submit_time``, ``start_time``, ``end_time`` [s] (of several
         runs of it, one meanwhile), ``requested_processors``, ``right`` (how it came to run, as in
-        :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
+        :data:`hpcgym.explanation.story.RIGHTS`) and ``delay`` [s]: how much earlier this job
         would have started without it; missing where that was not tried.
     """
 
@@ -245,3 +351,144 @@ def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
 def _order(result: Result) -> str:
     """Return what the order of the queue is called."""
     return str(result.scheduler.describe().get("policy", "chosen from outside"))
+
+
+# --- What all waiting of a schedule is due to -----------------------------------------------------
+
+#: What jobs may be grouped by -> the column of the workload that holds it.
+GROUPS = {
+    "requested_processors": "requested_processors",
+    **NAMED,
+    "week": "submit_time",
+}
+#: Groups that have an order of their own.
+ORDERED = ("requested_processors", "week")
+_EVERY = 256  # passes between two reports of progress
+
+
+def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.DataFrame:
+    """Return how long each job waited for what.
+
+    The simulation is made again, a pass at a time. From each pass to the next a job in the queue
+    waits for one thing: the first that holds of :data:`hpcgym.explanation.story.REASONS`.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`.
+    progress : is called now and then with how many jobs have come, and how many there are.
+
+    Returns
+    -------
+    A row a job, in the order of the workload, index ``job_number``; a column a reason, int64 [s].
+    The sum of a row is the job's wait.
+
+    Raises
+    ------
+    HpcgymError : the passes cannot be made again: under limits of power or energy, where jobs share
+        nodes, where nodes fail or jobs stop others, where a dispatcher or a function says what
+        starts; or an extract, whose first jobs waited before it begins.
+    """
+    import pandas as pd
+
+    why = why_not_watched(result)
+    if not why and result.workload.initial is not None:
+        why = "for an extract, whose first jobs waited before it begins"
+    if why:
+        raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
+    seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
+    with said_before():
+        watched = Watched(result)
+    submit, needs = result.workload.submit_time, needs_of_nodes(result)
+    processors = list(REASONS).index("processors")
+    queue, codes = np.empty(0, np.int64), np.empty(0, np.int8)
+    came = time = 0
+    for passes, at in enumerate(watched.each_pass(int(result.start.max(initial=0)))):
+        seconds[queue, codes] += at.time - time
+        coming = np.arange(came, watched.come)
+        # where each event has a pass, a job that does not fit as it comes has none
+        seconds[coming, processors] += at.time - submit[coming]
+        time, came = at.time, watched.come
+        before = np.concatenate((queue, coming))
+        queue = watched.queued(before)
+        unseen = np.isin(queue, watched.unseen(before))
+        barred = np.any(watched.exceeding(queue), axis=1)
+        codes = reasons_at(result, queue, at, unseen, barred, needs)
+        if passes % _EVERY == 0:
+            progress(came, len(seconds))
+    jobs = pd.Index(result.workload.job_number, name="job_number")
+    return pd.DataFrame(seconds, index=jobs, columns=list(REASONS))
+
+
+def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return what groups of jobs waited for.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`.
+    waited : of :func:`waits`.
+    by : one of :data:`GROUPS`: "requested_processors" has classes that double, "week" counts from
+        the first submission, the others are what the log tells of a job.
+
+    Returns
+    -------
+    A row a group, the one that waited longest first, sizes and weeks in their order; index ``by``.
+    Columns: ``jobs``, their number, and one a reason, int64 [s].
+
+    Raises
+    ------
+    HpcgymError : another name, or the log does not tell it of any job.
+    """
+    by = check_choice("by", ONCE_CALLED.get(by, by), GROUPS)
+    workload = result.workload
+    numbers, names = _groups(workload, by)
+    kinds, kind = np.unique(numbers, return_inverse=True)
+    table = waited.groupby(kind.ravel()).sum()
+    table.index = table.index.map(lambda place: names(int(kinds[place]))).rename(by)
+    table.insert(0, "jobs", np.bincount(kind.ravel(), minlength=len(kinds)))
+    if by in ORDERED:
+        return table
+    longest = table.drop(columns="jobs").sum(axis=1)
+    return table.loc[longest.sort_values(ascending=False, kind="stable").index]
+
+
+def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Return a table of :func:`waits_by` with the last of more than ``most`` rows as one.
+
+    Sizes and weeks, which have an order of their own, stay as they are.
+    """
+    import pandas as pd
+
+    if len(table) <= most or table.index.name in ORDERED:
+        return table
+    kept, rest = table.iloc[: most - 1], table.iloc[most - 1 :]
+    one = pd.Index([counted(len(rest), "other")], name=table.index.name)
+    return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
+
+
+def size_classes(
+    processors: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], Callable[[int], str]]:
+    """Return the number of each job's class of sizes, (n_jobs,) int64, and what a class is called.
+
+    Classes double, 1, 2, 3 to 4, 5 to 8, ... processors, up to the ``most`` that a job may have.
+    """
+
+    def name(power: int) -> str:
+        low, high = 2**power // 2 + 1, min(2**power, most)
+        return f"{low} to {high}" if low < high else str(high)
+
+    return np.ceil(np.log2(processors)).astype(np.int64), name
+
+
+def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:
+    """Return the number of each job's group, and what a group is called."""
+    column = getattr(workload, GROUPS[by])
+    if by == "requested_processors":
+        return size_classes(column, workload.processors)
+    if by == "week":
+        first = column.min(initial=0)
+        return (column - first) // WEEK_S + 1, lambda week: f"week {week}"
+    if len(column) and column.max() < 0:
+        raise HpcgymError(f"{workload.name}: the log does not tell the {by} of any job")
+    known = names_of(workload, GROUPS[by])
+    return column, lambda number: called(known, by, number)

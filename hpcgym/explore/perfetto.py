@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.explore.columns import check_same_jobs
+from hpcgym.explore.page import check_same_jobs
 from hpcgym.files.writing import whole_text
 from hpcgym.report.labels import Results, drawable
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
-from hpcgym.schedule.over_time import processors_in_use, queue_length
+from hpcgym.schedule.metrics import processors_in_use, queue_length
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
-from hpcgym.workload.names import called, names_of
+from hpcgym.workload.io.swf_header import called, names_of
 
 _US = 1_000_000  # times are microseconds since the first submission
 

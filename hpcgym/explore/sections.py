@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import one_line
-from hpcgym.explore.document import origin_section
-from hpcgym.explore.markup import Cell, cleaning_table, picture, table
+from hpcgym.explore.document import Cell, cleaning_table, origin_section, picture, table
 from hpcgym.naming import printable
 from hpcgym.report.canvas import figure_of
-from hpcgym.report.dispatches import dispatches, in_words
-from hpcgym.report.distribution import draw_bsld
+from hpcgym.report.distribution import (
+    draw_bsld,
+    draw_job_speedups,
+    draw_slowed,
+    draw_speedups,
+    has_speedups,
+)
 from hpcgym.report.gantt import draw_gantt
-from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import by_machine, subtitle
-from hpcgym.report.numbers import shown
+from hpcgym.report.labels import by_machine, limits_of, shown, subtitle
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.power import draw_power
-from hpcgym.report.speedups import draw_speedups
-from hpcgym.report.tables import comparison, in_order
+from hpcgym.report.tables import comparison, dispatches, in_order, in_words
 from hpcgym.report.timeline import (
     draw_nodes_in_use,
+    draw_power,
     draw_queue_length,
     draw_throughput,
     draw_utilization,
 )
-from hpcgym.report.words import limits_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:

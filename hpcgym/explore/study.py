@@ -8,10 +8,9 @@ from html import escape
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.explore.document import sheet
-from hpcgym.explore.markup import image_of, table
+from hpcgym.explore.document import image_of, sheet, table
 from hpcgym.files import bytes_of, text_of
-from hpcgym.files.opening import MEGABYTE
+from hpcgym.files.reading import MEGABYTE
 from hpcgym.schedule.provenance import provenance_of_workloads
 
 _MOST = 64 * MEGABYTE  # of a report or a picture

@@ -7,8 +7,24 @@ arrays, ``headers`` the numbers in headers of traces. ``writing`` writes files w
 stands.
 """
 
-from hpcgym.files.headers import header_number, plain_number
-from hpcgym.files.opening import bytes_of, head_of, lines_of, open_bytes, saying, shaped, text_of
+from hpcgym.files.reading import (
+    MOST_TOML,
+    bytes_of,
+    check_value,
+    check_values,
+    head_of,
+    header_number,
+    json_file,
+    json_of,
+    lines_of,
+    open_bytes,
+    plain_number,
+    saying,
+    shaped,
+    text_of,
+    toml_file,
+    toml_of,
+)
 from hpcgym.files.tables import (
     MOST_COLUMNS,
     arrays_of,
@@ -21,15 +37,6 @@ from hpcgym.files.tables import (
     parquet_columns,
     parquet_frame,
     parquet_names,
-)
-from hpcgym.files.texts import (
-    MOST_TOML,
-    check_value,
-    check_values,
-    json_file,
-    json_of,
-    toml_file,
-    toml_of,
 )
 
 __all__ = [

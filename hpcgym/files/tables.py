@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, WorkloadError, installing
-from hpcgym.files.opening import (
+from hpcgym.files.reading import (
     HEAD_BYTES,
     MEGABYTE,
     PACKED_RATIO,

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hpcgym.reference.jobs import Job, Placed
-from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.placing import take
+from hpcgym.reference.nodes import NodeSimulation, take
 
 #: The order of the lists: the least comes first, ties by submission.
 LISTS: dict[str, Callable[[Job], int]] = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from hpcgym.reference.jobs import Job, fresh
+from hpcgym.reference.jobs import Job, fresh, settings_of_slurm
 from hpcgym.reference.orders import (
     Score,
     changes_with_time,
@@ -15,7 +15,6 @@ from hpcgym.reference.orders import (
     score_of,
 )
 from hpcgym.reference.predictions import Estimator, features
-from hpcgym.reference.slurm_settings import settings_of_slurm
 
 EASY = ("easy", "until-shadow")
 #: All rules, as they are where nobody gives them.

@@ -38,8 +38,7 @@ from contextlib import suppress
 from typing import Any
 
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.node_rooms import NoRoomError
-from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.nodes import NodeSimulation, NoRoomError
 from hpcgym.reference.pool import Simulation
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired

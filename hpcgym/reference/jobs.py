@@ -1,10 +1,12 @@
-"""Jobs of the reference: what is known of each before, and what has become of it."""
+"""The settings of Slurm's backfilling, read from the rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+# --- Jobs of the reference ------------------------------------------------------------------------
 
 Amounts = list[int]  # of each resource
 Nodes = list[Amounts]
@@ -131,3 +133,19 @@ def fresh(job: Job) -> Job:
         demand=tuple(job.demand),
         allowed=job.allowed,
     )
+
+
+# --- The settings of Slurm's backfilling, read from the rule --------------------------------------
+
+
+def settings_of_slurm(backfill: str) -> dict[str, int] | None:
+    """Return the settings of rule 23; None of another rule."""
+    name, _, text = backfill.partition(":")
+    if name != "slurm":
+        return None
+    usual = {"bf_interval": 30, "bf_max_job_test": 500, "bf_window": 1440}
+    usual |= {"bf_resolution": 60, "bf_window_linear": 0}
+    usual |= {"default_queue_depth": 100, "sched_interval": 60}
+    given = dict(part.split("=") for part in text.split("+") if part)
+    usual |= {"bf_job_part_count_reserve": 0, "bf_max_job_user": 0}
+    return {**usual, **{k: int(v) for k, v in given.items()}}

@@ -85,22 +85,321 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hpcgym.reference.events import EASY
-from hpcgym.reference.jobs import Job, Nodes, Placed
-from hpcgym.reference.node_rooms import NodeRooms
-from hpcgym.reference.placing import (
-    closed_in,
-    hold_of,
-    least_of,
-    next_opening,
-    room_for,
-    take,
-    take_of,
-    take_there,
-)
+from hpcgym.reference.jobs import Amounts, Job, Nodes, Placed
+from hpcgym.reference.pool import Simulation
+
+# --- Units of jobs and nodes ----------------------------------------------------------------------
+
+
+def hold(free: Sequence[int], demand: Sequence[int]) -> int:
+    """How many units a node has room for."""
+    units = None
+    for have, need in zip(free, demand, strict=True):
+        if need > 0 and (units is None or have // need < units):
+            units = have // need
+    assert units is not None
+    return max(units, 0)
+
+
+def hold_of(job: Any, node: int, free: Amounts) -> int:
+    """How many units of a job a node with so much free has room for: rule 10."""
+    barred = job.allowed is not None and node not in job.allowed
+    return 0 if barred else hold(free, job.demand)
+
+
+def room(nodes: Nodes, demand: Sequence[int]) -> int:
+    """Return how many units all nodes have room for."""
+    return sum(hold(free, demand) for free in nodes)
+
+
+def room_for(job: Job, nodes: Nodes) -> int:
+    """Return how many units of a job the nodes have room for (rule 10)."""
+    mine = [free for node, free in enumerate(nodes) if job.allowed is None or node in job.allowed]
+    alike = Counter(map(tuple, mine))
+    return sum(number * hold(free, job.demand) for free, number in alike.items())
+
+
+def order_of_nodes(
+    allocation: str,
+    free: Nodes,
+    total: Amounts,
+    capacity: Sequence[Amounts] = (),
+    job: Any = None,
+    others: Sequence[Any] = (),
+) -> list[int]:
+    """Rule 3. ``job`` and the ``others`` that wait have units, demand and requested."""
+    numbers = list(range(len(free)))
+    if allocation == "first-fit":
+        return numbers
+    if allocation == "balanced":
+        return by_turns(free, capacity)
+    if allocation in ("weighted", "hybrid"):
+        value = {node: value_left(node, free, total, job, others) for node in numbers}
+        holds = [node for node in numbers if value[node] < math.inf]
+        if allocation == "weighted":
+            return sorted(holds, key=lambda node: value[node])
+        return by_turns(free, capacity, holds, value)
+    left = []
+    for node in free:
+        share = 0.0
+        for have, all_there_is in zip(node, total, strict=True):
+            share += have / all_there_is
+        left.append(share)
+    if allocation == "best-fit":
+        return sorted(numbers, key=lambda node: left[node])
+    assert allocation == "worst-fit"
+    return sorted(numbers, key=lambda node: -left[node])
+
+
+def value_left(node: int, free: Nodes, total: Amounts, job: Any, others: Sequence[Any]) -> float:
+    """S of rule 3; infinite where no unit has room."""
+    units = min(hold_of(job, node, free[node]), job.units)
+    if units == 0:
+        return math.inf
+    left = 0.0
+    for r, all_there_is in enumerate(total):
+        asked = sum(other.units * other.demand[r] * (other.requested + 1) for other in others)
+        used = all_there_is - sum(row[r] for row in free)
+        worth = (1.0 + asked) * (1.0 + used) / (float(all_there_is) * all_there_is)
+        left += (free[node][r] - units * job.demand[r]) * worth
+    return left
+
+
+def by_turns(
+    free: Nodes,
+    capacity: Sequence[Amounts],
+    numbers: Sequence[int] | None = None,
+    value: Mapping[int, float] | None = None,
+) -> list[int]:
+    """Nodes without scarce resources, then a node of the scarce resource with most nodes left.
+
+    Of each list those come first that have least of its resource; with ``value``, the least of it.
+    """
+    scarce = [r for r in range(len(capacity[0])) if any(node[r] == 0 for node in capacity)]
+    plain: list[tuple[float, int]] = []
+    lists: dict[int, list[tuple[float, int]]] = {r: [] for r in scarce}
+    for number in range(len(free)) if numbers is None else numbers:
+        node = free[number]
+        most = max((node[r] for r in scarce), default=0)
+        by = float(most) if value is None else value[number]
+        if most == 0:
+            plain.append((by, number))
+        else:
+            kind = next(r for r in scarce if node[r] == most)
+            lists[kind].append((by, number))
+    for nodes in (plain, *lists.values()):
+        nodes.sort()
+    order = [number for _, number in plain]
+    while any(lists.values()):
+        longest = max(len(nodes) for nodes in lists.values())
+        kind = next(r for r in scarce if len(lists[r]) == longest)
+        order.append(lists[kind].pop(0)[1])
+    return order
+
+
+def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int]) -> None:
+    """Take what units placed on nodes need."""
+    for node, units in placed:
+        for resource, need in enumerate(demand):
+            nodes[node][resource] -= units * need
+            assert need == 0 or nodes[node][resource] >= 0, "a node is over-committed"
+
+
+def take_of(nodes: Nodes, job: Job) -> None:
+    """Take what a job has; of cores, rule 13, there may be less than nothing then."""
+    take(nodes, job.nodes, (0, *job.demand[1:]))
+    take_cores(nodes, job)
+
+
+def take_cores(nodes: Nodes, job: Job) -> None:
+    """Take the cores of what a job has, and nothing else."""
+    for node, units in job.nodes:
+        nodes[node][0] -= units * job.demand[0]
+
+
+Closings = Sequence[tuple[int, int, set[int]]]
+
+
+def closed_in(table: Closings, first: int, last: int) -> set[int]:
+    """Return the nodes that a table closes at any time from one to another, both included."""
+    return {n for begin, end, nodes in table if end > first and begin <= last for n in nodes}
+
+
+def next_opening(table: Closings, after: int, until: int, usable: set[int]) -> int | None:
+    """Rule 14: s'."""
+    times = sorted({time for begin, end, _ in table for time in (begin, end) if time > after})
+    period, closed = after, closed_in(table, after, after)
+    seen = closed
+    for time in times:
+        then = closed_in(table, time, time)
+        if then == closed:
+            continue
+        if (seen - then) & usable:
+            return time
+        if period > until:
+            return None
+        period, closed = time, then
+        seen = seen | then
+    return None
+
+
+def take_there(free: Nodes, job: Job, there: set[int]) -> None:
+    """Take from some nodes what a job has of them; of cores there may be less than nothing then."""
+    mine = [(node, units) for node, units in job.nodes if node in there]
+    take(free, mine, (0, *job.demand[1:]))
+    for node, units in mine:
+        free[node][0] -= units * job.demand[0]
+
+
+def least_of(states: Sequence[Nodes]) -> Nodes:
+    """Return the least that each node has of each resource."""
+    return [
+        [min(amounts) for amounts in zip(*node, strict=True)] for node in zip(*states, strict=True)
+    ]
+
+
+# --- What jobs have of nodes ----------------------------------------------------------------------
+
+
+class NoRoomError(Exception):
+    """A job that a trace says is running finds no nodes."""
+
+
+class NodeRooms(Simulation):
+    """Nodes with several resources, and the units of jobs that lie on them."""
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        capacity: Sequence[Sequence[int]],
+        *,
+        allocation: str = "first-fit",
+        **rules: Any,
+    ):
+        self.capacity = [list(node) for node in capacity]
+        self.total = [sum(node[r] for node in self.capacity) for r in range(len(capacity[0]))]
+        self.allocation = allocation
+        super().__init__(jobs, self.total[0], **rules)
+        assert self.passes == "per-timestamp"
+        self.arrived: list[Job] = []  # submitted now, in the queue or not yet
+        self.looks_back = False  # at who ran before an extract
+        self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
+        self.put_off = False  # whether a job's time was before that from which it was tried
+        single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+        bound = any(job.allowed is not None for job in self.jobs)
+        whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
+        anywhere = self.slurm is None and self.preemption is None
+        self.alike = single and anywhere and not bound and whole
+        self.closed = self.windows
+        self.windows = [(begin, end, self.total[0]) for begin, end, _ in self.closed]
+
+    def has_room(self, job: Job) -> bool:
+        """Rule 18 of `the pool`; then it gets nodes by the allocation, beside the others."""
+        if not super().has_room(job):
+            return False
+        free = [list(node) for node in self.capacity]
+        for other in self.running:
+            take(free, other.nodes, other.demand)
+        nodes = self.allocated(job, free)
+        if nodes is None:
+            raise NoRoomError
+        job.nodes = tuple(nodes)
+        return True
+
+    def begin(self, begin: int, end: float) -> None:
+        """Rules 18 to 20 of the pool."""
+        self.looks_back = True
+        super().begin(begin, end)
+        self.looks_back = False
+
+    def take_submitted(self, now: int, most: float = math.inf) -> list[Job]:
+        """Return the jobs that are submitted now; the allocation may look at them."""
+        self.arrived = super().take_submitted(now, most)
+        return self.arrived
+
+    # Rooms
+
+    def free_nodes(self, time: int) -> Nodes:
+        """Return what each node has free now, or at a later time if nothing more started."""
+        nodes = [list(node) for node in self.capacity]
+        for job in self.running:
+            if job.predicted_end > time:
+                take(nodes, job.nodes, job.demand)
+        for job in self.suspended:
+            take(nodes, job.nodes, (0, *job.demand[1:]))
+        for job in self.kept:
+            take_cores(nodes, job)
+        return nodes
+
+    def fits_again(self, job: Job, now: int) -> bool:
+        """Rule 13."""
+        free = self.free_nodes(now)
+        return all(free[node][0] >= units * job.demand[0] for node, units in job.nodes)
+
+    def meet(self, job: Job, other: Job) -> bool:
+        """Return whether two jobs have a node in common (rule 13)."""
+        return bool({node for node, _ in job.nodes} & {node for node, _ in other.nodes})
+
+    def fits(self, job: Job, now: int) -> bool:
+        """Return whether a job could start now."""
+        if self.alike and self.closed:
+            return super().fits(job, now)
+        if self.has_closings(now):
+            return self.allocated(job, self.free_throughout(job, now)) is not None
+        enough = self.hold is None or self.need(job, now) <= self.free(now)
+        return enough and room_for(job, self.free_nodes(now)) >= job.units
+
+    def has_closings(self, now: int) -> bool:
+        """Return whether a window lasts or is to come."""
+        return any(end > now for _, end, _ in self.closed)
+
+    def free_throughout(self, job: Job, now: int) -> Nodes:
+        """Return what each node has free beside running jobs and windows, as long as predicted."""
+        free, until = self.free_nodes(now), now + job.predicted + (self.slurm is not None)
+        for begin, end, nodes in self.closed:
+            if begin < until and now < end:
+                for node in nodes:
+                    free[node] = [0] * len(free[node])
+        return free
+
+    def allocated(self, job: Job, free: Nodes) -> Placed | None:
+        """Rule 3; None if the units do not fit."""
+        placed, missing = [], job.units
+        for node in self.order_for(job, free):
+            units = min(missing, hold_of(job, node, free[node]))
+            if units > 0:
+                placed.append((node, units))
+                missing -= units
+        return placed if missing == 0 else None
+
+    def order_for(self, job: Job, free: Nodes) -> list[int]:
+        """In which order the job fills nodes where so much is free; others wait or come now."""
+        coming = [other for other in self.arrived if other.start == -1 and other not in self.queue]
+        waiting = [] if self.looks_back else self.queue + coming
+        others = [other for other in waiting if other is not job]
+        return order_of_nodes(self.allocation, free, self.total, self.capacity, job, others)
+
+    def start(self, job: Job, now: int, *, backfilled: bool, nodes: Placed | None = None) -> None:
+        """Start a job on nodes: those given, those reserved for it, or those of the allocation."""
+        if nodes is None and job.reservation != -1 and not self.alike:
+            nodes = list(job.nodes)
+        if nodes is None and self.has_closings(now) and not self.alike:
+            nodes = self.allocated(job, self.free_throughout(job, now))
+        if nodes is None:
+            nodes = self.allocated(job, self.free_nodes(now))
+        assert nodes is not None
+        take(self.free_nodes(now), nodes, job.demand)  # is it there?
+        assert sum(units for _, units in nodes) == job.units
+        job.nodes = tuple(nodes)
+        super().start(job, now, backfilled=backfilled)
+
+
+# --- A slow, obvious simulator of machines with nodes ---------------------------------------------
 
 NEVER = 2**62  # [s] later than anything
 

@@ -3,12 +3,141 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from hpcgym.reference.events import EASY
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.preemption import Preemption
+from hpcgym.reference.reservations import SlurmPasses
+
+# --- Jobs that stop others, or suspend them: rules 27 and 29 --------------------------------------
+
+
+class Preemption(SlurmPasses):
+    """What comes before each pass, where jobs may stop others."""
+
+    def preempt(self, now: int) -> None:
+        """Rule 27."""
+        self.preempts = True
+        self.drop_reservations()
+        groups, may, *_ = self.preemption
+        names = {name for pair in may for name in pair}
+        level = {name: longest_way(name, may) for name in names}
+        for height in sorted({*level.values()}, reverse=True):
+            self.go_on_with([j for j in self.suspended if level[groups[j.number]] == height], now)
+            if height == 0:
+                break
+            shut = set()
+            for job in self.primary_order(now):
+                group = groups[job.number]
+                if level.get(group) != height or group in shut or self.barred(job):
+                    continue
+                self.kept = [j for j in self.suspended if (group, groups[j.number]) not in may]
+                if not self.fits(job, now):
+                    theirs = [j for j in self.running if (group, groups[j.number]) in may]
+                    theirs = [j for j in theirs if self.end_of_exemption(j) <= now < j.end]
+                    theirs.sort(key=lambda j: (-level[groups[j.number]], -j.ran(now), j.number))
+                    stopped = self.to_stop(job, theirs, now)
+                    if stopped is None:
+                        shut.add(group)
+                        continue
+                    for other in stopped:
+                        self.stop(other, now)
+                self.start(job, now, backfilled=False)
+        self.kept = list(self.suspended)
+        self.preempts = False
+
+    def go_on_with(self, suspended: list[Job], now: int) -> None:
+        """Rule 29: let jobs of one level go on."""
+        groups, may, *_ = self.preemption
+        for job in sorted(suspended, key=lambda j: (-j.ran(now), j.number)):
+            of = groups[job.number]
+            self.kept = [j for j in self.suspended if (groups[j.number], of) in may]
+            if self.fits_again(job, now):
+                self.suspended.remove(job)
+                self.running.append(job)
+                job.paused += now - job.stopped
+                job.end = job.start + job.paused + job.actual
+                job.since, job.stopped = now, -1
+
+    def fits_again(self, job: Job, now: int) -> bool:
+        """Return whether a suspended job could go on now."""
+        return self.fits(job, now)
+
+    def expected_ends(self, jobs: Iterable[Job], now: int) -> list[int]:
+        """Rule 29: worked out once for each job, while the same jobs run and are suspended."""
+        both = (self.running, self.suspended)
+        state = now, *([(job.number, job.since) for job in some] for some in both)
+        if state != self.expected[0]:
+            self.expected = state, {}
+        known = self.expected[1]
+        for job in jobs:
+            if job.number not in known:
+                known[job.number] = self.expected_end(job, now)
+        return [known[job.number] for job in jobs]
+
+    def expected_end(self, job: Job, now: int) -> int:
+        """Rule 29: of a job that runs or is suspended."""
+        if job.stopped == -1:
+            return job.predicted_end
+        groups, may, *_ = self.preemption
+        others = [
+            self.expected_end(other, now)
+            for other in self.running + self.suspended
+            if (groups[other.number], groups[job.number]) in may and self.meet(job, other)
+        ]
+        return max([now, *others]) + job.prediction - job.ran(now)
+
+    def meet(self, job: Job, other: Job) -> bool:
+        """Whether two jobs could be in each other's way."""
+        return True
+
+    def to_stop(self, job: Job, theirs: list[Job], now: int) -> list[Job] | None:
+        """Return who of some running jobs must stop so that a job fits; None: all would not do."""
+        before = self.running, self.suspended
+        self.running = [other for other in before[0] if other not in theirs]
+        if self.preemption[2] == "suspend":
+            self.suspended = self.suspended + theirs
+        stopped = None
+        if self.fits(job, now):
+            stopped = []
+            for other in theirs:
+                self.running.append(other)
+                if other in self.suspended:
+                    self.suspended.remove(other)
+                if not self.fits(job, now):
+                    self.running.remove(other)
+                    if self.preemption[2] == "suspend":
+                        self.suspended.append(other)
+                    stopped.append(other)
+        self.running, self.suspended = before
+        return stopped
+
+    def stop(self, job: Job, now: int) -> None:
+        """Stop a running job: it is queued again, has ended, or is suspended."""
+        self.running.remove(job)
+        if self.preemption[2] == "cancel":
+            job.end = now
+            self.cancelled.append((job.number, job.since, now, {}))
+            return
+        self.lost.append((job.number, job.since, now, dict(getattr(job, "nodes", ()))))
+        if self.preemption[2] == "suspend":
+            job.end, job.stopped = -1, now
+            self.suspended.append(job)
+            return
+        job.start = job.end = -1
+        job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
+        job.reservation = -1
+        self.queue.append(job)
+        self.queue.sort(key=lambda job: (job.submit, job.came, job.number))
+
+
+def longest_way(group: Any, may: Collection[tuple[Any, Any]]) -> int:
+    """Return the level of a group, rule 27."""
+    return max((1 + longest_way(other, may) for one, other in may if one == group), default=0)
+
+
+# --- A pool of processors that are all alike ------------------------------------------------------
 
 
 class Simulation(Preemption):

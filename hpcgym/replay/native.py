@@ -3,16 +3,114 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import os
+import random
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.folders import find_folder
+from hpcgym.files.writing import find_folder
+
+# --- The programs of the Slurm that is installed --------------------------------------------------
+
+INSTALL = "apt-get install slurmctld slurmd slurm-client"
+#: Where systems have them, whatever the user's PATH is.
+SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Programs(NamedTuple):
+    """The programs of Slurm, by their paths; ``stepd`` may be where slurmd looks by itself."""
+
+    slurmctld: str
+    slurmd: str
+    stepd: str | None
+    sbatch: str
+    sinfo: str
+    squeue: str
+    scontrol: str
+    sleep: str
+
+
+def find_programs() -> Programs:
+    """Return where Slurm is installed.
+
+    Raises
+    ------
+    HpcgymError : it is not, or not all of it; the message says how to install it.
+    """
+    if sys.platform != "linux":
+        raise HpcgymError("a replay on Slurm needs Linux")
+    path = os.pathsep.join((os.environ.get("PATH", ""), SYSTEM))
+
+    def find(name: str) -> str | None:
+        # Debian has the usual build under this name, also beside that for emulation
+        return shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path)
+
+    names = ("slurmctld", "slurmd", "sbatch", "sinfo", "squeue", "scontrol", "sleep")
+    found = {name: find(name) for name in names}
+    missing = [name for name, place in found.items() if place is None]
+    if missing:
+        raise HpcgymError(f"a replay needs Slurm, and {missing[0]} is not installed: {INSTALL}")
+    return Programs(stepd=find("slurmstepd"), **found)  # type: ignore[arg-type]
+
+
+def version_of(programs: Programs) -> str:
+    """Return which Slurm it is, such as ``Slurm 22.05.8``."""
+    said = subprocess.run([programs.slurmctld, "-V"], capture_output=True, text=True).stdout
+    return f"Slurm {said.split()[-1]}" if said.split() else "Slurm"
+
+
+# --- Ports on loopback, kept for a private Slurm from when they are chosen ------------------------
+
+_PORTS = range(12_000, 30_000)  # below those that systems give to clients
+_TRIES = 100
+
+
+@contextmanager
+def kept_ports(number: int) -> Iterator[int]:
+    """Keep so many ports in a row on loopback, and yield the first, while the block lasts.
+
+    A server that sets ``SO_REUSEADDR``, as Slurm's daemons do, may listen there; who looks for
+    ports as this does finds them taken.
+
+    Raises
+    ------
+    HpcgymError : so many ports in a row are not free, or a process may not open so many.
+    """
+    for _ in range(_TRIES if number < len(_PORTS) else 0):
+        first = random.randrange(_PORTS.start, _PORTS.stop - number)
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + number):
+                    _keep(stack.enter_context(socket.socket()), port)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    continue
+                raise HpcgymError(f"{number} ports on loopback: {error.strerror}") from None
+            kept = stack.pop_all()
+            break
+    else:
+        raise HpcgymError(f"there are no {number} free ports in a row on loopback")
+    with kept:
+        yield first
+
+
+def _keep(one: socket.socket, port: int) -> None:
+    """Take a port that nobody has; from then on those who listen may share it."""
+    one.bind(("127.0.0.1", port))
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+# --- The virtual clock in C -----------------------------------------------------------------------
 
 _SOURCES = Path(__file__).parent / "native"
 #: The clock asks whether pointers that the C library declares never null are, and defines functions

@@ -1,22 +1,43 @@
-"""Picture of how the bounded slowdown is distributed over the jobs, by scheduler."""
+"""Pictures of how much faster or slower jobs run beside others: by code and by scheduler."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.report.canvas import axes_or_new, line_style, plain, title
-from hpcgym.report.labels import Results, drawable, subtitle
-from hpcgym.report.numbers import shown
+from hpcgym.errors import HpcgymError
+from hpcgym.report.canvas import (
+    BLACK,
+    BLUE,
+    DARK_GREY,
+    LIGHT_GREY,
+    SKY_BLUE,
+    SPEEDUP_COLOURS,
+    SPEEDUP_NAMES,
+    VERMILLION,
+    axes_or_new,
+    figure_of,
+    legend_above,
+    line_style,
+    plain,
+    speedup_classes,
+    title,
+)
+from hpcgym.report.labels import Results, drawable, shown, subtitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hpcgym.schedule.result import Result
+    from hpcgym.speedups.heatmap import Heatmap
+
+
+# --- Picture of how the bounded slowdown is distributed over the jobs -----------------------------
 
 #: Points of a curve, spread over the logarithm of the slowdown.
 POINTS = 500
@@ -107,3 +128,309 @@ def _shares_above(slowdown: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[
 def _share_above(slowdown: NDArray[np.float64], x: NDArray[Any]) -> NDArray[Any]:
     """Return the share of jobs above each ``x``."""
     return 1 - np.searchsorted(slowdown, x, side="right") / slowdown.size
+
+
+# --- A picture of a heatmap: how fast each code runs beside each other one ------------------------
+
+_MOST_NUMBERS = 40  # codes; with more the cells are too small for numbers
+_INCHES_A_CODE, _LEAST_CODES = 0.27, 17  # with fewer the cells are larger
+_INCHES_A_LETTER = 0.06  # of 7 points
+_HATCHES = "#AAAAAA"
+_LEAST_SPAN = 0.01  # of the colours, about 1
+
+
+def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
+    """Draw the speedup of each code, row by row, beside each other one, column by column.
+
+    Blue codes run faster than on whole nodes, orange ones slower; pairs that were not measured are
+    hatched.
+
+    Parameters
+    ----------
+    heatmap : of any number of codes; up to 40 have their numbers in the cells.
+    axes : where to draw; without it a new figure that has room for the names.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+    """
+    side = _INCHES_A_CODE * min(max(len(heatmap), _LEAST_CODES), _MOST_NUMBERS)
+    names = _INCHES_A_LETTER * max(map(len, heatmap.codes))
+    axes = axes_or_new(axes, width=side + names + 1.5, height=side + names + 0.8)
+    cells = _draw_cells(axes, heatmap.speedup)
+    if len(heatmap) <= _MOST_NUMBERS:
+        _write_numbers(axes, heatmap.speedup)
+    _name_codes(axes, heatmap.codes)
+    _draw_bar(axes, cells, heatmap.speedup)
+    note = f"{Path(heatmap.source).name} · {len(heatmap)} codes"
+    mean = ""
+    if heatmap.unknown:
+        note += f" · {heatmap.unknown} of {heatmap.speedup.size} pairs not measured (hatched)"
+    if heatmap.unknown < heatmap.speedup.size:
+        mean = f": mean {heatmap.mean_speedup:.3f}"
+    title(axes, f"Speedups side by side{mean}", note)
+    return axes
+
+
+def _draw_cells(axes: Axes, speedup: NDArray[np.float64]) -> Any:
+    """Draw the cells, hatched where unknown; return what colours them."""
+    from matplotlib.colors import CenteredNorm, LinearSegmentedColormap
+    from matplotlib.patches import Rectangle
+
+    known = speedup[~np.isnan(speedup)]
+    span = max(float(np.abs(known - 1).max(initial=0)), _LEAST_SPAN)
+    colours = LinearSegmentedColormap.from_list("speedups", [VERMILLION, "#FFFFFF", BLUE])
+    size = len(speedup)
+    for row, column in np.argwhere(np.isnan(speedup)).tolist():
+        axes.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                facecolor=LIGHT_GREY,
+                edgecolor=_HATCHES,
+                hatch="////",
+                linewidth=0,
+            )
+        )
+    edges = np.arange(size + 1) - 0.5
+    mesh = axes.pcolormesh(
+        edges,
+        edges,
+        np.ma.masked_invalid(speedup),
+        cmap=colours,
+        norm=CenteredNorm(1, span),
+        edgecolors="white",
+        linewidth=0.4,
+    )
+    axes.set_xlim(-0.5, size - 0.5)
+    axes.set_ylim(size - 0.5, -0.5)  # the first code on top
+    axes.set_aspect("equal")
+    return mesh
+
+
+def _write_numbers(axes: Axes, speedup: NDArray[np.float64]) -> None:
+    """Write each known speedup into its cell, white on dark colours."""
+    known = np.argwhere(~np.isnan(speedup)).tolist()
+    size = min(5.5 * max(_LEAST_CODES / len(speedup), 1), 9)
+    span = max((abs(speedup[row, column] - 1) for row, column in known), default=0.0)
+    for row, column in known:
+        value = speedup[row, column]
+        axes.text(
+            column,
+            row,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color="white" if abs(value - 1) > 0.6 * span else BLACK,
+        )
+
+
+def _draw_bar(axes: Axes, cells: Any, speedup: NDArray[np.float64]) -> None:
+    """Draw what the colours mean, from the least speedup to the greatest."""
+    bar = figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label("compact run time / run time side by side", fontsize=9)
+    known = speedup[~np.isnan(speedup)]
+    if known.size and known.min() < known.max():
+        bar.ax.set_ylim(known.min(), known.max())
+
+
+def _name_codes(axes: Axes, codes: tuple[str, ...]) -> None:
+    """Put the names of the codes beside rows and columns; of very many only some."""
+    step = -(-len(codes) // (2 * _MOST_NUMBERS))
+    places = range(0, len(codes), step)
+    names = [codes[place] for place in places]
+    axes.set_xticks(places, names, rotation=90)
+    axes.set_yticks(places, names)
+    axes.tick_params(labelsize=7 if step == 1 else 6, length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("beside", fontsize=9)
+    axes.set_ylabel("speedup of", fontsize=9)
+
+
+# --- Pictures of how much faster or slower jobs run beside others ---------------------------------
+
+#: So many codes have boxes, those with most jobs.
+MOST_CODES = 40
+_ROW_INCHES, _FRAME_INCHES = 0.24, 1.3
+_INCHES_A_NAME, _MOST_ROOM = 0.07, 0.6  # of 8 points; as share of the axis
+_SLOWED = 3  # classes of speedups below 1
+
+Groups = dict[str, NDArray[np.float64]]
+
+
+def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw how the speedups of jobs are distributed: of one result by code, else by scheduler.
+
+    The speedup of a job is its run time compact over that which it took (ELiSE,
+    "AppSpeedup"). Boxes go from quartile to quartile, with a line at the median and a dot at the
+    mean; whiskers from the 5th to the 95th percentile.
+
+    Parameters
+    ----------
+    results : a result, or scheduler name -> result, of which one at least has speedups of jobs.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : no result in which jobs share nodes; matplotlib is not installed.
+    """
+    parts = _with_speedups(results)
+    groups, left_out = _groups(parts)
+    note = "" if axes else subtitle(parts)
+    axes = axes_or_new(axes, 8, boxes_inches(parts))
+    _draw_boxes(axes, groups)
+    by = "code" if len(parts) == 1 else "scheduler"
+    heading = f"Job speedups by {by}"
+    title(axes, f"{heading}, {left_out} codes left out" if left_out else heading, note)
+    return axes
+
+
+def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw which share of the jobs is slowed down, and which sped up, a bar a scheduler.
+
+    Parameters and what is raised are those of :func:`draw_job_speedups`.
+    """
+    parts = _with_speedups(results)
+    note = "" if axes else subtitle(parts)
+    axes = axes_or_new(axes, 8, _ROW_INCHES * max(len(parts), 3) + _FRAME_INCHES)
+    counts = np.array(
+        [
+            np.bincount(speedup_classes(result)[result.decided], minlength=len(SPEEDUP_NAMES))
+            for result in parts.values()
+        ]
+    )
+    percent = 100 * counts / counts.sum(axis=1, keepdims=True)
+    below = np.cumsum(percent, axis=1) - percent
+    for place in np.flatnonzero(counts.any(axis=0)).tolist():
+        axes.barh(
+            np.arange(len(parts)),
+            percent[:, place],
+            left=below[:, place],
+            color=SPEEDUP_COLOURS[place],
+            label=SPEEDUP_NAMES[place],
+        )
+    _name_rows(axes, list(parts))
+    slowed = percent[:, :_SLOWED].sum(axis=1)
+    axes.set_xlim(0, 100)
+    _write_right(axes, [f"{part:.0f} % slowed" for part in slowed])
+    axes.set_xlabel("jobs (%)")
+    plain(axes, grid=None)
+    axes.tick_params(left=False)
+    _, names = axes.get_legend_handles_labels()
+    rows = legend_above(axes, names, inches=_inches(axes))
+    title(axes, "Jobs by their speedups", note, rows)
+    return axes
+
+
+def boxes_inches(parts: Mapping[str, Result]) -> float:
+    """Return the height of a picture with all boxes of such results."""
+    return _ROW_INCHES * max(len(_groups(parts)[0]), 3) + _FRAME_INCHES
+
+
+def has_speedups(parts: Mapping[str, Result]) -> bool:
+    """Return whether any of the results has speedups of jobs."""
+    return any(result.coschedule is not None for result in parts.values())
+
+
+def _with_speedups(results: Results) -> dict[str, Result]:
+    """Return results by name, of which one at least has speedups of jobs."""
+    parts = drawable(results)
+    if not has_speedups(parts):
+        raise HpcgymError("there are no speedups of jobs: simulate with speedups=")
+    return parts
+
+
+def _groups(parts: Mapping[str, Result]) -> tuple[Groups, int]:
+    """Return job speedups by what a box is of, and how many codes have none for want of room."""
+    if len(parts) > 1:
+        return {name: part.job_speedup[part.decided] for name, part in parts.items()}, 0
+    (result,) = parts.values()
+    run = result.coschedule
+    assert run is not None
+    jobs = np.bincount(run.code, minlength=len(run.speedups.codes))
+    most = np.argsort(-jobs, kind="stable")[: min(MOST_CODES, int(np.count_nonzero(jobs)))]
+    groups = {run.speedups.codes[code]: result.job_speedup[run.code == code] for code in most}
+    by_median = sorted(groups, key=lambda code: -float(np.median(groups[code])))
+    return {code: groups[code] for code in by_median}, int(np.count_nonzero(jobs)) - len(most)
+
+
+def _draw_boxes(axes: Axes, groups: Groups) -> None:
+    """Draw a box for each group, the first on top."""
+    line: dict[str, Any] = {"color": DARK_GREY, "linewidth": 0.9}
+    axes.boxplot(
+        list(groups.values()),
+        positions=range(len(groups)),
+        orientation="horizontal",
+        whis=(5, 95),
+        showfliers=False,
+        showmeans=True,
+        patch_artist=True,
+        widths=0.6,
+        boxprops={"facecolor": SKY_BLUE, "edgecolor": DARK_GREY, "linewidth": 0.9},
+        medianprops={"color": BLACK, "linewidth": 1.4},
+        meanprops={
+            "marker": "o",
+            "markerfacecolor": VERMILLION,
+            "markeredgecolor": "white",
+            "markersize": 5,
+        },
+        whiskerprops=line,
+        capprops=line,
+        manage_ticks=False,
+    )
+    axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
+    _name_rows(axes, list(groups))
+    _write_right(axes, [_in_words(values) for values in groups.values()])
+    axes.set_xlabel("job speedup: run time compact / run time")
+    plain(axes, grid="x")
+    axes.tick_params(left=False)
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    """Put names at the left of rows, the first on top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    across = axes.get_yaxis_transform()
+    axes.hlines(np.arange(1, len(names)) - 0.5, 0, 1, LIGHT_GREY, linewidth=0.5, transform=across)
+
+
+def _in_words(speedups: NDArray[np.float64]) -> str:
+    """Return the mean of job speedups, which share of them is slowed down, and their number."""
+    slowed = 100 * float((speedups < 1 - 1e-9).mean())
+    number = f"{len(speedups):,} job{'' if len(speedups) == 1 else 's'}"
+    return f"mean {speedups.mean():.3f} · {slowed:.0f} % slowed · {number}"
+
+
+def _write_right(axes: Axes, texts: list[str]) -> None:
+    """Write a text at the right of each row, for which the axis is made longer."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axes.get_xlim()
+    room = min((max(map(len, texts)) + 1) * _INCHES_A_NAME / _inches(axes), _MOST_ROOM)
+    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    axes.set_xlim(low, low + (high - low) / (1 - room))
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+    for row, text in enumerate(texts):
+        axes.text(
+            1,
+            row,
+            text,
+            transform=axes.get_yaxis_transform(),
+            fontsize=8,
+            color=DARK_GREY,
+            horizontalalignment="right",
+            verticalalignment="center",
+        )
+
+
+def _inches(axes: Axes) -> float:
+    """Return about how wide axes are."""
+    return float(axes.get_position().width * figure_of(axes).get_figwidth())

@@ -11,11 +11,207 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.report.lanes import place_on_lanes
-
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
+
+
+# --- Jobs that share nodes as lanes ---------------------------------------------------------------
+
+Ints = NDArray[np.int64]
+
+
+def place_on_lanes(result: Result) -> tuple[Ints, Ints, Ints]:
+    """Give every job rows of its nodes that no other holds at the same time, from start to end.
+
+    A node with K parts has K rows. A job that shares it has one of them, on all of its nodes the
+    same lane if that is free there, else the lowest free one; another job has all K. Of each second
+    node the lanes are counted from above, so that what a job has of two nodes is often one piece.
+
+    Returns
+    -------
+    job, low, high : (n_pieces,) int64; the job has rows low, low + 1, ... high - 1. Lanes are
+        pieces, and so are adjacent nodes of a job that does not share them.
+
+    Raises
+    ------
+    ValueError : more parts are in use than a node has, which no valid schedule does.
+    """
+    run, allocation = result.coschedule, result.allocation
+    assert run is not None
+    assert allocation is not None
+    free = np.ones((result.cluster.nodes, run.parts), np.bool_)
+    shares = run.shares.tolist()
+    lanes: list[NDArray[np.int64] | None] = [None] * len(shares)
+    rows: list[Ints] = [np.zeros(0, np.int64)] * len(shares)
+    for job, begins in _events(run.start_ticks, run.end_ticks):
+        nodes = allocation.node[allocation.first[job] : allocation.first[job + 1]].astype(np.int64)
+        lane = lanes[job]
+        if not begins:
+            if lane is None:
+                free[nodes] = True
+            else:
+                free[nodes, lane] = True
+            continue
+        here = free[nodes]
+        if not (here.any(axis=1) if shares[job] else here.all(axis=1)).all():
+            raise ValueError("the schedule uses more parts of a node than it has")
+        if shares[job]:
+            most = int(here.sum(axis=0).argmax())
+            lane = lanes[job] = np.where(here[:, most], most, here.argmax(axis=1))
+            free[nodes, lane] = False
+            rows[job] = np.sort(nodes * run.parts + lane)
+        else:
+            free[nodes] = False
+            rows[job] = np.sort((nodes[:, np.newaxis] * run.parts + np.arange(run.parts)).ravel())
+    return _pieces(rows, run.shares)
+
+
+def _events(start: Ints, end: Ints) -> list[tuple[int, bool]]:
+    """Return jobs, and whether they begin, in the order of time; who ends makes room first."""
+    n = len(start)
+    order = np.lexsort((np.repeat([1, 0], n), np.concatenate((start, end))))
+    return list(zip((order % max(n, 1)).tolist(), (order < n).tolist(), strict=True))
+
+
+def _pieces(rows: list[Ints], shares: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """Return the rows of jobs, rising: each lane for itself, adjacent nodes as one piece."""
+    job = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
+    row = np.concatenate([np.zeros(0, np.int64), *rows])
+    breaks = np.append(True, (np.diff(row) != 1) | (np.diff(job) != 0))[: len(row)] | shares[job]
+    first = np.flatnonzero(breaks)
+    last = np.append(first[1:], len(row))[: len(first)] - 1
+    return job[first], row[first], row[last] + 1
+
+
+# --- Rectangles as pixels -------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+
+def coverage(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    low: NDArray[Any],
+    high: NDArray[Any],
+    width: int,
+    height: int,
+) -> Floats:
+    """Return the share of each pixel's area that rectangles cover, each counted by itself.
+
+    Parameters
+    ----------
+    left, right : (n_rectangles,) horizontal sides, in pixels: 0 to ``width``.
+    low, high : (n_rectangles,) vertical sides, in pixels: 0 to ``height``.
+    width, height : of the picture, in pixels.
+
+    Returns
+    -------
+    share : (height, width) float64; above 1 only where rectangles overlap.
+    """
+    # A rectangle is the sum of four quadrants, one at each corner, two of them negative. A quadrant
+    # is 1 beyond its corner and in part in the corner's own row and column: the running sum, in
+    # both directions, of four numbers. So n rectangles cost 16 n additions whatever their size.
+    total = np.zeros((height + 2) * (width + 2))
+    for x, sign_x in ((left, 1.0), (right, -1.0)):
+        for y, sign_y in ((low, 1.0), (high, -1.0)):
+            column, row = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
+            part_x, part_y = x - column, y - row
+            for step_x, share_x in ((0, 1 - part_x), (1, part_x)):
+                for step_y, share_y in ((0, 1 - part_y), (1, part_y)):
+                    pixel = (row + step_y) * (width + 2) + column + step_x
+                    share = sign_x * sign_y * share_x * share_y
+                    total += np.bincount(pixel, share, total.size)
+    summed = total.reshape(height + 2, width + 2).cumsum(axis=0).cumsum(axis=1)
+    covered: Floats = np.clip(summed[:height, :width], 0.0, None)
+    return covered
+
+
+# --- Step functions of time -----------------------------------------------------------------------
+
+
+class Envelope(NamedTuple):
+    """A step function over equal bins of time.
+
+    ``edges``, shape (n_bins + 1,), seconds; ``mean``, ``low`` and ``high``, shape (n_bins,): mean
+    over time, least and greatest value in each bin.
+    """
+
+    edges: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def envelope(times: NDArray[Any], values: NDArray[Any], n_bins: int) -> Envelope:
+    """Sum up a step function in ``n_bins`` bins, so that no peak is lost however short it was.
+
+    Parameters
+    ----------
+    times : (n_times,) seconds, increasing, the first and the last being those of the picture.
+    values : (n_times,); the function has ``values[i]`` from ``times[i]`` on. A value that holds
+        for no time at all is counted by none of the three.
+    n_bins : at least 1.
+    """
+    length = np.diff(times)
+    held = length > 0
+    starts: Floats = np.append(times[:-1][held], times[-1]).astype(np.float64)
+    levels: Floats = values[:-1][held].astype(np.float64)
+    if not levels.size:  # nothing lasts
+        nothing = np.zeros(n_bins)
+        return Envelope(
+            np.linspace(starts[0], starts[0] + 1, n_bins + 1), nothing, nothing, nothing
+        )
+    edges = np.linspace(starts[0], starts[-1], n_bins + 1)
+    integral = np.concatenate(([0.0], np.cumsum(levels * np.diff(starts))))
+    mean = np.diff(np.interp(edges, starts, integral)) / np.diff(edges)
+    # A bin's values are those that begin in it and the one that it begins with.
+    entering = np.clip(np.searchsorted(starts, edges[:-1], side="right") - 1, 0, levels.size - 1)
+    leaving = np.clip(np.searchsorted(starts, edges[1:], side="left"), 1, levels.size)
+    spans = np.stack((entering, leaving), axis=1).ravel()
+    levels = np.append(levels, levels[-1])  # reduceat wants every index below the size
+    low: Floats = np.minimum.reduceat(levels, spans)[::2]
+    high: Floats = np.maximum.reduceat(levels, spans)[::2]
+    return Envelope(edges, np.clip(mean, low, high), low, high)
+
+
+# --- How many nodes have jobs over time, and how many of them more than one -----------------------
+
+
+def nodes_in_use(result: Result) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of nodes with jobs over time, of a schedule that tells the nodes of jobs.
+
+    Returns
+    -------
+    times : (n_times,) [s], strictly increasing; each value holds from its time to the next.
+    used, shared : (n_times,) int64, nodes with a job, and with two or more; the last are 0.
+    """
+    seen = result.runs.from_begin
+    assert seen.allocation is not None
+    job = np.repeat(np.arange(len(seen.start)), np.diff(seen.allocation.first))
+    moments = np.concatenate((seen.start[job], seen.end[job]))
+    node = np.tile(seen.allocation.node, 2)
+    order = np.lexsort((moments, node))
+    moments, node = moments[order], node[order]
+    jobs = np.cumsum(np.repeat([1, -1], len(job))[order])  # each node ends with none
+    last = np.append((np.diff(node) != 0) | (np.diff(moments) != 0), True)[: len(node)]
+    moments, node, jobs = moments[last], node[last], jobs[last]
+    before = np.append(0, jobs[:-1])[: len(jobs)]
+    times, place = np.unique(moments, return_inverse=True)
+
+    def over_time(least: int) -> NDArray[np.int64]:
+        changes = (jobs >= least).astype(np.int64) - (before >= least)
+        return np.cumsum(np.bincount(place, changes, len(times)).astype(np.int64))
+
+    return times, over_time(1), over_time(2)
+
+
+def time_mean(times: NDArray[Any], values: NDArray[Any], span: float) -> float:
+    """Return the mean of a step function that is 0 in the end over ``span`` seconds; else 0."""
+    return float((values[:-1] * np.diff(times)).sum()) / span if span else 0.0
+
+
+# --- Which processors each job is drawn on --------------------------------------------------------
 
 
 class Rectangles(NamedTuple):
@@ -43,7 +239,7 @@ def place_jobs(result: Result) -> Rectangles:
     easiest to read; where there are none, the lowest free ones. On nodes it gets so those of each
     node that it has. Each job costs time in proportion to its nodes and to the number of gaps
     between the running jobs, some microseconds in all. Where jobs share nodes, they get rows of
-    parts of nodes: see :func:`hpcgym.report.lanes.place_on_lanes`.
+    parts of nodes: see :func:`hpcgym.report.placement.place_on_lanes`.
 
     Raises
     ------

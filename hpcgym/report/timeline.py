@@ -1,4 +1,4 @@
-"""Pictures of how busy the machine is, how long the queue, and how many jobs end, over time."""
+"""A picture of how long classes of jobs wait, by size or by run time, under several schedulers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report.canvas import (
+    BLACK,
+    BLUE,
+    DARK_GREY,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
     SKY_BLUE,
     UNITS,
     TimeAxis,
@@ -21,17 +27,17 @@ from hpcgym.report.canvas import (
     time_axis,
     title,
 )
-from hpcgym.report.labels import Results, drawable, subtitle
-from hpcgym.report.node_use import nodes_in_use, time_mean
-from hpcgym.report.numbers import shown
-from hpcgym.report.placement import has_nodes
-from hpcgym.report.steps import envelope
+from hpcgym.report.labels import Results, drawable, shown, subtitle
+from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
+from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hpcgym.schedule.result import Result
 
+
+# --- Pictures of how busy the machine is ----------------------------------------------------------
 
 #: Lines of which one has more steps than this are drawn as means of bins, and the axis says so.
 MOST_STEPS = 2_000
@@ -105,7 +111,7 @@ def utilization_on(
     legend: bool = True,
 ) -> Axes:
     """Draw utilization over a time axis that others may share; see :func:`draw_utilization`."""
-    from hpcgym.schedule.over_time import processors_in_use
+    from hpcgym.schedule.metrics import processors_in_use
 
     lines = {}
     for name, result in parts.items():
@@ -128,7 +134,7 @@ def queue_length_on(
     """Draw queue lengths over a time axis that others may share; see :func:`draw_queue_length`."""
     from matplotlib.ticker import MaxNLocator
 
-    from hpcgym.schedule.over_time import queue_length
+    from hpcgym.schedule.metrics import queue_length
 
     lines = {}
     means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
@@ -262,3 +268,220 @@ def _over(
         np.concatenate(([time.first] * int(before.sum()), times, [time.last] * int(after.sum()))),
         np.concatenate((np.zeros(int(before.sum())), values, np.zeros(int(after.sum())))),
     )
+
+
+# --- A picture of the power that a machine draws over time ----------------------------------------
+
+#: Colours of states; busy nodes are the darker the faster.
+_COLOURS = {
+    "components": DARK_GREY,
+    "idle": LIGHT_GREY,
+    "switching_off": PURPLE,
+    "switching_on": ORANGE,
+    "off": "#9A9A9A",
+}
+_SLOWEST = np.array([0xCF, 0xE6, 0xF5]) / 255  # a pale blue
+_UNITS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
+
+
+def draw_power(result: Results, axes: Axes | None = None) -> Axes:
+    """Draw the power of a machine over time, stacked by what its nodes do.
+
+    A schedule of many changes is drawn as means of equal bins of time, of which the axis tells the
+    length, with a line at the greatest power in each.
+
+    Parameters
+    ----------
+    result : one result, or scheduler name -> result.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : a pool whose processors are switched off: when is not known.
+    """
+    parts = drawable(result)
+    ((_, one),) = parts.items()
+    note = "" if axes else subtitle(parts)
+    return power_on(axes_or_new(axes, height=3.6), one, time_axis(parts), note)
+
+
+def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes:
+    """Draw power over a time axis that others may share; see :func:`draw_power`."""
+    times = result.books.time
+    known = result.books.watts()
+    busy = [name for name in known if name not in _COLOURS]
+    # from below: what is busy stands on what never changes much
+    order = ["components", *busy, *list(_COLOURS)[1:]]
+    states = {name: known[name] for name in order if known[name].any()}
+    total = np.sum(list(states.values()) or [np.zeros(len(times) - 1)], axis=0)
+    scale, unit = next((s, u) for s, u in _UNITS if total.max(initial=0) >= s or s == 1)
+    colours = _colours(states)
+    # each to the end of its step, the last value twice
+    levels = {name: np.append(watts, watts[-1:]) / scale for name, watts in states.items()}
+    edges: NDArray[Any] = times
+    label = f"power ({unit})"
+    if times.size > MOST_STEPS:
+        number = bins_of(axes)
+        bins = envelope(times, np.append(total, total[-1:]) / scale, number)
+        levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
+        levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
+        axes.stairs(
+            bins.high,
+            time.place(bins.edges),
+            color=BLACK,
+            linewidth=0.7,
+            label="greatest",
+            zorder=3,
+        )
+        edges = bins.edges
+        label += f",\n{means_of_bins(times[-1] - times[0], number)}"
+    below: NDArray[Any] = np.zeros(edges.size)
+    for name, watts in levels.items():
+        axes.fill_between(
+            time.place(edges),
+            below,
+            below + watts,
+            step="post",
+            color=colours[name],
+            linewidth=0,
+            label=_text(name),
+        )
+        below = below + watts
+    axes.set_ylabel(label)
+    axes.set_ylim(0, 1.05 * max(float(total.max(initial=0)) / scale, 1e-9))
+    time.apply(axes)
+    plain(axes)
+    _, names = axes.get_legend_handles_labels()
+    span = float(result.books.time[-1] - result.books.time[0])
+    mean = float(result.metrics["energy_j"]) / span / scale
+    heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
+    title(axes, heading, note, legend_above(axes, names))
+    return axes
+
+
+def _colours(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the colour of each state that there is."""
+    busy = [name for name in states if name not in _COLOURS]
+    fastest = np.array([int(BLUE[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    shades = np.linspace(0, 1, len(busy)) if len(busy) > 1 else [1.0]
+    blues = {
+        name: tuple(_SLOWEST + shade * (fastest - _SLOWEST))
+        for name, shade in zip(busy, shades, strict=True)
+    }
+    return {name: _COLOURS.get(name) or blues[name] for name in states}
+
+
+def _text(state: str) -> str:
+    """Return what a state is called in the legend."""
+    name, _, ghz = state.partition("_")
+    if name == "busy" and ghz:
+        return f"busy at {ghz.removesuffix('ghz')} GHz"
+    return "components above nodes" if state == "components" else state.replace("_", " ")
+
+
+# --- A picture of how long classes of jobs wait ---------------------------------------------------
+
+#: What jobs may be classed by -> what the axis says.
+CLASSES = {"size": "processors of the job", "length": "run time of the job"}
+_LENGTHS = {"short": "< 10 min", "medium": "10 min to 2 h", "long": "≥ 2 h"}
+_SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
+#: As many as have no divisor in common with the colours: 56 schedulers differ.
+_MARKERS = "osD^vPX*"
+_APART = 0.6  # of the room of a class, in which schedulers stand side by side
+
+
+def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = None) -> Axes:
+    """Draw the mean wait of classes of jobs, a mark a scheduler.
+
+    Parameters
+    ----------
+    results : a result, a sequence of them, or scheduler name -> result.
+    by : "size", classes of processors that double: 1, 2, 3 to 4, ... up to the machine's; or
+        "length", classes of run times: below 10 min, below 2 h, the rest. Classes without jobs are
+        left out.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : another class, or no jobs; matplotlib is not installed.
+    """
+    check_choice("by", by, CLASSES)
+    parts = drawable(results)
+    note = "" if axes else subtitle(parts)
+    most = max(part.workload.processors for part in parts.values())
+    every = {
+        one: {name: _mean_waits(part, one, most) for name, part in parts.items()} for one in CLASSES
+    }
+    found = every[by]
+    names = _in_order(found, by)
+    means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
+    unequal = max(means.values()) > UNEQUAL * min(means.values()) > 0
+    # both pictures have the same unit
+    longest = max(max(waits.values()) for of in every.values() for waits in of.values())
+    told = min(means.values()) if unequal else longest
+    unit_s, unit = next((u for u in UNITS if told >= 2 * u[0]), UNITS[-1])
+    axes = axes_or_new(axes, 6, 4)
+    for place, (name, waits) in enumerate(found.items()):
+        heights = [waits.get(one, np.nan) / unit_s for one in names]
+        mean = f"mean {shown(means[name] / unit_s)} {_SHORT[unit]}"
+        style: dict[str, Any] = {
+            "color": line_style(place)["color"],
+            "marker": _MARKERS[place % len(_MARKERS)],
+            "linestyle": "none",  # there is nothing between classes
+        }
+        beside = _APART * ((place + 0.5) / len(found) - 0.5)
+        x = np.arange(len(names)) + beside
+        axes.plot(x, heights, label=f"{name}: {mean}", markersize=5, **style)
+    edges = np.arange(len(names) - 1) + 0.5
+    high = axes.get_xaxis_transform()
+    axes.vlines(edges, 0, 1, LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xticks(range(len(names)), [_class_text(one, by) for one in names])
+    if sum(len(_class_text(one, by)) + 2 for one in names) > 40:
+        axes.tick_params(axis="x", rotation=45)
+    axes.set_xlabel(CLASSES[by])
+    axes.set_ylabel(f"mean wait ({unit})")
+    if unequal:
+        axes.set_yscale("symlog", linthresh=1)
+        axes.yaxis.set_major_formatter(lambda wait, _: f"{wait:,g}")
+    axes.set_ylim(0, max(axes.get_ylim()[1] * (1.5 if unequal else 1), 1e-9))
+    plain(axes)
+    _, labels = axes.get_legend_handles_labels()
+    title(axes, f"Waits by {by}", note, legend_above(axes, labels))
+    return axes
+
+
+def _mean_waits(result: Result, by: str, most: int) -> dict[str, float]:
+    """Return the mean wait [s] of each class that has jobs, none of more processors than most."""
+    jobs = result.decided
+    wait = result.wait[jobs]
+    if by == "length":
+        run = result.run_time[jobs]
+        chosen: Mapping[str, NDArray[np.bool_]] = {n: in_class(run, n) for n in LENGTH_CLASSES}
+    else:
+        from hpcgym.explanation.explain import size_classes  # slow, and help needs none of it
+
+        number, called = size_classes(result.workload.requested_processors[jobs], most)
+        chosen = {called(one): number == one for one in np.unique(number).tolist()}
+    return {name: float(wait[which].mean()) for name, which in chosen.items() if which.any()}
+
+
+def _in_order(found: Mapping[str, Mapping[str, float]], by: str) -> list[str]:
+    """Return the classes of all results in their order."""
+    names = {name for waits in found.values() for name in waits}
+    if by == "length":
+        return [name for name in LENGTH_CLASSES if name in names]
+    return sorted(names, key=lambda name: int(name.rpartition(" ")[2]))
+
+
+def _class_text(name: str, by: str) -> str:
+    """Return what a class is called at the axis."""
+    return _LENGTHS[name] if by == "length" else name.replace(" to ", "-")

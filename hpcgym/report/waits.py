@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.explanation.reasons import CALLED
-from hpcgym.explanation.waits import ORDERED, shortened
+from hpcgym.explanation.explain import ORDERED, shortened
+from hpcgym.explanation.story import CALLED
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,

@@ -23,20 +23,260 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.levels import Above, levels_above
-from hpcgym.cluster.powers import Floats, Ints, Mask, Powers, powers_of, weighed
+from hpcgym.cluster.power import Above, Floats, Ints, Mask, Powers, levels_above, powers_of, weighed
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.energy_split import EnergySplit, no_split, share
-from hpcgym.schedule.node_states import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
-from hpcgym.schedule.power_uses import QUANTUM_W, Cells, Parts, cells_of, parts_of
+from hpcgym.schedule.runs import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+
+
+# --- Which jobs have had which cores of nodes, at which level of power ----------------------------
+
+#: Measured powers of jobs count in these steps [W], so that sums of them are exact.
+QUANTUM_W = 2.0**-20
+
+
+class Cells(NamedTuple):
+    """What jobs have had of nodes.
+
+    Attributes
+    ----------
+    job, node, group, cores, level : (m,) int64; the level of a group with fewer is its highest.
+    measured : (m,) int64, measured power of the job on each core, in steps of ``QUANTUM_W``; -1
+        where it is unknown.
+    """
+
+    job: Ints
+    node: Ints
+    group: Ints
+    cores: Ints
+    level: Ints
+    measured: Ints
+
+    @property
+    def some_measured(self) -> bool:
+        """Whether the power of any job is known."""
+        return self.measured.strides != (0,)
+
+    def take(self, chosen: Mask) -> Cells:
+        """Return the cells that are chosen, (m,) bool."""
+        if chosen.all():
+            return self
+        places = np.flatnonzero(chosen)
+        return Cells(*(column[places] for column in self))
+
+
+class Parts(NamedTuple):
+    """What each job has had of each group, but for nodes that it shares; p pairs of the two.
+
+    Attributes
+    ----------
+    job, group, level : (p,) int64.
+    cores : (p,) int64, those of jobs that are not measured.
+    measured, steps : (p,) int64, cores of measured jobs, and what these draw, in ``QUANTUM_W``.
+    """
+
+    job: Ints
+    group: Ints
+    level: Ints
+    cores: Ints
+    measured: Ints
+    steps: Ints
+
+
+def cells_of(result: Result, powers: Powers) -> Cells:
+    """Return what the jobs that have started have had of nodes.
+
+    Raises
+    ------
+    HpcgymError : a machine with nodes, but nobody tells who has which; a level below 0; measured
+        powers of which no sum would be exact.
+    """
+    n = len(result.start)
+    workload, cluster = result.workload, result.cluster
+    if not cluster.groups:
+        job, node = np.arange(n), np.zeros(n, np.int64)
+        cores = np.asarray(workload.requested_processors)
+    else:
+        if result.allocation is None:
+            raise HpcgymError("the schedule does not tell who has which nodes: no power is known")
+        first, held, units = result.allocation
+        job = np.repeat(np.arange(n), np.diff(first))
+        node, cores = np.asarray(held, np.int64), units.astype(np.int64)
+        if workload.units is not None:
+            cores = cores * workload.per_unit["core"][job]
+    if len(cluster.groups) < 2:
+        group = np.broadcast_to(np.int64(0), len(job))  # takes no memory
+        level = np.broadcast_to(powers.top[0], len(job))
+    else:
+        group = cluster.group_of[node]
+        level = powers.top[group]
+    if result.frequency is not None:
+        if (result.frequency < 0).any():
+            raise HpcgymError("frequency: levels are counted from 0, the lowest")
+        level = np.minimum(level, result.frequency[job])
+    measured = _measured(result, powers, job, group, level)
+    cells = Cells(job, node, group, cores, level, measured)
+    return cells.take(result.start[job] >= 0) if (result.start < 0).any() else cells
+
+
+def parts_of(cells: Cells, counted: Mask, n_jobs: int, n_groups: int) -> Parts:
+    """Return the cells that are counted, and those of measured jobs, summed by job and group."""
+    key = cells.job if n_groups == 1 else cells.job * n_groups + cells.group
+    size = n_jobs * n_groups
+    present = np.flatnonzero(np.bincount(key, minlength=size))
+    level = np.zeros(size, np.int64)
+    level[key] = cells.level
+
+    def summed(values: NDArray[Any]) -> Ints:
+        # whole numbers below 2^53: sums in double precision are exact
+        return weighed(key, values, size)[present].astype(np.int64)
+
+    cores = summed(cells.cores * counted)
+    measured = steps = np.zeros(len(present), np.int64)
+    if cells.some_measured:
+        known = cells.measured >= 0
+        measured = summed(cells.cores * known)
+        of_pair = np.zeros(size, np.int64)
+        of_pair[key[known]] = cells.measured[known]  # all cells of a pair have the same
+        steps = measured * of_pair[present]
+    job, group = np.divmod(present, n_groups)
+    return Parts(job, group, level[present], cores, measured, steps)
+
+
+def _measured(result: Result, powers: Powers, job: Ints, group: Ints, level: Ints) -> Ints:
+    """Return the measured power of jobs on each core in steps, as much less as their level has."""
+    power_w = known_powers(result)
+    if power_w is None:
+        return np.broadcast_to(np.int64(-1), len(job))
+    full = powers.busy[group, powers.top[group]]
+    scale = np.divide(powers.busy[group, level], full, out=np.ones_like(full), where=full > 0)
+    steps = np.rint(np.where(power_w[job] < 0, 0, power_w[job] * scale) / QUANTUM_W)
+    if steps.max(initial=0) * result.cluster.processors >= 2.0**62:
+        raise HpcgymError(f"power_w: {power_w.max():g} W a processor is more than can be summed")
+    return np.where(power_w[job] < 0, -1, steps.astype(np.int64))
+
+
+def known_powers(result: Result) -> Floats | None:
+    """Return the measured powers of jobs [W], -1 where unknown; None where none is known."""
+    columns = getattr(result.workload, "columns", {})
+    power_w = columns.get("power_w")
+    if power_w is None or not (power_w >= 0).any():
+        return None
+    return np.asarray(power_w, dtype=np.float64)
+
+
+# --- Nodes that several jobs share ----------------------------------------------------------------
+
+
+class EnergySplit(NamedTuple):
+    """Nodes over time, between changes; k intervals, s shares, those of jobs that are not measured.
+
+    Attributes
+    ----------
+    node, begin, end : (k,) int64; from and up to which place in the list of times.
+    cores : (k,) int64, the cores that are not those of measured jobs: this part of the node is busy
+        where ``level`` is not -1.
+    level : (k,) int64, the highest of the jobs that are not measured; -1 where there is none.
+    rate : (k,) float64, what the busy part draws, for each core of a job and each watt of its
+        level.
+    job : (s,) int64.
+    weight : (s,) float64, cores of the job times the watts of its level.
+    first, last : (s,) int64, from and up to which interval the job has them.
+    """
+
+    node: Ints
+    begin: Ints
+    end: Ints
+    cores: Ints
+    level: Ints
+    rate: Floats
+    job: Ints
+    weight: Floats
+    first: Ints
+    last: Ints
+
+    def charges(self, lengths: Floats, n_jobs: int) -> Floats:
+        """Return what each job is charged, (n_jobs,), where intervals count ``lengths``, (k,)."""
+        if not len(self.job):
+            return np.zeros(n_jobs)
+        parts = np.append(self.rate * lengths, 0.0)  # reduceat wants every place below the size
+        spans = np.stack((self.first, self.last), axis=1).ravel()
+        sums = np.add.reduceat(parts, spans)[::2]
+        return weighed(self.job, self.weight * sums, n_jobs)
+
+
+def no_split() -> EnergySplit:
+    """Return that no node is shared."""
+    none, empty = np.zeros(0, np.int64), np.zeros(0)
+    return EnergySplit(none, none, none, none, none, empty, none, empty, none, none)
+
+
+def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) -> EnergySplit:
+    """Return what happens on shared nodes.
+
+    Parameters
+    ----------
+    cells : on nodes that are busy as a whole, of jobs that have not all of their cores.
+    begin, end : (m,) from and up to which of the ``n_times`` times the job runs.
+    """
+    m = len(cells.job)
+    if not m:
+        return no_split()
+    keys = np.concatenate([cells.node * n_times + begin, cells.node * n_times + end])
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    last = np.append(sorted_keys[1:] != sorted_keys[:-1], True)  # of what happens at one time
+    unmeasured = cells.measured < 0
+
+    def running(amounts: Ints) -> Ints:
+        # integers throughout: nothing drifts
+        total: Ints = np.cumsum(np.concatenate([amounts, -amounts])[order])[last]
+        return total
+
+    node, time = np.divmod(sorted_keys[last], n_times)
+    group = np.zeros(len(node), np.int64)
+    group[np.searchsorted(node, cells.node)] = cells.group
+    group = group[np.searchsorted(node, node)]
+    cores = powers.cores[group] - running(np.where(unmeasured, 0, cells.cores))
+    highest, weights = np.full(len(node), -1), np.zeros(len(node))
+    for level in np.unique(cells.level[unmeasured]).tolist():
+        used = running(np.where(unmeasured & (cells.level == level), cells.cores, 0))
+        highest[used > 0] = level
+        weights += used * powers.busy[group, level]
+    draws = cores / powers.cores[group] * powers.busy[group, highest]
+    rate = np.divide(draws, weights, out=np.zeros(len(node)), where=weights > 0)
+    # to the next change of the same node; after the last one nothing is left
+    until = np.append(time[1:], 0)
+    until[np.append(node[1:] != node[:-1], True)] = 0
+    until = np.maximum(until, time)
+    place = np.empty(2 * m, np.int64)
+    place[order] = np.cumsum(np.append(0, last[:-1]))
+    first, stop = place[:m][unmeasured], place[m:][unmeasured]
+    by_place = np.argsort(first, kind="stable")  # so that sums between shares are short
+    shares = cells.take(unmeasured)
+    weight = shares.cores * powers.busy[shares.group, shares.level]
+    return EnergySplit(
+        node,
+        time,
+        until,
+        cores,
+        highest,
+        rate,
+        shares.job[by_place],
+        weight[by_place],
+        first[by_place],
+        stop[by_place],
+    )
+
+
+# --- The books of a schedule ----------------------------------------------------------------------
 
 #: What is not charged to jobs; states of busy nodes follow, by frequency.
 OVERHEAD = ("components", "off", *STATE_NAMES[SWITCHING_OFF:], "idle")

@@ -1,12 +1,113 @@
-"""What a site would feel of a schedule: waits and slowdowns, over all jobs and by week."""
+"""Metrics of a part of a schedule: some of its jobs, up to a time."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import check_choice
+from hpcgym.naming import NAMED, duration
+from hpcgym.schedule.metrics import (
+    HAVE,
+    LENGTH_CLASSES,
+    Facts,
+    Metric,
+    compute_metrics,
+    in_class,
+    known_metrics,
+)
 from hpcgym.schedule.result import Result
-from hpcgym.workload.slicing import WEEK_S
+from hpcgym.workload.extracts import WEEK_S
+from hpcgym.workload.io.swf_header import called, names_of
+
+# --- Metrics of groups of the jobs of a schedule --------------------------------------------------
+
+#: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, or user.
+GROUPED_BY = ("class", "user")
+
+
+def group_metrics() -> dict[str, Metric]:
+    """Return the metrics that groups of jobs have, by name: those that are of jobs alone."""
+    return {name: metric for name, metric in known_metrics().items() if metric.of_jobs}
+
+
+def metrics_by(
+    result: Result, by: str, metrics: Collection[str] = ()
+) -> dict[str, dict[str, float | int]]:
+    """Return metrics of groups of the jobs that a schedule started.
+
+    Parameters
+    ----------
+    result : the schedule.
+    by : one of :data:`GROUPED_BY`.
+    metrics : names; those that are of jobs alone are told. Without any: all of them.
+
+    Returns
+    -------
+    group -> ``jobs``, their number, and the metrics, by the formulas of
+    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes are there, of those without jobs
+    all metrics but ``jobs`` are nan; of users those with jobs, by number, which stands behind a
+    name that several have.
+
+    Raises
+    ------
+    HpcgymError : another ``by``.
+    """
+    check_choice("by", by, GROUPED_BY)
+    whole = Facts(result)
+    chosen = [
+        metric
+        for name, metric in group_metrics().items()
+        if (name == "jobs" or not metrics or name in metrics) and HAVE[metric.of](whole)
+    ]
+    return {name: _of_group(result, jobs, chosen) for name, jobs in _groups(result, by)}
+
+
+def classes_in_words() -> str:
+    """Return what the classes of jobs are.
+
+    >>> classes_in_words()
+    'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
+    """
+    *below, last = LENGTH_CLASSES
+    bounds = [f"{name}, below {duration(LENGTH_CLASSES[name][1])}" for name in below]
+    bounds.append(f"{last}, from {duration(LENGTH_CLASSES[last][0])} on")
+    return f"classes of jobs by run time: {'; '.join(bounds)}"
+
+
+def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the name of each group, and which jobs are of it, (n_jobs,) bool."""
+    decided, workload = result.decided, result.workload
+    if by == "class":
+        for name in LENGTH_CLASSES:
+            yield name, decided & in_class(result.run_time, name)
+        return
+    column = NAMED[by]
+    names, users = names_of(workload, column), workload.user_id
+    numbers = np.unique(users[decided]).tolist()
+    texts = [called(names, by, number) for number in numbers]
+    times = Counter(texts)  # two may have one name
+    for text, number in zip(texts, numbers, strict=True):
+        yield text if times[text] == 1 else f"{text} ({number})", decided & (users == number)
+
+
+def _of_group(
+    result: Result, jobs: NDArray[np.bool_], metrics: Collection[Metric]
+) -> dict[str, float | int]:
+    """Return the metrics of a group."""
+    facts = Facts(result, jobs)
+    return {
+        metric.name: metric.formula(facts) if facts.n or metric.name == "jobs" else np.nan
+        for metric in metrics
+        if metric.formula is not None
+    }
+
+
+# --- What a site would feel of a schedule ---------------------------------------------------------
 
 HOUR = 3600
 
@@ -67,3 +168,105 @@ def mean_by_user(
     sums = np.bincount(number, values[jobs], minlength=len(users))
     means: NDArray[np.float64] = sums / np.bincount(number, minlength=len(users))
     return means
+
+
+# --- Metrics of a part of a schedule: some of its jobs, up to a time ------------------------------
+
+#: What is said of a machine, and needs all of its time.
+_OF_THE_MACHINE = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
+
+
+def _is_of_jobs(name: str) -> bool:
+    return name not in _OF_THE_MACHINE and not name.startswith("energy")
+
+
+def over_at(start: NDArray[np.int64], first: int, stop: int, end: int | None) -> int:
+    """Return when the last job of some rows has started, or ``end`` if that is not before it [s].
+
+    ``start``: start times, -1 of jobs that have not started.
+    """
+    some = start[first:stop]
+    last = int(some.max())
+    if end is not None and (last > end or (some < 0).any()):
+        return end
+    return last
+
+
+def metrics_within(
+    result: Result, first: int, stop: int, end: int | None
+) -> dict[str, float | int]:
+    """Return metrics of some jobs of a schedule that is cut off at a time.
+
+    Jobs that wait then are charged what they have waited so far: they count as if they started at
+    that second.
+
+    Parameters
+    ----------
+    result : of a pool, or of nodes without limits; jobs that have not started have start -1.
+    first, stop : the rows of the jobs that count, the last exclusive; of an extract not those that
+        ran when it began.
+    end : [s]; None: never. Where all jobs that count start before it, it is the last such start.
+
+    Returns
+    -------
+    metrics : those of jobs of :data:`hpcgym.schedule.metrics.METRICS`, of the jobs that count;
+        ``utilization`` of the machine from the first submission of these jobs to the end, by all
+        jobs; ``unserved_jobs``, those up to row ``stop``, also before ``first``, that wait at the
+        end; ``longest_wait_s``, the longest that any of these has waited by then. Metrics without a
+        value are nan.
+    """
+    submit, start = result.workload.submit_time, result.start
+    begin, last = _interval(result, first, stop, end)
+    begun = (start >= 0) & (start <= last)
+    unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
+    metrics = compute_metrics(result_within(result, first, stop, end), _is_of_jobs)
+    metrics["utilization"] = _utilization(result.runs, begin, last)
+    metrics["unserved_jobs"] = unserved
+    waits = np.where(begun, start, last)[:stop] - submit[:stop]
+    metrics["longest_wait_s"] = int(waits[result.decided[:stop]].max(initial=0))
+    return metrics
+
+
+def result_within(result: Result, first: int, stop: int, end: int | None) -> Result:
+    """Return a schedule of the jobs alone that count, as :func:`metrics_within` has them."""
+    submit, start = result.workload.submit_time, result.start
+    _, last = _interval(result, first, stop, end)
+    begun = (start >= 0) & (start <= last)
+    chosen = (submit <= last) & result.decided
+    chosen[:first] = chosen[stop:] = False
+    rows = np.flatnonzero(chosen)
+    return Result(
+        replace(result.workload, initial=None).take(rows),
+        result.cluster,
+        result.scheduler,
+        start=np.where(begun, start, last)[rows],
+        run_time=result.run_time[rows],
+        predicted_run_time=result.predicted_run_time[rows],
+        reserved_start=result.reserved_start[rows],
+        backfilled=result.backfilled[rows],
+        suspended=None if result.suspended is None else (result.suspended * begun)[rows],
+        outside=result.outside,
+    )
+
+
+def _interval(result: Result, first: int, stop: int, end: int | None) -> tuple[int, int]:
+    """Return when the jobs that count begin to come, and when all is over [s].
+
+    Where none counts, as may be of those that are known of an episode, that is when it begins.
+    """
+    if first >= stop:
+        return result.begin, result.begin
+    begin = max(int(result.workload.submit_time[first]), result.begin)
+    return begin, max(over_at(result.start, first, stop, end), begin)
+
+
+def _utilization(result: Result, begin: int, end: int) -> float:
+    """Return the share of the machine's processor seconds that jobs have in an interval.
+
+    Jobs that have not started have start -1.
+    """
+    if end <= begin:
+        return float("nan")
+    run = np.minimum(result.start + result.run_time, end) - np.maximum(result.start, begin)
+    busy = np.where(result.start >= 0, np.maximum(run, 0), 0) * result.workload.requested_processors
+    return float(busy.sum()) / (result.cluster.processors * (end - begin))

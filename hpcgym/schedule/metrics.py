@@ -10,14 +10,196 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.bounded_slowdown import slowdown
-from hpcgym.schedule.energy_sums import energies_of, exceeded_j, exceeded_s
-from hpcgym.schedule.over_time import longest_queue, mean_congestion
+from hpcgym.errors import HpcgymError, is_number
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.workload.model import Workload
+
+
+# --- The slowdown of jobs, of arrays --------------------------------------------------------------
+
+TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
+
+
+def check_tau(tau: float) -> float:
+    """Return what short run times count as [s], checked.
+
+    Raises
+    ------
+    HpcgymError : no number above 0.
+    """
+    if not is_number(tau) or not 0 < tau < np.inf:
+        raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
+    return float(tau)
+
+
+def bsld(
+    wait: NDArray[np.int64],
+    run: NDArray[np.int64],
+    tau: float = TAU_S,
+    full_speed: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Return the bounded slowdown of each job: max((wait + run) / max(full_speed, tau), 1).
+
+    Legrand et al. 2018, equation 1; Glesser 2016, section 7.4.3: there no job is slowed down, and
+    ``full_speed`` is ``run``.
+
+    Parameters
+    ----------
+    wait, run : (n_jobs,) [s] waiting and run times.
+    tau : [s] run times below this count as this.
+    full_speed : (n_jobs,) [s] run times at the highest frequency; None: as they are.
+    """
+    length = run if full_speed is None else full_speed
+    return np.maximum((wait + run) / np.maximum(length, tau), 1.0)
+
+
+def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the slowdown of each job: (wait + run) / run, (n_jobs,)."""
+    return (wait + run) / run
+
+
+# --- How many jobs wait, and how many processors are busy, as time goes on ------------------------
+
+
+def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of waiting jobs over time.
+
+    Returns
+    -------
+    times : (n_times,) int64 [s], strictly increasing; each value holds from its time to the next.
+    lengths : (n_times,) int64; the last is 0.
+    """
+    seen = result.runs.from_begin
+    ones = np.ones(len(seen.start), np.int64)
+    return _steps(seen.workload.submit_time, seen.start, ones)
+
+
+def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of busy processors over time, as :func:`queue_length` does."""
+    seen = result.runs.from_begin
+    return _steps(seen.start, seen.end, seen.workload.requested_processors)
+
+
+def mean_congestion(result: Result) -> float:
+    """Return how many times as long files take, averaged over the makespan; 1 without congestion.
+
+    Of a machine with a bandwidth: max(1, what running jobs ask for / bandwidth), see
+    :class:`hpcgym.speedups.Heatmap`.
+    """
+    run, bandwidth = result.coschedule, result.cluster.io_bytes_s
+    assert run is not None
+    assert bandwidth is not None
+    demand = result.workload.requested_processors * run.speedups.io_bytes_s[run.code]
+    times, asked = _steps(result.start, result.end, demand)
+    longer = np.maximum(asked[:-1] / bandwidth, 1) - 1
+    span = result.end.max(initial=0) - result.workload.submit_time.min(initial=0)
+    return 1 + float((longer * np.diff(times)).sum()) / float(span) if span else 1.0
+
+
+def _steps(
+    begin: NDArray[np.int64], end: NDArray[np.int64], amount: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the step function that is the sum of ``amount`` over [begin, end) of all jobs."""
+    moments = np.concatenate([begin, end])
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    totals = np.cumsum(np.concatenate([amount, -amount])[order])
+    last = np.flatnonzero(np.diff(moments, append=moments[-1:] + 1))  # of all changes at a time
+    return moments[last], totals[last]
+
+
+def longest_queue(result: Result) -> int:
+    """Return the greatest number of waiting jobs: some submission reaches it."""
+    submits, starts = result.workload.submit_time, np.sort(result.start)
+    longest = 0
+    for first in range(0, submits.size, 1_000_000):
+        times = submits[first : first + 1_000_000]
+        waiting = np.searchsorted(submits, times, "right") - np.searchsorted(starts, times, "right")
+        longest = max(longest, int(waiting.max()))
+    return longest
+
+
+# --- The energy of a schedule by what its machine does --------------------------------------------
+
+_ROUNDING = 1e-12  # of sums of powers
+
+
+def energies_of(result: Result, busy: float, span: float) -> dict[str, float]:
+    """Return the energy by what processors or nodes do over the makespan ``span`` [J].
+
+    ``busy`` are the processor seconds of jobs.
+    """
+    if result.keeps_books:
+        return books_energies_j(result)
+    idle = {"idle": result.cluster.processors * span - busy}
+    return energies_j(result.cluster, {"busy": busy, **(result.idle_seconds or idle)})
+
+
+def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the energy of processors by what they do [J], from processor seconds by the same."""
+    off, on = seconds.get("switching_off", 0), seconds.get("switching_on", 0)
+    return {
+        "energy_busy_j": seconds["busy"] * cluster.busy_power_w,
+        "energy_idle_j": seconds["idle"] * cluster.idle_power_w,
+        "energy_off_j": seconds.get("off", 0) * cluster.off_power_w,
+        "energy_switching_j": off * cluster.shutdown_w + on * cluster.boot_w,
+    }
+
+
+def books_energies_j(result: Result) -> dict[str, float]:
+    """Return the energy by what nodes do, and of components where the machine has any [J]."""
+    states = result.books.by_state
+    busy = [joules for name, joules in states.items() if name.startswith("busy")]
+    energies = {
+        "energy_busy_j": sum(busy),
+        "energy_idle_j": states["idle"],
+        "energy_off_j": states["off"],
+        "energy_switching_j": states["switching_off"] + states["switching_on"],
+    }
+    if result.cluster.levels:
+        energies["energy_components_j"] = states["components"]
+    return energies
+
+
+def exceeded_s(result: Result) -> int:
+    """Return how long the power was above a cap that held and was known [s]."""
+    books = result.books
+    caps = [limit for limit in result.limits or () if hasattr(limit, "watts")]
+    return _exceeded_s(caps, books.time, books.total_w)
+
+
+def exceeded_j(result: Result) -> float:
+    """Return what was used beyond budgets [J]."""
+    limits: tuple[Any, ...] = result.limits or ()
+    excess = 0.0
+    for budget in limits:
+        if hasattr(budget, "joules"):
+            used = result.books.joules(budget.start, budget.end)
+            if used > budget.joules * (1 + _ROUNDING):
+                excess += used - budget.joules
+    return excess
+
+
+def _exceeded_s(caps: list[Any], times: NDArray[np.int64], watts: NDArray[np.float64]) -> int:
+    """Return how long the power is above any cap that is known [s]; each second counts once."""
+    windows = [
+        (max(cap.start, cap.announced or 0), times[-1] if cap.end is None else cap.end)
+        for cap in caps
+    ]
+    moments = np.concatenate([times, np.clip(np.ravel(windows), times[0], times[-1])])
+    cuts = np.unique(moments)
+    here = watts[np.searchsorted(times, cuts[:-1], "right") - 1]
+    above = np.zeros(len(here), np.bool_)
+    for cap, (begin, end) in zip(caps, windows, strict=True):
+        inside = (cuts[:-1] >= begin) & (cuts[:-1] < end)
+        above |= inside & (here > cap.watts * (1 + _ROUNDING))
+    return int(np.diff(cuts)[above].sum())
+
+
+# --- The metrics of a schedule --------------------------------------------------------------------
 
 #: Classes of jobs by their run time [s]: name -> (from, below).
 LENGTH_CLASSES = {"short": (0, 600), "medium": (600, 7200), "long": (7200, 2**62)}
@@ -326,7 +508,7 @@ def compute_metrics(
     - ``mean_``, ``max_``, ``median_``, ``p95_``, ``p99_bsld``; ``rms_bsld``, the root of the mean
       square; ``mean_bsld_short``, ``_medium``, ``_long`` by run time (below 10 min, below 2 h, the
       rest; nan without such jobs): see
-      :func:`hpcgym.schedule.bounded_slowdown.bsld`.
+      :func:`hpcgym.schedule.metrics.bsld`.
     - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``, ``p99_wait_s``; ``mean_response_s``,
       ``max_response_s`` (wait + run).
     - ``utilization``: sum of processors x run time / (m C).

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.files.origin import origin
-from hpcgym.files.plain import plain
+from hpcgym.files.recorded import origin
+from hpcgym.files.writing import plain
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import bytes_of_numbers, given_digest, workload_digest
-from hpcgym.workload.io.schedule_header import schedule_header
+from hpcgym.workload.io.swf_header import schedule_header
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
 
     Returns
     -------
-    What :func:`hpcgym.files.origin.origin` returns, and
+    What :func:`hpcgym.files.recorded.origin` returns, and
 
     - "workloads", a list: "name", "jobs", "processors", "sha256"
       (:func:`hpcgym.workload.fingerprint.workload_digest`), "cleaning", reason -> jobs;

@@ -12,30 +12,85 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
+from hpcgym.naming import NAMED
 from hpcgym.progress import silence
-from hpcgym.schedule.books import Books
-from hpcgym.schedule.bounded_slowdown import bsld
-from hpcgym.schedule.energy import Energy, power_table
-from hpcgym.schedule.jobs_table import jobs_table
-from hpcgym.schedule.lost_runs import cut_short, runs_of
-from hpcgym.schedule.metrics import compute_metrics
-from hpcgym.schedule.places import Allocation, Coschedule
-from hpcgym.schedule.power_uses import known_powers
-from hpcgym.schedule.slowdowns import full_speed_times
+from hpcgym.schedule.books import Books, known_powers
+from hpcgym.schedule.energy import Energy, full_speed_times, power_table
+from hpcgym.schedule.metrics import bsld, compute_metrics
+from hpcgym.schedule.runs import Allocation, Coschedule, cut_short, runs_of
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.extracts import decided, first_time
+from hpcgym.workload.io.swf_header import name_all
 from hpcgym.workload.model import Workload
-from hpcgym.workload.warm_start import decided, first_time
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.explanation import Explanation
     from hpcgym.explore.page import Frame
-    from hpcgym.schedule.lost_runs import LostRuns
-    from hpcgym.schedule.node_states import NodeStates
-    from hpcgym.scheduler.dispatchers.calls import Dispatching
+    from hpcgym.schedule.runs import LostRuns, NodeStates
+    from hpcgym.scheduler.dispatchers.asking import Dispatching
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.limits import Limit
+
+
+# --- The jobs of a schedule as a table ------------------------------------------------------------
+
+
+def jobs_table(result: Result) -> pd.DataFrame:
+    """Return one row a job: the schedule beside the workload's columns that shaped it.
+
+    Columns: job_number, user_id; those of group_id, executable, queue and partition that the
+    workload has of any job, -1 where it has none; behind each of these the names, if the log tells
+    any: user, group, code, queue_name, partition_name; requested_processors, units if jobs have
+    any, submit_time, start_time, end_time, wait_time, run_time, requested_time, predicted_run_time,
+    reserved_start (all int64, times in seconds), bsld, backfilled, killed; where nodes fail, or
+    jobs stop others, restarts and lost_core_seconds, and cancelled, bool, where stopped jobs do not
+    run again, or suspended [s], where they go on later; their wait has that time in it. What a
+    workload has, too, is called as there. Where jobs share nodes times are float64, and there are
+    more columns: shape, a name of :data:`hpcgym.schedule.runs.SHAPES`, code, its name, and
+    job_speedup. In logs of Slurm groups are accounts, and queues QOS.
+    """
+    import pandas as pd
+
+    columns = result.workload.columns
+    apart = [column for word, column in NAMED.items() if word != "user"]
+    units = {} if result.workload.units is None else {"units": result.workload.units}
+    more = {}
+    if result.coschedule is not None:
+        shape, code = result.coschedule.names
+        more = {"shape": shape, "code": code, "job_speedup": result.job_speedup}
+    if result.lost is not None:
+        more = {"restarts": result.restarts, "lost_core_seconds": result.lost_core_seconds}
+    if result.suspended is not None:
+        more = {"suspended": result.suspended}
+    if result.cancels:
+        more["cancelled"] = result.cancelled
+    table = pd.DataFrame(
+        {
+            "job_number": columns["job_number"],
+            "user_id": columns["user_id"],
+            **{name: columns[name] for name in apart if (columns[name] >= 0).any()},
+            "requested_processors": columns["requested_processors"],
+            **units,
+            "submit_time": columns["submit_time"],
+            "start_time": result.start,
+            "end_time": result.end,
+            "wait_time": result.wait,
+            "run_time": result.run_time,
+            "requested_time": columns["requested_time"],
+            "predicted_run_time": result.predicted_run_time,
+            "reserved_start": result.reserved_start,
+            "bsld": result.bsld,
+            "backfilled": result.backfilled,
+            "killed": result.killed,
+            **more,
+        }
+    )
+    return name_all(table, result.workload)
+
+
+# --- The outcome of a simulation: a schedule and what can be said of it ---------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +120,7 @@ class Result:
         time (``dispatch_time``); else None.
     frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
         all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
-        level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
+        level (:func:`hpcgym.schedule.energy.job_slowdowns`), whole seconds, rounded up.
     node_states : when nodes are off, being switched, or down; None where all are on.
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
@@ -142,7 +197,7 @@ class Result:
 
     @property
     def begin(self) -> int:
-        """When the schedule begins [s]; see :func:`hpcgym.workload.warm_start.first_time`."""
+        """When the schedule begins [s]; see :func:`hpcgym.workload.extracts.first_time`."""
         return first_time(self.workload)
 
     @cached_property
@@ -251,7 +306,7 @@ class Result:
 
     @cached_property
     def bsld(self) -> NDArray[np.float64]:
-        """Bounded slowdowns, (n_jobs,) float64: :func:`hpcgym.schedule.bounded_slowdown.bsld`."""
+        """Bounded slowdowns, (n_jobs,) float64: :func:`hpcgym.schedule.metrics.bsld`."""
         return _read_only(bsld(self.wait, self.run_time, full_speed=self.full_speed_run_time))
 
     @cached_property
@@ -312,7 +367,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row a job, made when first asked for: :func:`hpcgym.schedule.jobs_table.jobs_table`.
+        """One row a job, made when first asked for: :func:`hpcgym.schedule.result.jobs_table`.
 
         What jobs are told apart by is there, too:
         ``result.jobs.groupby("queue")["wait_time"].mean()``.

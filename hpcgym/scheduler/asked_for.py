@@ -1,15 +1,19 @@
-"""What a scheduler asks for, in the words of the table of what goes together."""
+"""Rules of a site: what machines and users may do, whatever the order of the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
+from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import FEATURES, at_passes, check
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.estimates.learning import averaged_jobs
-from hpcgym.scheduler.quotas import bound_submissions
+from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
+
+# --- What a scheduler asks for --------------------------------------------------------------------
 
 
 def check_scheduler(scheduler: Scheduler, *things: str) -> None:
@@ -59,3 +63,138 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     if scheduler.allocation == "contiguous":
         found["contiguous"] = FEATURES["contiguous"]
     return found
+
+
+# --- Who looks at what users have used, and so at their shares ------------------------------------
+
+
+def counts_usage(scheduler: Scheduler, features: Iterable[str]) -> bool:
+    """Return whether weights over these features, or the order of backfilling, look at usage."""
+    return scheduler.usage_orders[1] or not USER_FEATURES.keys().isdisjoint(features)
+
+
+def check_fair_share(fair_share: Any, counted: bool, dispatcher: str = "") -> None:
+    """Raise an HpcgymError if shares of users are given where nothing looks at usage.
+
+    Parameters
+    ----------
+    fair_share : as it was given; None: it was not.
+    counted : whether anything looks at what users have used.
+    dispatcher : what says itself what starts, if anything does.
+    """
+    if isinstance(fair_share, str) and not fair_share.strip():
+        raise HpcgymError(
+            "fair_share (--fair-share) says nothing; such as half_life_s=86400, or a file .toml"
+        )
+    if fair_share is not None and dispatcher:
+        raise HpcgymError(
+            f"fair_share (--fair-share): {dispatcher} orders the queue itself, and looks at nothing"
+            " that users have used"
+        )
+    if fair_share is not None and not counted:
+        raise HpcgymError(
+            "fair_share (--fair-share): nothing here looks at what users have used; choose an order"
+            " that does, such as fairshare, or weigh a feature that does"
+            f" ({', '.join(USER_FEATURES)})"
+        )
+
+
+def without_idle_shares(scheduler: Scheduler) -> Scheduler:
+    """Return the scheduler without shares of users if no order of it looks at usage."""
+    if scheduler.fair_share is None or any(scheduler.usage_orders):
+        return scheduler
+    return scheduler.but(fair_share=None)
+
+
+# --- Rules of a site ------------------------------------------------------------------------------
+
+
+class SiteRule(NamedTuple):
+    """What a rule of a site says.
+
+    Attributes
+    ----------
+    of_machine : what holds on the machine, for who left it as an episode finds it, too.
+    of_jobs : which jobs may never run, or when jobs are submitted.
+    """
+
+    of_machine: bool
+    of_jobs: bool
+
+
+#: Rules of a site. An evaluation has them for all its rows. Dispatchers would break them.
+SITE_RULES = {
+    "quota": SiteRule(of_machine=True, of_jobs=True),
+    "maintenance": SiteRule(of_machine=True, of_jobs=False),
+    "preemption": SiteRule(of_machine=False, of_jobs=False),
+    "dependencies": SiteRule(of_machine=False, of_jobs=True),
+}
+
+#: Rules that all environments have and tell, and an evaluation may set.
+OF_ENVIRONMENTS = (
+    "backfill",
+    "backfill_order",
+    "estimate",
+    "policy_estimate",
+    "correction",
+    "passes",
+    "allocation",
+    "threshold",
+    "hold",
+    "fair_share",
+    *SITE_RULES,
+)
+
+#: Those of the machine, and those of jobs.
+OF_MACHINES = tuple(rule for rule, one in SITE_RULES.items() if one.of_machine)
+OF_JOBS = tuple(rule for rule, one in SITE_RULES.items() if one.of_jobs)
+
+_USUAL = {rule: getattr(Scheduler(), rule) for rule in SITE_RULES}
+
+
+def lifted_by(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rules of a site that the user wants no row to have, as by ``quota=None``."""
+    return tuple(rule for rule in SITE_RULES if rule in rules and rules[rule] is None)
+
+
+def own_site_rules(scheduler: Scheduler) -> tuple[str, ...]:
+    """Return the rules of a site that a scheduler has itself."""
+    return tuple(rule for rule, usual in _USUAL.items() if getattr(scheduler, rule) != usual)
+
+
+def settled(
+    names: Collection[str], given: Mapping[str, Any], brought: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return rules: those given, and of others the first that somebody brings along.
+
+    Parameters
+    ----------
+    names : of the rules.
+    given : by the user; a rule that is None here stays so, and no row has it.
+    brought : from environments, and from the training of agents.
+    """
+    found = {rule: given[rule] for rule in names if rule in given}
+    for one in brought:
+        for rule in names:
+            if rule not in found and one.get(rule) is not None:
+                found[rule] = one[rule]
+    return found
+
+
+def under_site_rules(
+    scheduler: Scheduler, rules: Mapping[str, Any], lifted: Collection[str]
+) -> Scheduler:
+    """Return a scheduler with the rules of a site that it does not have itself.
+
+    Parameters
+    ----------
+    rules : of the evaluation.
+    lifted : of :func:`lifted_by`.
+
+    Raises
+    ------
+    HpcgymError : a scheduler that goes with none of the rules.
+    """
+    own = own_site_rules(scheduler)
+    given = {rule: rules[rule] for rule in SITE_RULES if rule in rules and rule not in own}
+    return scheduler.but(**{**given, **{rule: _USUAL[rule] for rule in lifted}})

@@ -18,7 +18,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import whole_text
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 

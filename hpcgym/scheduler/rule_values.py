@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
-from hpcgym.files.opening import check_is_there
+from hpcgym.files.reading import check_is_there
 from hpcgym.naming import seconds_of
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
-from hpcgym.scheduler.preemption import SUCH, Preemption
-from hpcgym.scheduler.quotas import Quota, quotas_of
-from hpcgym.scheduler.slurm_backfill import SlurmBackfill
-from hpcgym.scheduler.slurm_preemption import preemption_of_qos
-from hpcgym.scheduler.slurm_quotas import quotas_of_slurm
+from hpcgym.scheduler.restrictions import SUCH, Preemption, Quota, quotas_of
+from hpcgym.scheduler.slurm_qos import preemption_of_qos, quotas_of_slurm
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
 MEASURED = "measured"
@@ -171,7 +168,7 @@ def plain(value: object) -> str | float | None:
 
 
 def quota_text(value: Any) -> str | None:
-    """Return quotas as the text that :func:`~hpcgym.scheduler.quotas.quotas_of` takes, or None.
+    """Return quotas as a text for :func:`hpcgym.scheduler.restrictions.quotas_of`, or None.
 
     Raises
     ------

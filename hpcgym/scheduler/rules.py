@@ -8,9 +8,9 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.allocations import check_allocation_name
+from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.capabilities import at_passes, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
-from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import (
@@ -19,8 +19,15 @@ from hpcgym.scheduler.policies.index import (
     parse_policy,
     usual_backfill_order,
 )
-from hpcgym.scheduler.preemption import Preemption
-from hpcgym.scheduler.quotas import Quota, bound_submissions, quotas_of
+from hpcgym.scheduler.restrictions import (
+    Preemption,
+    Quota,
+    Window,
+    bound_submissions,
+    quotas_of,
+    window_text,
+    windows_of,
+)
 from hpcgym.scheduler.rule_values import (
     backfill_value,
     depth_of,
@@ -36,8 +43,6 @@ from hpcgym.scheduler.rule_values import (
     sweeps,
     threshold,
 )
-from hpcgym.scheduler.slurm_backfill import SlurmBackfill
-from hpcgym.scheduler.windows import Window, window_text, windows_of
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
@@ -90,7 +95,7 @@ class Scheduler:
         Slurm; "depth:K", or the number K, with reservations for the first K that wait, made anew at
         each pass: 0 is "none", 1 "easy"; "slurm", as Slurm does it, from time to time, with its
         settings behind a colon, a text or a
-        :class:`hpcgym.scheduler.slurm_backfill.SlurmBackfill`; or "conservative", with one for each
+        :class:`hpcgym.scheduler.backfilling.SlurmBackfill`; or "conservative", with one for each
         waiting job, from its submission on.
     backfill_order : order in which EASY, and "depth:K", look for jobs to start early: "fcfs",
         "sjbf" (shortest predicted run time) or any policy. None, the default: the usual one of the
@@ -106,23 +111,23 @@ class Scheduler:
         (Galleguillos et al. 2020, section 2.2), else "requested"; :meth:`but` then settles it anew.
     threshold : seconds of waiting after which a job goes to the head of the queue, or a text with
         units, such as ``"80h"``; None: never.
-    hold : how jobs that are probably long are held back, a :class:`hpcgym.scheduler.hold.Hold` or
-        what its ``parse`` takes: a share of the machine, a text, a mapping. None, as 0: they are
-        not.
+    hold : how jobs that are probably long are held back, a
+        :class:`hpcgym.scheduler.backfilling.Hold` or what its ``parse`` takes: a share of the
+        machine, a text, a mapping. None, as 0: they are not.
     quota : how many jobs, or processors, may run at once: of each user (``"user:jobs=10"``), of a
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
-        show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept
-        as a text. Jobs that would exceed one are passed over. ``submitted=50`` bounds the jobs that
-        run or wait: others are submitted later. None: any number.
+        show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.restrictions.Quota` or several;
+        kept as a text. Jobs that would exceed one are passed over. ``submitted=50`` bounds the
+        jobs that run or wait: others are submitted later. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
-        :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
+        :class:`hpcgym.scheduler.restrictions.Window` or several; kept as a text. None: none.
     preemption : jobs of which partitions or queues stop those of which others, to start at once:
         ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text,
         a file that ``sacctmgr -P show qos`` printed or a
-        :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody does.
+        :class:`hpcgym.scheduler.restrictions.Preemption`; kept as a text. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".

@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
-from hpcgym.cluster.slurm.amounts import minutes_text
+from hpcgym.cluster.slurm.lines import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.naming import MOST_NICE
+from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.preemption import MODES
+from hpcgym.scheduler.restrictions import MODES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_backfill import SlurmBackfill
-from hpcgym.scheduler.slurm_preemption import (
+from hpcgym.scheduler.slurm_qos import (
     FOLLOWED,
     YOUNGEST_FIRST,
     exempt_of_slurm,
+    limits_as_quotas,
     mode_of_slurm,
     preemption_of_slurm,
     spared,
     stopping_of,
 )
-from hpcgym.scheduler.slurm_quotas import limits_as_quotas
 
 _WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))

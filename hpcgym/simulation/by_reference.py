@@ -19,27 +19,24 @@ from numpy.typing import NDArray
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.expressions import FUNCTIONS, NAMES, ByExpression
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.orders import POLICIES
+from hpcgym.reference.orders import FUNCTIONS, NAMES, POLICIES, ByExpression
 from hpcgym.reference.pool import Simulation
-from hpcgym.schedule.lost_runs import LostRuns, down
-from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import Allocation, LostRuns, down
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import learns
-from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.scheduler.quotas import Quota
+from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for
-from hpcgym.simulation.windows import nodes_in
-from hpcgym.workload.dependencies import followed, think_times
-from hpcgym.workload.model import Workload
-from hpcgym.workload.partitions import partitions_of
+from hpcgym.simulation.quotas import nodes_in
+from hpcgym.simulation.restricted import as_came
+from hpcgym.workload.model import Workload, followed, think_times
+from hpcgym.workload.needs import partitions_of
 
 #: Estimates of run times that it has, besides lists and predictors in Python.
 _ESTIMATES = re.compile(r"requested|double-requested|clairvoyant|ave\d+|user-ratio|typical-ratio")

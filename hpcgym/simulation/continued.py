@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
-from hpcgym.workload.extracts import interval, named, nothing_there
-from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
+from hpcgym.workload.extracts import Cells, Initial, Ongoing, interval, joined, named, nothing_there
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result

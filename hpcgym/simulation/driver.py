@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER, Features, Model
 from hpcgym._engine import Simulation as Native
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.codes import KILL
+from hpcgym.scheduler.allocations import KILL
 from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
-from hpcgym.scheduler.estimates.learned import told_of_learning
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.fair_share import Accounts, make_shares
-from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, prepare
 from hpcgym.simulation.warm_start import (
     Beginning,
+    Learning,
     beginning_of,
     cannot_run,
     check_running,
@@ -33,10 +32,10 @@ from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.scheduler.dispatchers.late import LateDispatcher
+    from hpcgym.scheduler.dispatchers.asking import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.simulation.corun_learning import PairLearning
+    from hpcgym.simulation.corun import PairLearning
     from hpcgym.simulation.nodes import Nodes
     from hpcgym.workload.model import Workload
 

@@ -1,8 +1,13 @@
-"""Machines of nodes, and dispatchers that say what starts there."""
+"""Policies that are functions in Python: asked at each pass for the scores of the queued jobs.
+
+The engine does all else: who fits, the reservation of the head, backfilling. So such a policy needs
+no EASY of its own, as a dispatcher does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,26 +16,29 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Layout, Model, assign
 from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin, dispatch
-from hpcgym.scheduler.dispatchers.late import LateDispatcher
+from hpcgym.scheduler.dispatchers.asking import Asking, Facts, LateDispatcher, begin, dispatch
+from hpcgym.scheduler.dispatchers.view import PassView
+from hpcgym.scheduler.rule_values import plain
+from hpcgym.simulation.prepare import job_records
+from hpcgym.simulation.quotas import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
-from hpcgym.simulation.windows import closings, holders_of
-from hpcgym.workload.needs import check_fits, expected_waits, needs_of
-from hpcgym.workload.partition_limits import check_limits
-from hpcgym.workload.partitions import check_partitions
-from hpcgym.workload.warm_start import Cells
-from hpcgym.workload.whole_nodes import warn_of_shared
+from hpcgym.workload.extracts import Cells
+from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import check_fits, check_partitions, expected_waits, needs_of
+from hpcgym.workload.partition_limits import check_limits, warn_of_shared
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.model import Workload
-    from hpcgym.workload.warm_start import Initial
+    from hpcgym.workload.extracts import Initial
+
+
+# --- Machines of nodes, and dispatchers that say what starts there --------------------------------
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,
@@ -294,3 +302,86 @@ def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
     return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)
+
+
+# --- Policies that are functions in Python --------------------------------------------------------
+
+Policy = Callable[[PassView], Any]
+View = Callable[[Asking, Facts], PassView]
+
+
+def scored_by(
+    policy: Any,
+    workload: Workload,
+    cluster: Cluster,
+    nodes: Nodes | None,
+    view: View = Asking.view,
+    ticks: int | None = None,
+) -> Scoring | None:
+    """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
+
+    ``nodes`` are those of the machine, None where it is a pool, or where jobs share nodes; there
+    ``ticks`` of the simulator's clock are a second. ``view`` is what it is shown.
+    """
+    if not callable(policy):
+        return None
+    begin(policy)
+    if nodes is None and view is Asking.view:
+        pool = pool_as_node(workload.requested_processors, cluster.processors)
+        clock = {} if ticks is None else {"jobs": job_records(workload), "ticks": ticks}
+        shown = partial(_of_pool, pool, clock)
+        return Scoring(policy, facts_of(workload, cluster, pool=True), shown)
+    return Scoring(policy, facts_of(workload, cluster), view)
+
+
+def _of_pool(pool: Nodes, clock: dict[str, Any], asking: Asking, facts: Facts) -> PassView:
+    """Return the view of a pool, or of shared nodes as if they were one: a node stands for it."""
+    return asking._replace(nodes=pool, **clock).view(facts)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Asks a policy for the scores of a pass, and writes them.
+
+    Attributes
+    ----------
+    policy, facts : who is asked, and what does not change.
+    view : what it is shown of a simulation that asks.
+    """
+
+    policy: Policy
+    facts: Facts
+    view: View
+
+    def __call__(self, asking: Asking) -> None:
+        """Do so."""
+        view = self.view(asking, self.facts)
+        asking.native.order(view.job, _asked(self.policy, view))
+
+
+def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:
+    """Return the scores of the jobs of a view, checked.
+
+    Raises
+    ------
+    HpcgymError : anything but a number for each.
+    """
+    answer = policy(view)
+    n = len(view.job)
+    try:
+        given = np.asarray(answer)
+    except Exception as error:  # whatever a library's own array may raise
+        raise HpcgymError(f"policy {plain(policy)} at {view.time} s: {error}") from error
+    if given.shape == (n,) and given.dtype.kind in "biuf":
+        scores = given.astype(np.float64)
+        if not np.isnan(scores).any():
+            return scores
+        told = "numbers of which some are nan"
+    elif given.ndim:
+        told = f"an array of shape {given.shape}, {given.dtype}"
+    else:
+        told = repr(answer)[:60]
+    raise HpcgymError(
+        f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
+        f" queued jobs, the highest first, not {told}"
+    )

@@ -15,15 +15,14 @@ from hpcgym._engine import FOREVER
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.schedule.records import JOBS
-from hpcgym.scheduler import codes
+from hpcgym.schedule.runs import JOBS
+from hpcgym.scheduler import allocations
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
-from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.orders import Order, orders
-from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.restricted import Order, check_restricted, orders, restrictions_of
 from hpcgym.workload.model import MAX_TIME, Workload
 
 _NOBODY = np.zeros(0, np.int64)
@@ -107,7 +106,7 @@ class Told:
     jobs : (n_jobs,) JOBS.
     processors : of the machine.
     capacity : of what jobs take, see :class:`Units`.
-    rules : by name; codes are those of :mod:`hpcgym.scheduler.codes`.
+    rules : by name; codes are those of :mod:`hpcgym.scheduler.allocations`.
     orders : in which jobs that wait are served, and back-filled.
     predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
     held : (n_jobs,) float64 what is held back behind each job, None where nothing is.
@@ -119,7 +118,7 @@ class Told:
     processors: int
     capacity: int
     rules: Mapping[str, int]
-    orders: tuple[Order, Order] = (Order(codes.SUBMISSION), Order(codes.SUBMISSION))
+    orders: tuple[Order, Order] = (Order(allocations.SUBMISSION), Order(allocations.SUBMISSION))
     predicted: NDArray[np.int64] | None = None
     held: NDArray[np.float64] | None = None
     users: NDArray[np.int64] = field(default_factory=lambda: _NOBODY)
@@ -215,7 +214,7 @@ def prepare(
         "asks_by_clock": int(by_function and scheduler.slurm is not None),
         "keeps": int(agent.keeps),
         "starts": int(starts),
-        "estimate": codes.AVERAGE if last else codes.GIVEN,
+        "estimate": allocations.AVERAGE if last else allocations.GIVEN,
         "last": last,
         **_power_rules(cluster, scheduler, agent.switches),
         **learning_rules(scheduler, predicts, logs_ends, counts),
@@ -316,12 +315,16 @@ def _rules(
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold = scheduler.threshold
     return {
-        "passes": codes.PER_EVENT if scheduler.passes == "per-event" else codes.PER_TIMESTAMP,
-        "depth": codes.UNLIMITED if scheduler.depth is None else scheduler.depth,
-        "correction": codes.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
+        "passes": allocations.PER_EVENT
+        if scheduler.passes == "per-event"
+        else allocations.PER_TIMESTAMP,
+        "depth": allocations.UNLIMITED if scheduler.depth is None else scheduler.depth,
+        "correction": allocations.UNCORRECTED
+        if never_short
+        else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         "threshold": (
-            codes.NO_THRESHOLD
+            allocations.NO_THRESHOLD
             if threshold is None
             else min(int(min(threshold, MAX_TIME)) * ticks, FOREVER)
         ),
@@ -336,7 +339,7 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
         return {}
     slurm = scheduler.slurm
     if slurm is None:
-        return {"tested": codes.ALL_JOBS, "window": FOREVER}
+        return {"tested": allocations.ALL_JOBS, "window": FOREVER}
     return {
         "every": slurm.bf_interval,
         "tested": slurm.bf_max_job_test,

@@ -3,23 +3,366 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadError, warn_caller
+from hpcgym.schedule.runs import of_jobs
+from hpcgym.scheduler import allocations
+from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.codes import KILL, UNCORRECTED
+from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
+from hpcgym.scheduler.estimates.learning import looks_at_time
+from hpcgym.scheduler.policies.expressions import Expression
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.index import (
+    PolicyLike,
+    Ranking,
+    looks_at_usage,
+    parse_policy,
+    rank,
+    rank_without_usage,
+    unknown_yet,
+)
 from hpcgym.scheduler.rule_values import plain
-from hpcgym.simulation.dependencies import arrivals_of, following_in, what_moves
-from hpcgym.simulation.preempting import preemption_of, warn_of_absent
-from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
-from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.quotas import (
+    called_together,
+    closings,
+    make_places,
+    make_quotas,
+    make_windows,
+    preemption_of,
+    use_up,
+    warn_of_absent,
+    warn_of_none,
+    warn_of_unmet,
+)
+from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.model import Workload
+    from hpcgym.schedule.result import Result
+
+
+# --- The orders in which jobs that wait are served and back-filled --------------------------------
+
+_Known = TypeVar("_Known", Ranking, Ranking | None)
+
+
+class Order(NamedTuple):
+    """An order of jobs that wait, as ``Model`` takes it.
+
+    Attributes
+    ----------
+    code : of :mod:`hpcgym.scheduler.allocations`.
+    keys : (n_jobs,) int64 that ascend, where it is by such.
+    scores : (n_jobs, 2) float64 scores and patience, in ticks, where it is by such.
+    """
+
+    code: int
+    keys: NDArray[np.int64] | None = None
+    scores: NDArray[np.float64] | None = None
+
+
+def orders(
+    workload: Workload, scheduler: Scheduler, shares: bool = False, ticks: int = 1
+) -> tuple[Order, Order]:
+    """Return the primary and the secondary order.
+
+    With ``shares``, scores may depend on usage; they are returned without what that adds.
+    """
+    first, second = rankings(workload, scheduler, shares)
+    if scheduler.moves_submissions:  # when jobs are submitted becomes known as they are
+        first, second = _by_key(first, workload), _by_key(second, workload)
+    return _order(first, ticks), _order(second, ticks)
+
+
+def _order(ranking: Ranking | None, ticks: int) -> Order:
+    """Return an order; None: by predicted run time."""
+    if ranking is None:
+        return Order(allocations.PREDICTION)
+    if ranking.score is None:
+        return Order(allocations.SUBMISSION)
+    if ranking.patience is None:
+        return Order(allocations.KEYED, keys=_ascending_keys(ranking.score))
+    scores = np.column_stack([ranking.score, ranking.patience * ticks])
+    return Order(allocations.CUBED if ranking.cubed else allocations.SCORED, scores=scores)
+
+
+def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers that ascend as the scores descend: the bits of -score, made monotone."""
+    # adding 0.0 makes -0.0 and 0.0 one key
+    bits = (0.0 - scores + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def rankings(
+    workload: Workload, scheduler: Scheduler, shares: bool = False
+) -> tuple[Ranking, Ranking | None]:
+    """Return the primary and the secondary order; None: by predicted run time."""
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    # where they are learned, the requested times hold their places
+    columns = JobColumns(
+        workload,
+        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
+    )
+    learned = learns(scheduler.policy_estimate)
+    anew = scheduler.anew
+    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
+    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
+    if scheduler.sweeps:
+        order = scheduler.sweep_policy
+        second = None if order is None else _ranking(order, columns, learned, shares, anew[1])
+    return first, second
+
+
+def _by_key(ranking: _Known, workload: Workload) -> _Known:
+    """Return an order whose keys may be written anew, where it is that of submission."""
+    if ranking is None or not ranking.by_submission:
+        return ranking
+    return Ranking(-workload.submit_time.astype(np.float64), None)
+
+
+def _ranking(
+    policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
+) -> Ranking:
+    """Return the scores of jobs; as those of an order that may change where times are learned."""
+    if anew is not None:
+        return unknown_yet(columns)
+    if shares and looks_at_usage(policy):
+        return rank_without_usage(policy, columns)
+    ranking = rank(policy, columns)
+    if learned and ranking.patience is None and looks_at_time(policy):
+        return replace(ranking, patience=np.full_like(columns.submit, np.inf))
+    return ranking
+
+
+# --- Submissions that the schedule makes ----------------------------------------------------------
+
+_SHOWN = 6  # jobs of a ring
+_BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
+
+
+def arrivals_of(
+    workload: Workload, scheduler: Scheduler, several: bool, outside: bool, ticks: int
+) -> dict[str, NDArray[np.int64]]:
+    """Return which jobs follow which, and when others are due, as arguments of a model.
+
+    Some jobs follow others, and are due once these have ended. Some would be one too many under a
+    quota of submitted jobs, and wait outside the queue until others of theirs have ended.
+
+    Parameters
+    ----------
+    several : whether simulations have parts of the jobs, which do not know of the others.
+    outside : whether the order of the queue is said from there.
+    ticks : of the clock in a second.
+
+    Raises
+    ------
+    HpcgymError : an order that looks at when the log says that jobs are submitted.
+    WorkloadError : jobs that follow each other, or think times beyond the clock.
+
+    Warns
+    -----
+    RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
+    """
+    n, rule = len(workload), scheduler.dependencies
+    by_arrival = _orders_of_arrival(workload, scheduler)
+    by_arrival[0] &= not outside
+    none = np.empty(0, np.int64)
+    following = Following(none, none, np.zeros(n, np.bool_))
+    if rule != "none":
+        following = following_in([workload], rule)[0]
+    by_other = np.argsort(following.other, kind="stable")
+    told = {
+        "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
+        "followers": following.job[by_other],
+        "earliest": workload.submit_time * (ticks * (rule == "after")),
+        "by_arrival": by_arrival,
+    }
+    if not several:
+        awaits = np.bincount(following.job, minlength=n)
+        return told | {"think": think_times(workload, following, rule) * ticks, "awaits": awaits}
+    waited = workload.wait_time  # -1: the log does not tell it
+    log_end = np.where(waited < 0, -1, workload.submit_time + waited + workload.run_time)
+    think = np.maximum(workload.think_time, -1 if rule == "closed-loop" else 0)
+    return told | {"think": think, "log_end": log_end}
+
+
+def longest_outside(workload: Workload, scheduler: Scheduler) -> float:
+    """Return how much longer a schedule may become [s] as jobs are submitted late."""
+    if not scheduler.moves_submissions:
+        return 0.0
+    more = float(len(workload))  # they come at whole seconds
+    rule = scheduler.dependencies
+    if rule != "none":
+        more += float(think_times(workload, followed(workload), rule).sum(dtype=np.float64))
+    return more
+
+
+def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
+    """Return 1 where the primary, or the secondary, order is that of submission.
+
+    Raises
+    ------
+    HpcgymError : an order that looks at when jobs are submitted otherwise.
+    """
+    found = []
+    rules = ("policy", "backfill_order")
+    ranked = rankings(workload, scheduler, shares=True)
+    for rule, ranking, anew in zip(rules, ranked, scheduler.anew, strict=True):
+        arrival = ranking is not None and ranking.by_submission
+        found.append(arrival)
+        if arrival or ranking is None:
+            continue
+        policy = parse_policy(getattr(scheduler, rule))
+        names = set(policy.weights)
+        if policy.expression is not None:
+            names |= {step.name for step in policy.expression.steps if step.name}
+        # by a multiple of the waiting time, and not by submission: it is the reverse of that
+        reverse = names == {"wait"} and anew is None
+        if reverse or not names.isdisjoint(_BY_SUBMISSION):
+            raise HpcgymError(
+                f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
+                f" submitted, and {what_moves(scheduler)} changes that"
+            )
+    return np.array(found, np.int64)
+
+
+def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for features by which weights would look at when jobs are submitted.
+
+    Where the schedule says when jobs come.
+    """
+    looking = [name for name in features if name in _BY_SUBMISSION]
+    if looking and scheduler.moves_submissions:
+        raise HpcgymError(
+            f"feature {looking[0]!r} looks at when the log says that jobs are submitted, and"
+            f" {what_moves(scheduler)} changes that"
+        )
+
+
+def what_moves(scheduler: Scheduler) -> str:
+    """Return the rule that changes when jobs are submitted."""
+    if scheduler.dependencies == "none":
+        return f"quota={scheduler.quota!r}"
+    return f"dependencies={scheduler.dependencies!r}"
+
+
+def following_in(slices: Sequence[Workload], dependencies: str) -> list[Following]:
+    """Return which jobs of each slice follow which; warn of what is odd.
+
+    Raises
+    ------
+    WorkloadError : jobs that follow each other, or think times beyond the clock.
+
+    Warns
+    -----
+    RuleWarning : as :func:`arrivals_of`.
+    """
+    made = [followed(one) for one in slices]
+    pairs, name = list(zip(slices, made, strict=True)), called_together(slices)
+    odd = [one.think_time[np.unique(following.job)] < MISSING for one, following in pairs]
+    if number := sum(int(np.count_nonzero(one)) for one in odd):
+        who = "1 job has" if number == 1 else f"{number:,} jobs have"
+        warn_caller(
+            f"{name}: {who} a think time below {MISSING}: it is taken for unknown", RuleWarning
+        )
+    if number := sum(int(np.count_nonzero(following.missing)) for following in made):
+        who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
+        warn_caller(
+            f"{name}: {who} jobs that are not there. A job is submitted when the log"
+            " says if none of those that it follows is there",
+            RuleWarning,
+        )
+    elif not any(len(following.job) for following in made):
+        warn_caller(f"{name}: no job follows another: the log has no preceding_job", RuleWarning)
+    for one, following in pairs:
+        never = _never(following, len(one))
+        if len(never):
+            job = int(never[0])
+            more = "" if len(never) == 1 else f". The same holds for {len(never):,} jobs"
+            raise WorkloadError(
+                f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
+                f" never come: {_ring(following, one, job, never)}{more}"
+            )
+    for one, following in pairs:
+        total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
+        if total > MAX_TIME:
+            raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
+    return made
+
+
+def _never(following: Following, n: int) -> NDArray[np.int64]:
+    """Return the jobs that would never come, rising: they follow themselves, or some that do."""
+    if (following.other < following.job).all():  # as in nearly all logs
+        return np.empty(0, np.int64)
+    followers: dict[int, list[int]] = {}
+    for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
+        followers.setdefault(other, []).append(job)
+    left = np.bincount(following.job, minlength=n)
+    come = [other for other in followers if left[other] == 0]
+    waiting = dict(enumerate(left.tolist()))
+    while come:
+        for job in followers.get(come.pop(), ()):
+            waiting[job] -= 1
+            if waiting[job] == 0:
+                come.append(job)
+    return np.array([job for job, count in waiting.items() if count > 0], np.int64)
+
+
+def _ring(following: Following, workload: Workload, job: int, never: NDArray[np.int64]) -> str:
+    """Return which jobs follow one another in a ring, of a job that would never come."""
+    pairs = zip(following.job.tolist(), following.other.tolist(), strict=True)
+    stuck = set(never.tolist())
+    other = {one: before for one, before in pairs if before in stuck}
+    path = [job]
+    while other[path[-1]] not in path:
+        path.append(other[path[-1]])
+    ring = [*path[path.index(other[path[-1]]) :], other[path[-1]]]
+    names = [workload.called(one) for one in ring]
+    if len(names) > _SHOWN:
+        names = [*names[: _SHOWN - 1], "...", names[-1]]
+    return ", which follows ".join(names)
+
+
+def as_came(result: Result, came: NDArray[np.int64]) -> Result:
+    """Return a schedule with its jobs in the order in which they ``came``, (n_jobs,) [s].
+
+    They are submitted then; ``given`` has them as they were.
+    """
+    if not result.scheduler.moves_submissions:
+        return result
+    order = np.argsort(came, kind="stable")
+    columns = ["start", "run_time", "predicted_run_time", "reserved_start", "backfilled"]
+    columns += [
+        name for name in ("policy_run_time", "frequency") if getattr(result, name) is not None
+    ]
+    rows = {name: getattr(result, name)[order] for name in columns}
+    for one in rows.values():
+        one.flags.writeable = False
+    held, rules = result.allocation, result.scheduler
+    given = {rule: getattr(rules, rule) for rule in ("estimate", "policy_estimate")}
+    moved = {rule: one[order] for rule, one in given.items() if isinstance(one, np.ndarray)}
+    return replace(
+        result,
+        scheduler=rules.but(**moved) if moved else rules,
+        given=result.workload,
+        workload=result.workload.take(order).with_columns(submit_time=came[order]),
+        allocation=None if held is None else held.rows(order),
+        coschedule=None if result.coschedule is None else result.coschedule.take(order),
+        lost=of_jobs(result.lost, order),
+        pieces=of_jobs(result.pieces, order),
+        suspended=None if result.suspended is None else result.suspended[order],
+        **rows,
+    )
+
+
+# --- What restricts who may start when ------------------------------------------------------------
 
 
 def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, place: str) -> None:

@@ -13,24 +13,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Simulation as Native
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler, no_scheduler
+from hpcgym.baselines.schedulers import (
+    COSCHEDULERS,
+    SCHEDULERS,
+    find_scheduler,
+    is_scheduler,
+    no_scheduler,
+)
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
-from hpcgym.schedule.lost_runs import down
-from hpcgym.schedule.places import Allocation
+from hpcgym.errors import (
+    HpcgymError,
+    HpcgymWarning,
+    WorkloadError,
+    check_choice,
+    is_number,
+    warn_caller,
+)
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import Allocation, down
+from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
-from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import (
     Columns,
     Simulation,
@@ -39,8 +49,7 @@ from hpcgym.simulation.driver import (
     new_simulation,
     with_room,
 )
-from hpcgym.simulation.failing import check_failures, find_failures, outages_of, warn_of_others
-from hpcgym.simulation.idle_shares import warn_of_schedulers
+from hpcgym.simulation.fair_share import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     as_on_pool,
@@ -49,13 +58,85 @@ from hpcgym.simulation.nodes import (
     assign_nodes,
     needs_on,
     nodes_for,
+    scored_by,
 )
-from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.simulation.scoring import scored_by
-from hpcgym.speedups.generated import find_speedups
+from hpcgym.simulation.quotas import for_result
+from hpcgym.simulation.restricted import as_came
+from hpcgym.speedups.files import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import MAX_TIME, Workload
+
+# --- Simulations on machines whose nodes fail -----------------------------------------------------
+
+
+def find_failures(failures: Any, cluster: Cluster) -> Failures:
+    """Return the failures, of a file too, of a machine.
+
+    Raises
+    ------
+    HpcgymError : none, a file that cannot be read, or a node that there is not.
+    """
+    if isinstance(failures, str | os.PathLike):
+        failures = Failures.read(failures)
+    if not isinstance(failures, Failures):
+        raise HpcgymError(
+            f"failures must be Failures or a CSV file of them, not a {type(failures).__name__}"
+        )
+    if len(failures) and failures.node.max() >= cluster.nodes:
+        raise HpcgymError(
+            f"failures: node {failures.node.max()} is none of the machine, which has"
+            f" {cluster.nodes:,} nodes, counted from 0"
+        )
+    return failures
+
+
+def check_failures(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, *others: str
+) -> None:
+    """Raise an HpcgymError for what does not go with failures; ``others`` are asked for too."""
+    place = "nodes" if cluster.groups else "pool"
+    extract = () if workload.initial is None else ("extract",)
+    check_scheduler(scheduler, "failures", place, *extract, *others)
+    if scheduler.preempts is not None and scheduler.preempts.mode == "suspend":
+        raise HpcgymError(
+            f"preemption={scheduler.preemption!r} and failures of nodes do not go together: who is"
+            " suspended has its memory on nodes that may fail; take requeue or cancel"
+        )
+
+
+def outages_of(failures: Failures) -> NDArray[np.int64]:
+    """Return when nodes fail and are repaired, by time, of one time repairs first.
+
+    (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.
+    """
+    repairs = np.full(len(failures), -1)
+    time = np.concatenate([failures.repaired, failures.time])
+    until = np.concatenate([repairs, failures.repaired])
+    node = np.concatenate([failures.node, failures.node])
+    order = np.lexsort((until >= 0, time))
+    return np.column_stack([time, node, until])[order]
+
+
+def warn_of_others(failures: Failures, result: Result) -> None:
+    """Warn where all failures are before the first submission or after the last end.
+
+    Warns
+    -----
+    HpcgymWarning : as the log of a week, which keeps the clock of the whole.
+    """
+    if not len(failures) or not len(result.start):
+        return
+    first, last = int(result.workload.submit_time[0]), int(result.end.max())
+    if not ((failures.repaired > first) & (failures.time < last)).any():
+        warn_caller(
+            f"failures: none of {len(failures):,} is between the first submission ({first} s) and"
+            f" the last end ({last} s); times are on the workload's clock",
+            HpcgymWarning,
+        )
+
+
+# --- From a workload and a scheduler to a schedule ------------------------------------------------
 
 
 def simulate(

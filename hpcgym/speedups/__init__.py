@@ -1,7 +1,6 @@
 """Speedups of codes that share nodes: measured, generated, learned."""
 
-from hpcgym.speedups.files import read_speedups, write_speedups
-from hpcgym.speedups.generated import find_speedups, generate_speedups
+from hpcgym.speedups.files import find_speedups, generate_speedups, read_speedups, write_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups, PairRegression, pair_features
 

@@ -3,7 +3,7 @@
 A pair is a dict of numbers, as river's models take them: which code it is, which is beside it, and
 what else is known of the two. So what has been seen of a code beside some tells what it may do
 beside others. Models learn logarithms of speedups: twice as fast is as far from 1 as half as fast,
-what codes and neighbours do adds up (:mod:`hpcgym.speedups.generated`), and the 0 that models
+what codes and neighbours do adds up (:mod:`hpcgym.speedups.files`), and the 0 that models
 begin with is a speedup of 1.
 """
 
@@ -16,8 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.speedups.checks import positive
-from hpcgym.speedups.heatmap import Floats
+from hpcgym.speedups.heatmap import Floats, positive
 
 #: What is known of each code: numbers by name, such as processes or instructions a cycle.
 Features = Mapping[str, Mapping[str, float]]

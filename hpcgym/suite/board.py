@@ -2,32 +2,260 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.slices import Progress, silent
-from hpcgym.evaluation.tables import escaped, tabular
+from hpcgym.errors import HpcgymError, check_whole
+from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
+from hpcgym.evaluation.leaderboard import escaped, tabular
+from hpcgym.evaluation.shared import Progress, silent
+from hpcgym.files import csv_frame
 from hpcgym.naming import printable
-from hpcgym.report.numbers import shown
-from hpcgym.suite.agents import easy_of, static_of
+from hpcgym.report.canvas import line_style, new_figure, plain
+from hpcgym.report.labels import shown
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import PROVED, Proof, prove
-from hpcgym.suite.scores import (
-    Floats,
-    ends_of_task,
-    probability_of_improvement,
-    scores_of,
-    stratified,
-)
-from hpcgym.suite.submissions import Submission
+from hpcgym.suite.submissions import TRAININGS, Submission, easy_of, static_of
 from hpcgym.suite.tasks import suite, tasks
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+
+# --- Scores ---------------------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+#: Of tasks, the values of an agent, (seeds, slices).
+Values = Mapping[str, Floats]
+
+
+def scores_of(values: Floats, easy: Floats, best: Floats) -> Floats:
+    """Return the score of each training in a task, (seeds,) float64.
+
+    Parameters
+    ----------
+    values : (seeds, slices) mean bounded slowdowns of the agent.
+    easy, best : (slices,) those of EASY and of the best static scheduler.
+    """
+    scores: Floats = np.log(easy.mean() / values.mean(axis=1)) / _unit(easy, best)
+    return scores
+
+
+def _unit(easy: Floats, best: Floats) -> float:
+    return float(np.log(easy.mean() / best.mean()))
+
+
+def stratified(
+    values: Values,
+    easy: Values,
+    best: Values,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """Return the interquartile mean of the scores over tasks, and its 95 % interval.
+
+    Parameters
+    ----------
+    values : of the agent, for each task (seeds, slices).
+    easy, best : of these tasks (1, slices).
+    resamples, seed : of the bootstrap. It is stratified: in each task trainings and slices are
+        drawn anew by themselves, tasks stay. EASY meets the slices that the agent meets; log(E /
+        B), which is the unit of a task, stays what it is.
+
+    Returns
+    -------
+    iqm, low, high : the interval is nan where a task has fewer than five slices.
+
+    Raises
+    ------
+    HpcgymError : no resamples.
+    """
+    check_whole("resamples", resamples, 1)
+    tasks = list(values)
+    whole = np.concatenate([scores_of(values[t], easy[t][0], best[t][0]) for t in tasks])
+    if min(values[task].shape[1] for task in tasks) < FEWEST:
+        return iqm(whole), float("nan"), float("nan")
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for task in tasks:
+        one, base = values[task], easy[task][0]
+        seeds, n = one.shape
+        slices = how_often(n, resamples, rng)
+        means, bases = slices @ one.T / n, slices @ base / n  # (resamples, seeds), (resamples,)
+        scores = np.log(bases[:, None] / means) / _unit(base, best[task][0])
+        drawn.append(scores if seeds == 1 else _resampled(scores, rng))
+    every = np.concatenate(drawn, axis=1)
+    low, high = np.percentile([iqm(row) for row in every], [2.5, 97.5])
+    return iqm(whole), float(low), float(high)
+
+
+def ends_of_task(
+    values: Floats, easy: Floats, best: Floats, resamples: int = 2000, seed: int = 0
+) -> dict[str, float]:
+    """Return 95 % intervals of a task: trainings and slices are drawn anew, for all policies alike.
+
+    Parameters
+    ----------
+    values, easy, best : as of :func:`scores_of`.
+    resamples, seed : of the bootstrap.
+
+    Returns
+    -------
+    ends : ``score_low``, ``score_high`` of the agent's score, the mean over its trainings;
+        ``best_low``, ``best_high`` of that of the best static scheduler, which is 1; ``gain``,
+        ``gain_low``, ``gain_high`` of log(B / A), the mean over trainings, on the same slices:
+        above 0 the agent is better. nan with fewer than five slices.
+
+    Raises
+    ------
+    HpcgymError : no resamples.
+    """
+    check_whole("resamples", resamples, 1)
+    unit = _unit(easy, best)
+    ends = {"gain": float(np.log(best.mean() / values.mean(axis=1)).mean())}
+    names = ("score", "best", "gain")
+    if len(easy) < FEWEST:
+        return ends | {f"{name}_{end}": float("nan") for name in names for end in ("low", "high")}
+    drawn = draw([values], resamples, seed)
+    agents, base, static = (np.log(drawn.slices @ one.T) for one in (values, easy, best))
+    times = 1.0 if drawn.seeds[0] is None else drawn.seeds[0]
+    agent = (times * agents).sum(axis=1) / len(values)
+    found = [(base - agent) / unit, (base - static) / unit, static - agent]
+    for name, values_of in zip(names, found, strict=True):
+        low, high = np.percentile(values_of, [2.5, 97.5])
+        ends |= {f"{name}_low": float(low), f"{name}_high": float(high)}
+    return ends
+
+
+def _resampled(scores: Floats, rng: np.random.Generator) -> Floats:
+    """Return for each resample as many trainings, drawn with replacement, (resamples, seeds)."""
+    resamples, seeds = scores.shape
+    times = how_often(seeds, resamples, rng)
+    rows, columns = np.repeat(np.arange(resamples), seeds), np.tile(np.arange(seeds), resamples)
+    rows, columns = (np.repeat(one, times.ravel()) for one in (rows, columns))
+    found: Floats = scores[rows, columns].reshape(resamples, seeds)
+    return found
+
+
+def probability_of_improvement(one: Sequence[Floats], other: Sequence[Floats]) -> float:
+    """Return how likely one agent is better than another in a task: P(X > Y), a mean over tasks.
+
+    Agarwal et al. 2021, section 4.3: with the scores x_1..x_N of one and y_1..y_M of the other in a
+    task,
+
+        P = sum over i, j of S(x_i, y_j) / (N M),  S = 1 if x_i > y_j, 1/2 if equal, else 0,
+
+    the Mann-Whitney U statistic over N M. It says how often, not how much.
+
+    Parameters
+    ----------
+    one, other : for each task, in the same order, the scores of trainings.
+    """
+    shares = []
+    for x, y in zip(one, other, strict=True):
+        above = np.sign(np.asarray(x)[:, None] - np.asarray(y)[None, :])
+        shares.append(float((above + 1).mean() / 2))
+    return float(np.mean(shares))
+
+
+# --- How trainings went ---------------------------------------------------------------------------
+
+#: What of a log is drawn, the first that it has -> in words. All are mean bounded slowdowns.
+DRAWN = {
+    "validation/mean_bsld": "validation",
+    "train/least_mean_bsld": "train, least so far",
+    "train/mean_bsld": "train, exploring",
+}
+
+_WIDE = 3  # panels side by side
+
+
+class Curve(NamedTuple):
+    """How a training went.
+
+    Attributes
+    ----------
+    task, agent, seed : which one.
+    measure : a key of :data:`DRAWN`.
+    steps, values : (n,) float64 steps of environments so far, and what was told then.
+    """
+
+    task: str
+    agent: str
+    seed: str
+    measure: str
+    steps: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+def curves_of(submissions: Sequence[Submission]) -> list[Curve]:
+    """Return the curves of submissions; agents that log none of these measures have none.
+
+    Raises
+    ------
+    HpcgymError : there is none at all, or a file that is no log.
+    """
+    found = []
+    for one in submissions:
+        for task in one.tasks:
+            for path in sorted((one.folder / TRAININGS / task).glob("*.csv")):
+                log = csv_frame(path)
+                measure = next((key for key in DRAWN if key in log), None)
+                if measure is None:
+                    continue
+                try:
+                    rows = log[["steps", measure]].dropna().astype(float)
+                except (KeyError, ValueError):
+                    raise HpcgymError(f"{path} is not the log of a training") from None
+                told = rows["steps"].to_numpy(), rows[measure].to_numpy()
+                found.append(Curve(task, one.agent, path.stem, measure, *told))
+    if not found:
+        raise HpcgymError("these submissions have no curves of trainings")
+    return found
+
+
+def draw_curves(curves: Sequence[Curve]) -> Figure:
+    """Return the picture: a panel a task, a line a training, a colour an agent."""
+    tasks = list(dict.fromkeys(one.task for one in curves))
+    agents = list(dict.fromkeys((one.agent, one.measure) for one in curves))
+    wide = min(len(tasks), _WIDE)
+    tall = -(-len(tasks) // wide)
+    figure = new_figure(3.6 * wide + 0.4, 2.7 * tall + 0.6)
+    grid = figure.subplots(tall, wide, squeeze=False).ravel()
+    lines = {}
+    for one in curves:
+        who = one.agent, one.measure
+        axes = grid[tasks.index(one.task)]
+        (lines[who],) = axes.plot(
+            one.steps / 1e6, one.values, linewidth=1.2, alpha=0.8, marker="o", markersize=2,
+            **line_style(agents.index(who)),
+        )  # fmt: skip
+    for place, axes in enumerate(grid):
+        axes.set_visible(place < len(tasks))
+        if place < len(tasks):
+            axes.set_title(tasks[place], fontsize=10)
+            axes.set_yscale("log")
+            for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                axis("{x:g}")
+            plain(axes, "y")
+            axes.tick_params(axis="y", which="minor", labelsize=7)
+    figure.supxlabel("steps, in millions", fontsize=9)
+    figure.supylabel("mean bounded slowdown", fontsize=9)
+    names = [f"{agent} ({DRAWN[measure]})" for agent, measure in agents]
+    figure.legend(
+        [lines[who] for who in agents], names, loc="outside upper center",
+        ncols=min(len(names), wide), frameon=False, fontsize=8,
+    )  # fmt: skip
+    return figure
+
+
+# --- Submissions side by side ---------------------------------------------------------------------
 
 #: An agent is marked that lets somebody wait so many times as long as EASY's longest wait,
 STARVING = 2.0
@@ -86,7 +314,7 @@ class Board:
 
         These have no score and no figures, nan: they were told, and not found in schedules.
 
-        - ``score``, ``score_low``, ``score_high``: see :func:`hpcgym.suite.scores.stratified`.
+        - ``score``, ``score_low``, ``score_high``: see :func:`hpcgym.suite.board.stratified`.
         - ``above_easy``: probability of improvement over EASY, whose scores are 0.
         - ``p99_wait``: 99th percentile of waits over EASY's, the geometric mean over tasks of means
           over slices and seeds; tasks where EASY's is 0 are left out.
@@ -146,7 +374,7 @@ class Board:
     def by_task(self) -> pd.DataFrame:
         """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
 
-        With the intervals of :func:`hpcgym.suite.scores.ends_of_task`.
+        With the intervals of :func:`hpcgym.suite.board.ends_of_task`.
         All are nan where the proof failed. Metrics are means over slices and seeds, but for
         ``max_wait_s`` and ``longest_wait_s``, the longest of all, and ``unserved_jobs``, a sum over
         slices.

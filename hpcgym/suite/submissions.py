@@ -1,31 +1,188 @@
-"""Submissions: a folder that says what an agent did in tasks of the suite.
+"""The files of a release: what agents of submissions have learned, with their digests.
 
-``submission.json`` says who played, on which jobs, and the metrics of each slice; ``schedules.npz``
-has the schedules themselves, so that others can work the metrics out again. What is kept of
-trainings is in :mod:`hpcgym.suite.trainings`.
+    python -m hpcgym.suite.submissions release rule-es job-ppo
+
+copies the agents of the submissions rule-es and job-ppo to the folder release, under names such as
+kth-order-job-ppo-0.pt, and writes released.json beside them, which tells the digest of each. With
+that file in agents/ and the others at :data:`hpcgym.agents.released.RELEASE`,
+``hpcgym.agents.load("suite:kth-order/job-ppo/0")`` finds them. Nobody's own classes are packed:
+only files that ``hpcgym.agents.load`` reads without running code of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agents import TRAINED, contents_of, ending_of, import_agent
+from hpcgym.agents.logs import Log, csv_log
+from hpcgym.agents.released import REGISTRY, is_released
+from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
+from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, is_number
-from hpcgym.evaluation.slices import Progress, silent
-from hpcgym.files import arrays_of, json_file, shaped
-from hpcgym.files.plain import json_text
-from hpcgym.files.writing import check_writable, whole, whole_text
+from hpcgym.evaluation.brought import acts, own_name
+from hpcgym.evaluation.lineup import STATIC, find_policy, scheduler_of
+from hpcgym.evaluation.shared import Progress, silent
+from hpcgym.files import arrays_of, bytes_of, json_file, shaped
+from hpcgym.files.writing import check_writable, json_text, whole, whole_json, whole_text
 from hpcgym.naming import name_problem
-from hpcgym.suite.agents import Player, digest_of_agent, player
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.suite.ground import METRICS, Ground, Kept
-from hpcgym.suite.tasks import Task, suite, tasks
-from hpcgym.suite.trainings import made
+from hpcgym.suite.ground import STATIC as STATIC_RULES
+from hpcgym.suite.tasks import Task, environment, suite, tasks
 from hpcgym.version import __version__
+from hpcgym.workload.io.files import sha256_of
+
+# --- What plays a task ----------------------------------------------------------------------------
+
+#: Names of references; other schedulers may be named as well.
+REFERENCES = (RANDOM, "fcfs", "easy", "sjf", "saf", "f1", STATIC, "saf-typical")
+
+#: What they are where jobs share nodes; others do not know it.
+_OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
+
+_MOST_AGENT = 1 << 32  # bytes of a file
+
+
+@dataclass(frozen=True)
+class Player:
+    """What plays a task.
+
+    Attributes
+    ----------
+    seeds : of its trainings, or of chance; (0,) where there is neither.
+    trained : whether it is trained here.
+    make : returns the policy or scheduler of a seed, trained; a log may follow the seed, which is
+        told how the training goes, if the agent says so.
+    """
+
+    seeds: tuple[int, ...]
+    trained: bool
+    make: Callable[..., Any]
+
+
+def player(agent: str, ground: Ground) -> Player:
+    """Return what plays a task under a name.
+
+    Parameters
+    ----------
+    agent : a name of :data:`REFERENCES`, of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
+        of a saved agent, or ``package.module:Class``; see :func:`hpcgym.evaluation.evaluate`. If it
+        is no file and has a method ``train(make, seed, steps)``, this is called once for each seed
+        of the task, of an object of its own, before it plays. ``make(part="train",
+        num_envs=None)`` returns the task's environment with the jobs of its train part, or those of
+        "validation". A ``train`` that has an argument ``log`` is given one, see
+        :mod:`hpcgym.agents.logs`.
+
+    Raises
+    ------
+    HpcgymError : it is none of these, or cannot play this task.
+    """
+    task = ground.task
+    if agent == RANDOM:
+        ground.chance(0)
+        return Player(task.seeds, False, ground.chance)
+    if agent == STATIC:
+        best = static_of(task)
+        return Player((0,), False, lambda seed: best)
+    found = _found(agent, task)
+    ground.check(agent, found)
+    if agent in TRAINED:  # which know what they can do before they have learned it
+        found.check(ground.env)
+    saved = digest_of_agent(agent) is not None or is_released(agent)
+    if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
+        return Player((0,), False, lambda seed: found)
+    return Player(task.seeds, True, partial(_trained, agent, task))
+
+
+def easy_of(task: Task) -> Scheduler:
+    """Return the scheduler that a score of 0 stands for."""
+    return COSCHEDULERS[task.easy] if task.kind == "pairs" else find_scheduler(task.easy)
+
+
+def static_of(task: Task) -> Scheduler:
+    """Return the scheduler that a score of 1 stands for."""
+    if isinstance(task.best, str):
+        return COSCHEDULERS[task.best]
+    return STATIC_RULES.but(policy=dict(task.best))
+
+
+def digest_of_agent(agent: str) -> str | None:
+    """Return the SHA-256 of the file that an agent is; None if it is none."""
+    if not os.path.isfile(agent):
+        return None
+    return hashlib.sha256(bytes_of(agent, _MOST_AGENT, HpcgymError)).hexdigest()
+
+
+def _found(agent: str, task: Task) -> Any:
+    """Return a scheduler, or a policy that acts."""
+    if task.kind == "pairs":
+        name = _OF_PAIRS.get(agent, agent)
+        if name in COSCHEDULERS:
+            return find_scheduler(name)
+        if name in PAIR_POLICIES:
+            return PairPolicy(name)
+    if agent in TRAINED:
+        module, kind = TRAINED[agent]
+        return getattr(import_agent(module), kind)()
+    found = find_policy(agent)
+    if acts(found):
+        return found
+    if task.kind == "pairs":
+        raise HpcgymError(f"{agent} does not know nodes that jobs share, as in {task.name}")
+    return found if isinstance(found, Scheduler) else scheduler_of(found, {})
+
+
+def _trained(agent: str, task: Task, seed: int, log: Log | None = None) -> Any:
+    """Return a new agent that was trained with a seed."""
+    policy = _found(agent, task)
+
+    def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
+        if part == "test":
+            raise HpcgymError(f"{own_name(policy)}: nobody trains on the test part")
+        return environment(task, part, num_envs, **more)
+
+    told = "log" in inspect.signature(policy.train).parameters
+    policy.train(make, seed, task.steps, **({"log": log} if told else {}))
+    return policy
+
+
+# --- What a submission keeps of trainings ---------------------------------------------------------
+
+TRAININGS = "trainings"
+
+
+def made(who: Player, agent: str, folder: Path, task: str, seed: int) -> Any:
+    """Return the policy of a seed; what its training leaves is kept in a submission's folder.
+
+    Parameters
+    ----------
+    who : of :func:`hpcgym.suite.submissions.player`.
+    agent : what it was called there.
+    folder : of the submission.
+    """
+    if not who.trained:
+        return who.make(seed)
+    place = folder / TRAININGS / task
+    policy = who.make(seed, csv_log(place / f"{seed}.csv"))
+    if callable(getattr(policy, "save", None)):
+        place.mkdir(parents=True, exist_ok=True)
+        policy.save(place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}")
+    return policy
+
+
+# --- Submissions ----------------------------------------------------------------------------------
 
 FACTS, SCHEDULES = "submission.json", "schedules.npz"
 
@@ -133,7 +290,7 @@ def run(
 
     Parameters
     ----------
-    agent : see :func:`hpcgym.suite.agents.player`.
+    agent : see :func:`hpcgym.suite.submissions.player`.
     chosen : the tasks.
     folder : of the submission; it is made.
     named : whether all of these tasks must be played; else those that the agent cannot play, or
@@ -248,3 +405,59 @@ def _where(agent: str, ground: Ground, episode: Any, error: Exception) -> str:
 
 def _told(error: Exception) -> str:
     return str(error) if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
+
+
+# --- The files of a release -----------------------------------------------------------------------
+
+_MOST = 1 << 28  # bytes of a file
+
+
+def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
+    """Copy the agents of submissions to a folder; return its registry, which is written, too.
+
+    Returns
+    -------
+    registry : "TASK/AGENT/SEED" -> ``file`` and ``sha256``.
+
+    Raises
+    ------
+    HpcgymError : no submission, one without agents, a file that is none of an agent, or two agents
+        of one name.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for folder in folders:
+        done = read(folder)
+        files = [
+            (task, path)
+            for task in done.tasks
+            for path in sorted((folder / TRAININGS / task).glob("*"))
+            if path.suffix != ".csv"
+        ]
+        if not files:
+            raise HpcgymError(f"{folder} has no files of trained agents")
+        for task, path in files:
+            agent = contents_of(path)["agent"]
+            name = f"{task}/{agent}/{path.stem}"
+            if name in found:
+                raise HpcgymError(f"{folder}: there are two agents {name}")
+            file = f"{task}-{agent}-{path.stem}{ending_of(agent)}"
+            with whole(output / file, folders=True) as part:
+                part.write_bytes(bytes_of(path, _MOST, HpcgymError))
+            found[name] = {"file": file, "sha256": sha256_of(output / file)}
+    whole_json(output / REGISTRY.name, found)
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Pack submissions, and say how many files there are."""
+    if len(arguments) < 2:
+        raise HpcgymError("usage: python -m hpcgym.suite.submissions OUTPUT SUBMISSION...")
+    output, *folders = map(Path, arguments)
+    print(f"{output}: {len(pack(output, folders))} files of agents, and {REGISTRY.name}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except HpcgymError as error:
+        sys.exit(f"hpcgym: {error}")

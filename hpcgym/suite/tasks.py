@@ -18,7 +18,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files import toml_file
-from hpcgym.files.plain import plain
+from hpcgym.files.writing import plain
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.fingerprint import fingerprint
 

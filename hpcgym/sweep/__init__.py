@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from hpcgym.sweep.executors import EXECUTORS, open_executor
     from hpcgym.sweep.experiment import Experiment, load_experiment
     from hpcgym.sweep.records import read_failures, read_results
-    from hpcgym.sweep.run import resume, run_experiment, status
-    from hpcgym.sweep.table import read_table
+    from hpcgym.sweep.run import read_table, resume, run_experiment, status
     from hpcgym.sweep.tasks import Summary, run_tasks
 
 __all__ = [
@@ -37,7 +36,7 @@ _HOMES = {
     "open_executor": "executors",
     "Experiment": "experiment",
     "load_experiment": "experiment",
-    "read_table": "table",
+    "read_table": "run",
     "resume": "run",
     "run_experiment": "run",
     "status": "run",

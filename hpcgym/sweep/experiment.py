@@ -9,22 +9,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from hpcgym.baselines.coschedulers import COSCHEDULERS
-from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
+from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.naming import MOST_OF_LIST, name_problem
-from hpcgym.schedule.groups import GROUPED_BY, group_metrics
+from hpcgym.schedule.measures import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
+from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.own_code import names_code, own_rule
+from hpcgym.scheduler.restrictions import window_text
 from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.usage import check_fair_share
-from hpcgym.scheduler.windows import window_text
-from hpcgym.sweep.corun import at, believed, check_sharing
-from hpcgym.sweep.limits import LimitSet, check_limited
-from hpcgym.sweep.simulations import OWN_RULES
+from hpcgym.sweep.simulations import OWN_RULES, LimitSet, at, believed, check_limited, check_sharing
 from hpcgym.sweep.source import KINDS, SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
@@ -57,8 +54,8 @@ class Experiment:
     schedulers : name -> scheduler, at least one.
     seeds : what ``{seed}`` in a workload stands for.
     metrics : names of the metrics that are kept; none: all.
-    by : of :data:`hpcgym.schedule.groups.GROUPED_BY`: those of these metrics that are of jobs alone
-        are kept for each class of jobs, or user, too.
+    by : of :data:`hpcgym.schedule.measures.GROUPED_BY`: those of these metrics that are of jobs
+        alone are kept for each class of jobs, or user, too.
     speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
     shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.
     limits : sets of limits of power and energy; none: jobs may share nodes.

@@ -1,23 +1,32 @@
-"""The tasks of an experiment: one simulation each, of a slice under a scheduler."""
+"""Experiments under limits of power and energy: sets of limits, and what goes with them."""
 
 from __future__ import annotations
 
 import math
 import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadWarning
-from hpcgym.schedule.groups import metrics_by
+from hpcgym.schedule.measures import metrics_by
 from hpcgym.schedule.metrics import told_metrics
-from hpcgym.scheduler.limit_texts import read_limits
+from hpcgym.scheduler.limits import PowerCap, check_limits, read_limits
 from hpcgym.scheduler.own_code import module_file, names_code, own_rule
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.corun import PairLearning, check_machine, check_shared, check_together
+from hpcgym.simulation.limited import (
+    check_for_limits,
+    check_off_as_idle,
+    check_power_rule,
+    may_switch,
+    node_power,
+    nodes_off,
+)
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
@@ -25,6 +34,12 @@ from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.io.files import Errors, sha256_of
 from hpcgym.workload.load import GENERATORS, load_with_raw
 from hpcgym.workload.summary import warn_of_doubts
+
+if TYPE_CHECKING:
+    from hpcgym.sweep.source import Source
+
+
+# --- The tasks of an experiment -------------------------------------------------------------------
 
 #: Rules that may be code of the user's: a text ``module:name``.
 OWN_RULES = ("policy", "dispatcher")
@@ -46,7 +61,7 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
     metrics : those that the task names, or all, but for energies where nobody gave watts. Under
         limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. Where the task
         says ``by``, also ``by``: "class" or "user" -> what
-        :func:`hpcgym.schedule.groups.metrics_by` returns.
+        :func:`hpcgym.schedule.measures.metrics_by` returns.
 
     Raises
     ------
@@ -261,3 +276,139 @@ def _with_speedups(source: str, path: Path) -> str:
         for pair in arguments.split(",")
     ]
     return f"{name}:{','.join(pairs)}"
+
+
+# --- Experiments in which jobs share nodes --------------------------------------------------------
+
+
+def check_sharing(
+    workloads: Sequence[Source],
+    schedulers: Mapping[str, Scheduler],
+    speedups: Sequence[str],
+    folder: Path,
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and speedups go together.
+
+    Parameters
+    ----------
+    workloads, schedulers, speedups : of the experiment.
+    folder : what names of files are relative to.
+    """
+    heatmaps = [
+        at(f"speedups[{place}]", read_speedups_of, text, folder, {})
+        for place, text in enumerate(speedups)
+    ]
+    machines = [
+        _machine_of(f"workloads[{place}]", source, bool(speedups), folder)
+        for place, source in enumerate(workloads)
+    ]
+    for place, (name, scheduler) in enumerate(schedulers.items()):
+        where = f"schedulers[{place}]"
+        if speedups:
+            at(where, check_shared, scheduler)
+            for heatmap in heatmaps:
+                at(where, PairLearning.of, scheduler, heatmap)  # knows all codes
+            for number, machine in enumerate(machines):
+                at(f"{where} on workloads[{number}].cluster", check_together, scheduler, machine)
+        elif scheduler.coschedules:
+            raise HpcgymError(
+                f"{where}: jobs share nodes under {name!r}; speedups = FILE or 'generated:...' says"
+                " how fast they run then"
+            )
+
+
+def _machine_of(where: str, source: Source, shared: bool, folder: Path) -> Cluster | None:
+    """Return the machine of a workload, None of a pool; its nodes can be shared, if they are."""
+    machine = None
+    if source.cluster is not None:
+        machine = at(f"{where}.cluster", machine_of, source.cluster, folder)
+    if shared and machine is None:
+        raise HpcgymError(
+            f"{where}.cluster is missing: speedups are of jobs on nodes; such as '100x2x24', nodes"
+            " x sockets x cores"
+        )
+    if shared:
+        at(f"{where}.cluster", check_machine, machine)
+    elif source.codes is not None:
+        raise HpcgymError(f"{where}.codes needs speedups, which have the codes")
+    return machine
+
+
+def believed(text: str, folder: Path) -> Heatmap | str:
+    """Return what the rule ``pair_estimate`` of an experiment stands for."""
+    return text if text in PAIR_ESTIMATES else read_speedups_of(text, folder, {})
+
+
+def machine_of(text: str, folder: Path) -> Cluster:
+    """Return the machine that an experiment names."""
+    path = machine_file(text, folder)
+    return find_cluster(text if path is None else path)
+
+
+def at(where: str, check: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a check, and name the key if it objects."""
+    try:
+        return check(*args, **kwargs)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None
+
+
+# --- Experiments under limits of power and energy -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LimitSet:
+    """Limits that hold in the same simulations; none: jobs have nodes of their own all the same.
+
+    Attributes
+    ----------
+    name : what it is called in tables.
+    cap, budget : texts, as :func:`hpcgym.scheduler.limits.read_limits` takes them.
+    """
+
+    name: str
+    cap: tuple[str, ...] = ()
+    budget: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest has of it."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+
+def check_limited(
+    workloads: Sequence[Source],
+    schedulers: Mapping[str, Scheduler],
+    sets: Sequence[LimitSet],
+    folder: Path,
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and limits go together.
+
+    Parameters
+    ----------
+    workloads, schedulers, sets : of the experiment.
+    folder : what names of files are relative to.
+    """
+    for place, scheduler in enumerate(schedulers.values()):
+        if sets:
+            at(f"schedulers[{place}]", check_for_limits, scheduler)
+        else:
+            at(f"schedulers[{place}]", check_power_rule, scheduler, None)
+    needed = any(one.cap or one.budget for one in sets)
+    for number, source in enumerate(workloads if sets else ()):
+        where = f"workloads[{number}].cluster"
+        if source.cluster is None:
+            raise HpcgymError(
+                f"{where} is missing: limits are of machines whose nodes have a power, such as"
+                " 'taurus'"
+            )
+        machine = at(where, machine_of, source.cluster, folder)
+        power = at(where, node_power, machine, needed)
+        for place, one in enumerate(sets):
+            found = read_limits(machine, one.cap, one.budget, f"limits[{place}].")
+            at(f"limits[{place}]", check_limits, found)
+            caps = [limit for limit in found if isinstance(limit, PowerCap)]
+            for rank, scheduler in enumerate(schedulers.values()):
+                pair = f"schedulers[{rank}] under limits[{place}] on workloads[{number}]"
+                at(pair, check_off_as_idle, found, may_switch(scheduler, machine, found))
+                for cap in caps:
+                    at(pair, nodes_off, machine, power, cap, scheduler.power)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
-from hpcgym.tuning.shared_space import SharedSpace
-from hpcgym.tuning.space import Space
-from hpcgym.tuning.tune import Plan, tune
-from hpcgym.tuning.tuned import Tuned
+from hpcgym.tuning.space import SharedSpace, Space
+from hpcgym.tuning.trials import USUAL_BOUNDS, Bound
+from hpcgym.tuning.tune import Plan, Tuned, tune
 
 __all__ = ["USUAL_BOUNDS", "Bound", "Plan", "SharedSpace", "Space", "Tuned", "tune"]

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import candidates, features_of, units_of
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.regret import FIXED
-from hpcgym.evaluation.stream import learn_through
+from hpcgym.evaluation.online import FIXED, learn_through
 from hpcgym.progress import silence
 from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import BatchSimulator
+from hpcgym.workload.extracts import WEEK_S, weeks
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S, weeks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,15 +14,335 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.lockstep import Checkpoint
 from hpcgym.cluster.pool import Cluster
-from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
+from hpcgym.errors import HpcgymError, check_choice, number_in
+from hpcgym.schedule.measures import HOUR, MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap
 from hpcgym.sweep.executors import slots
-from hpcgym.tuning.bounds import Bound
-from hpcgym.tuning.jitters import jittered, mean_over_jitters, weeks_of
-from hpcgym.tuning.search import Asked
+from hpcgym.tuning.space import Numbers, Searchable
+from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
+
+# --- Bounds that a tuned scheduler must keep ------------------------------------------------------
+
+#: Letter behind a number -> hours. Without one, waits are in hours.
+_HOURS = {"s": 1 / HOUR, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
+_BOUND = re.compile(r"(\w+)\s*<=\s*([0-9.]+(?:[eE][0-9]+)?)\s*([smhdw]?)\s*(?:[*x]?\s*(easy))?")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a measure may be at most.
+
+    Attributes
+    ----------
+    measure : a name of :data:`hpcgym.schedule.measures.MEASURES`.
+    most : in the unit of the measure; or how many times as much as under EASY.
+    of_easy : whether it is that many times as much.
+    """
+
+    measure: str
+    most: float
+    of_easy: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Bound:
+        """Return the bound that a text says.
+
+        Such as ``max_wait <= 7d``, where s, m, h, d and w are seconds to weeks, and hours are meant
+        without a letter; ``p99_wait <= 1.5 easy``; or ``mean_bsld <= 30``.
+
+        Raises
+        ------
+        HpcgymError : it says none, or names no measure.
+        """
+        found = _BOUND.fullmatch(text.strip())
+        if found is None:
+            raise HpcgymError(
+                f"bound {text!r} should be like 'max_wait <= 7d' or 'p99_wait <= 1.5 easy'"
+            )
+        name, number, unit, easy = found.groups()
+        measure = name if name in MEASURES else f"{name}_h"
+        if measure not in MEASURES:
+            check_choice(f"measure in bound {text!r}", name, _short_names())
+        in_hours = measure.endswith("_h")
+        if unit and (easy or not in_hours):
+            raise HpcgymError(f"bound {text!r}: {number}{unit} is a time, and {name} has no such")
+        most = number_in(f"the number of bound {text!r}", number) * (_HOURS[unit] if unit else 1.0)
+        if not math.isfinite(most):
+            raise HpcgymError(f"bound {text!r}: {number} is too large")
+        return cls(measure, most, easy is not None)
+
+    def __str__(self) -> str:
+        if self.of_easy:
+            return f"{self.measure} <= {self.most:g} easy"
+        return f"{self.measure} <= {self.most:g}"
+
+    def limit(self, easy: Mapping[str, float]) -> float:
+        """Return the most that the measure may be, where EASY has these measures."""
+        return self.most * easy[self.measure] if self.of_easy else self.most
+
+
+#: What is kept unless one says otherwise: nobody starves for the others' gain.
+USUAL_BOUNDS = ("p99_wait <= 1.5 easy", "max_wait <= 1.5 easy")
+
+
+def _short_names() -> list[str]:
+    """Return the names of measures as people write them."""
+    return [name.removesuffix("_h") for name in MEASURES]
+
+
+# --- The same log with submissions moved a little -------------------------------------------------
+
+JITTER_S = 600  # submissions are up to so much later, each by itself
+
+
+def varied(workload: Workload, start_week: int, seed: int) -> Workload:
+    """Return a log from a week on, counted from its first job, with jittered submissions.
+
+    Seed 0 jitters nothing.
+    """
+    later = workload.submit_time >= workload.submit_time[0] + start_week * WEEK_S
+    part = workload.take(later) if start_week else workload
+    return jittered(part, seed)[0]
+
+
+def jittered(workload: Workload, seed: int) -> tuple[Workload, NDArray[np.int64]]:
+    """Return a log with jittered submissions, and which of its jobs each was, (n_jobs,).
+
+    Seed 0 jitters nothing.
+    """
+    if seed == 0:
+        return workload, np.arange(len(workload))
+    moved = np.random.default_rng(seed).integers(0, JITTER_S + 1, len(workload))
+    submit = workload.submit_time + moved
+    order = np.argsort(submit, kind="stable")
+    return workload.take(order).with_columns(submit_time=submit[order]), order
+
+
+def weeks_of(workload: Workload) -> int:
+    """Return how many weeks a log has, whatever the jitter of its submissions."""
+    return int((workload.since_first_submit[-1] + JITTER_S) // WEEK_S) + 1
+
+
+def mean_over_jitters(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means of measures over jitters, (n_rules, n_measures).
+
+    That of ``weekly_bsld`` is a geometric one, as it is over weeks.
+
+    Parameters
+    ----------
+    values : (n_rules, n_seeds, n_measures) :data:`hpcgym.schedule.measures.MEASURES`.
+    """
+    means: NDArray[np.float64] = values.mean(axis=1)
+    weekly = list(MEASURES).index("weekly_bsld")
+    means[:, weekly] = np.exp(np.log(values[:, :, weekly]).mean(axis=1))
+    return means
+
+
+# --- How the space of rules is searched -----------------------------------------------------------
+
+#: How many arms go on after each round.
+WIDTHS = (24, 6, 2)
+#: Of how many parts simple rules are at most; see :meth:`hpcgym.tuning.space.Space.parts_of`.
+SIMPLE = 3
+
+#: On how many jitters of submissions rules are tried: in generations, after rounds, at the end.
+OFTEN = {"generation": 2, "round": 8, "end": 16}
+
+FIRST_LOOK = "first look"  # the stage in which all arms are tried
+
+_SIGMA = 0.25  # of CMA-ES at the beginning, where weights go from -1 to 1 and levers from 0 to 1
+_AT_ONCE = 256  # rules that are asked for together: what an interruption loses at most
+
+
+class Asked(NamedTuple):
+    """Rules about which the search wants to know.
+
+    Attributes
+    ----------
+    rules : of schedulers.
+    seeds : of the jitter of submissions, on each of which they are tried; 0 is the log as it is.
+    stage : what the search is at, in words.
+    """
+
+    rules: list[dict[str, Any]]
+    seeds: tuple[int, ...]
+    stage: str
+
+
+class Found(NamedTuple):
+    """What a search has found.
+
+    Attributes
+    ----------
+    finalists : the rules of each arm that went on after the first look: as it began, and as it
+        ended.
+    seeds : of jitters on which nothing was tried.
+    rows : a row for each time that something was asked for: the stage, what has been tried by then,
+        and the least loss of those asked for.
+    arms : a row for each arm that went on after the first look: in how many rounds it was, how
+        often it was tried, and its loss after the last of them.
+    """
+
+    finalists: list[dict[str, Any]]
+    seeds: tuple[int, ...]
+    rows: list[dict[str, Any]]
+    arms: list[dict[str, Any]]
+
+
+#: Is sent the losses of all rules that were asked for, (n_rules,): the less, the better.
+Search = Generator[Asked, NDArray[np.float64], Found]
+
+
+@dataclass(eq=False)
+class _Run:
+    """The search for the numbers of one arm: where it is best so far, and how good that is."""
+
+    arm: Any  # a named tuple, by which it can be found again
+    start: Numbers
+    best: Numbers
+    loss: float
+    optimiser: Any  # None where there are no numbers to search
+    tried: int = 0
+    rounds: int = 0
+
+    def ask(self) -> list[Numbers]:
+        """Return the numbers of the next generation."""
+        return [self.optimiser.ask() for _ in range(self.optimiser.population_size)]
+
+    def tell(self, asked: Sequence[Numbers], losses: Sequence[float]) -> None:
+        """Take the losses of a generation."""
+        self.optimiser.tell(list(zip(asked, losses, strict=True)))
+        self.tried += len(asked)
+
+
+Asking = Generator[Asked, NDArray[np.float64], Any]
+
+
+class _Searcher:
+    """What the stages of a search share."""
+
+    def __init__(self, space: Searchable, units: Numbers, seed: int) -> None:
+        self.space, self.units = space, units
+        self.rng = np.random.default_rng(seed)
+        self.tried, self.jitters = 0, 0
+        self.rows: list[dict[str, Any]] = []
+
+    def ask(self, pairs: Sequence[tuple[Any, Numbers]], often: str, stage: str) -> Asking:
+        """Ask for the losses of some, on jitters that nothing was tried on before."""
+        first = self.jitters
+        self.jitters += OFTEN[often]
+        rules = [self.space.rules(arm, numbers, self.units) for arm, numbers in pairs]
+        losses: list[float] = []
+        for k in range(0, len(rules), _AT_ONCE):
+            asked = Asked(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
+            told = (yield asked).tolist()
+            losses += told
+            self.tried += len(told)
+            self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
+        return losses
+
+
+def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> Search:
+    """Search: look at all arms once, then let fewer and fewer go on.
+
+    The first look is at simple numbers with each arm. Then a third of the budget goes to 24 arms, a
+    third to the best 6 of them, a third to the best 2; each is searched by CMA-ES from the best of
+    its simple numbers. Of the 24, half are the best arms of few parts: they are what may serve
+    other weeks as well. A schedule of a crowded machine is chaos: moving a submission by a minute
+    changes which of two like rules is better. So each generation is tried on other jitters of the
+    submissions, and after each round the middle of a run, not its luckiest member, is compared with
+    where it was best before, on jitters of their own.
+
+    Parameters
+    ----------
+    units : of the weights, see :meth:`hpcgym.tuning.space.Searchable.units`.
+    budget : rules that are tried in generations, about.
+    seed : of what is random.
+    """
+    searcher = _Searcher(space, units, seed)
+    runs = yield from _first_look(searcher)
+    everyone = runs = _go_on(searcher, runs)
+    for number, width in enumerate(WIDTHS, 1):
+        runs = sorted(runs, key=lambda run: run.loss)[:width]
+        yield from _race(searcher, runs, budget // len(WIDTHS), f"round {number}")
+        yield from _look_again(searcher, runs, f"round {number}")
+    last = sorted(everyone, key=lambda run: (-run.rounds, run.loss))
+    rows = [
+        {"arm": str(run.arm), "rounds": run.rounds, "tried": run.tried, "loss": run.loss}
+        for run in last
+    ]
+    finalists = [space.rules(run.arm, run.best, units) for run in last]
+    finalists += [space.rules(run.arm, run.start, units) for run in last]
+    differing = [one for k, one in enumerate(finalists) if one not in finalists[:k]]
+    fresh = tuple(range(searcher.jitters, searcher.jitters + OFTEN["end"]))
+    return Found(differing, fresh, searcher.rows, rows)
+
+
+def _first_look(searcher: _Searcher) -> Asking:
+    """Try simple orders with each arm; return a run for each, at the best of them."""
+    import cmaes  # here, because it imports scipy where there is one
+
+    space = searcher.space
+    pairs = [(arm, start) for arm in space.arms() for start in space.starts(arm)]
+    losses = yield from searcher.ask(pairs, "generation", FIRST_LOOK)
+    best: dict[Any, tuple[float, Numbers]] = {}
+    for (arm, start), loss in zip(pairs, losses, strict=True):
+        if arm not in best or loss < best[arm][0]:
+            best[arm] = loss, start
+    seeds = searcher.rng.integers(2**31, size=len(best)).tolist()
+    runs = []
+    for (arm, (loss, start)), seed in zip(best.items(), seeds, strict=True):
+        optimiser = None
+        if len(start):
+            optimiser = cmaes.CMA(start.copy(), _SIGMA, space.bounds(arm), seed=seed)
+        runs.append(_Run(arm, start, start, loss, optimiser))
+    return runs
+
+
+def _go_on(searcher: _Searcher, runs: Sequence[_Run]) -> list[_Run]:
+    """Return the arms that go on after the first look: the best simple ones and the best others."""
+    space, units = searcher.space, searcher.units
+    ranked = sorted(runs, key=lambda run: run.loss)
+    rules = {id(run): space.rules(run.arm, run.start, units) for run in ranked}
+    simple = [run for run in ranked if space.parts_of(rules[id(run)]) <= SIMPLE][: WIDTHS[0] // 2]
+    others = [run for run in ranked if run not in simple]
+    return simple + others[: WIDTHS[0] - len(simple)]
+
+
+def _race(searcher: _Searcher, runs: Sequence[_Run], budget: int, stage: str) -> Asking:
+    """Let runs go on side by side, until each has been tried so often in this round."""
+    runs = [run for run in runs if run.optimiser is not None]
+    most = {id(run): run.tried + budget // len(runs) for run in runs}
+    while live := [run for run in runs if run.tried < most[id(run)]]:
+        live = [run for run in live if not run.optimiser.should_stop()]
+        if not live:
+            return
+        asked = [run.ask() for run in live]
+        pairs = [(run.arm, one) for run, some in zip(live, asked, strict=True) for one in some]
+        losses = yield from searcher.ask(pairs, "generation", stage)
+        for run, some in zip(live, asked, strict=True):
+            run.tell(some, losses[: len(some)])
+            losses = losses[len(some) :]
+
+
+def _look_again(searcher: _Searcher, runs: Sequence[_Run], stage: str) -> Asking:
+    """Compare the middle of each run with where it was best before."""
+    searched = [run for run in runs if run.optimiser is not None]
+    middles = [run.optimiser.mean.copy() for run in searched]
+    pairs = [(run.arm, run.best) for run in runs]
+    pairs += [(run.arm, middle) for run, middle in zip(searched, middles, strict=True)]
+    losses = yield from searcher.ask(pairs, "round", stage)
+    for run, before in zip(runs, losses[: len(runs)], strict=True):
+        run.loss, run.rounds = before, run.rounds + 1
+    for run, middle, now in zip(searched, middles, losses[len(runs) :], strict=True):
+        if now < run.loss:
+            run.best, run.loss = middle, now
+
+
+# --- Trying rules on jobs -------------------------------------------------------------------------
 
 #: What the search makes small -> the column of weekly sums that it is made of.
 OBJECTIVES = {"weekly_bsld": "bsld", "mean_bsld": "bsld", "mean_wait_h": "wait"}
@@ -61,7 +383,7 @@ def try_rules(
     Parameters
     ----------
     rules : of schedulers.
-    seeds : see :func:`hpcgym.tuning.jitters.jittered`.
+    seeds : see :func:`hpcgym.tuning.trials.jittered`.
     since : [s] of the log's clock; only jobs submitted from then on, before any jitter, are looked
         at, of a schedule that has all.
     speedups : of codes beside each other, where jobs share nodes.

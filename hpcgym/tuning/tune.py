@@ -2,35 +2,355 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.agents.lockstep import Checkpoint, identity
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
+from hpcgym.evaluation.intervals import FEWEST, against, how_often
 from hpcgym.progress import silence
+from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
 from hpcgym.schedule.measures import MEASURES
+from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.sweep.executors import open_executor
-from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
-from hpcgym.tuning.choice import simplest
-from hpcgym.tuning.comparing import ablated, board_of
-from hpcgym.tuning.jitters import mean_over_jitters
-from hpcgym.tuning.search import OFTEN, Found, searching
-from hpcgym.tuning.shared_space import SharedSpace
-from hpcgym.tuning.space import Space
-from hpcgym.tuning.trials import OBJECTIVES, Losses, Trials, Tried, by_week
-from hpcgym.tuning.tuned import Tuned
+from hpcgym.tuning.space import Rules, SharedSpace, Space
+from hpcgym.tuning.trials import (
+    OBJECTIVES,
+    OFTEN,
+    USUAL_BOUNDS,
+    Bound,
+    Found,
+    Losses,
+    Trials,
+    Tried,
+    by_week,
+    mean_over_jitters,
+    searching,
+)
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Which of the finalists of a search is taken --------------------------------------------------
+
+
+def simplest(losses: NDArray[np.float64], by_week: NDArray[np.float64], parts: list[int]) -> int:
+    """Return the place of the rule that is taken.
+
+    Parameters
+    ----------
+    losses : (n_rules,) of all weeks together, with what breaking a bound costs.
+    by_week : (n_rules, n_weeks) what each week adds to the objective, as a share of it or in
+        logarithms: their means over the weeks are the objective. Fewer than five weeks tell
+        nothing apart, and the best is taken.
+    parts : of how many parts the rules are.
+    """
+    best = int(losses.argmin())
+    apart = by_week - by_week[best]
+    n = by_week.shape[1]
+    error = apart.std(axis=1, ddof=1) / np.sqrt(n) if n >= FEWEST else np.zeros(len(losses))
+    near = np.flatnonzero(losses - losses[best] <= error)
+    order = sorted(near.tolist(), key=lambda place: (parts[place], losses[place]))
+    return int(order[0])
+
+
+# --- A tuned scheduler beside others, on weeks not searched on ------------------------------------
+
+_RESAMPLES = 4000
+
+
+def less(
+    weeks: NDArray[np.float64], reference: NDArray[np.float64], objective: str
+) -> tuple[float, float, float]:
+    """Return how much less an objective is than that of a reference, in per cent, with an interval.
+
+    It is that of paired resamples of weeks, 95 %: below 0 at both ends, the difference is more than
+    the choice of the weeks explains. Weeks count as independent, which those are not quite that
+    follow one another on a machine that does not empty.
+
+    Parameters
+    ----------
+    weeks, reference : (n_seeds, n_weeks, 3) of :class:`hpcgym.tuning.trials.Tried`.
+    objective : a name of :data:`hpcgym.tuning.trials.OBJECTIVES`.
+
+    Returns
+    -------
+    change, low, high : [%]; the ends are nan of fewer than five weeks with jobs.
+    """
+    both = by_week(np.stack([weeks, reference]), objective)
+    n = both.shape[1]
+    every = np.ones((1, n))
+    drawn = how_often(n, _RESAMPLES, seed=0)
+    logs = objective == "weekly_bsld"
+    changes = []
+    for times in (every, drawn):
+        mine, theirs = (times @ both.T / n).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.exp(mine - theirs) if logs else mine / theirs
+        changes.append(100 * (ratio - 1))
+    low, high = np.percentile(changes[1], [2.5, 97.5]) if n >= FEWEST else (np.nan, np.nan)
+    return float(changes[0][0]), float(low), float(high)
+
+
+def board_of(
+    tried: Mapping[str, Tried],
+    early: Mapping[str, Tried],
+    objective: str,
+    limits: Sequence[tuple[Bound, float]],
+) -> pd.DataFrame:
+    """Return a row for each scheduler, on later weeks; the first is the tuned one.
+
+    Parameters
+    ----------
+    tried, early : name -> what came of one scheduler on the later and on the early part.
+    limits : bounds, and what each means on the later part.
+
+    Returns
+    -------
+    Columns: each of MEASURES, the mean over jitters; ``tuned_percent``, ``low``, ``high``: how much
+    more than this scheduler the tuned one has of the objective; ``kept``, whether all bounds are;
+    ``early`` of the objective.
+    """
+    import pandas as pd
+
+    rows = {}
+    tuned = next(iter(tried.values())).weeks[0]
+    place = list(MEASURES).index(objective)
+    for name, one in tried.items():
+        means = mean_over_jitters(one.values)[0]
+        row: dict[str, Any] = dict(zip(MEASURES, means.tolist(), strict=True))
+        row["tuned_percent"], row["low"], row["high"] = less(tuned, one.weeks[0], objective)
+        row["kept"] = all(row[bound.measure] <= limit for bound, limit in limits)
+        row["early"] = float(mean_over_jitters(early[name].values)[0, place])
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
+
+
+def without(rules: Rules, easy: Rules) -> Rules:
+    """Return rules with one part as EASY has it."""
+    changed = {**rules, **easy}
+    return {rule: value for rule, value in changed.items() if value is not None}
+
+
+def ablated(
+    rules: Rules, parts: Mapping[str, Rules], losses: Losses, seeds: Sequence[int]
+) -> list[tuple[str, Rules]]:
+    """Return the way from rules to EASY: each step gives up what costs least.
+
+    Parameters
+    ----------
+    parts : part of the rules -> the rules of EASY that stand in its place.
+
+    Returns
+    -------
+    Pairs of what was given up and the rules that are left; the first gave up nothing, the last are
+    those of EASY.
+    """
+    way: list[tuple[str, Rules]] = [("nothing", rules)]
+    while True:
+        last = way[-1][1]
+        options = {part: without(last, easy) for part, easy in parts.items()}
+        left = [part for part, one in options.items() if one != last]
+        if not left:
+            return way
+        tried = losses.trials.of([options[part] for part in left], seeds)
+        part = left[int(losses.of(tried.values).argmin())]
+        way.append((part, options[part]))
+
+
+# --- What tuning has found ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuned scheduler and what is known of it.
+
+    Attributes
+    ----------
+    scheduler : for :func:`hpcgym.simulate`.
+    objective : what was made small.
+    log : the name of the workload.
+    bounds : what had to be kept, and what each means on the later part.
+    board : a row for each scheduler, on the later part; see
+        :func:`hpcgym.tuning.tune.board_of`.
+    weeks : name of a scheduler -> (n_weeks, 3) number of jobs, sums of bounded slowdowns and of
+        waits [h] of each week, means over jitters; 0 in the early part.
+    steps : the way to EASY: what is given up, the objective on the early part then, and on the
+        later one.
+    arms : a row for each combination that went on after the first look.
+    rows : how the search went.
+    tried : how many rules were tried.
+    """
+
+    scheduler: Scheduler
+    objective: str
+    log: str
+    bounds: list[tuple[Bound, float]]
+    board: pd.DataFrame
+    weeks: dict[str, NDArray[np.float64]]
+    steps: list[tuple[str, float, float]]
+    arms: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
+    tried: int
+
+    @property
+    def verdict(self) -> str:
+        """How it compares on weeks that the search has not seen, and whether bounds are kept."""
+        told = [self._against(str(name)) for name in self.board.index[1:]]
+        return f"{self.objective} on later weeks: {'; '.join(told)}; {self._bounds_kept()}"
+
+    def _against(self, name: str) -> str:
+        """Return how the tuned scheduler compares with another, in words."""
+        row = self.board.loc[name]
+        change, low, high = row[["tuned_percent", "low", "high"]].to_numpy(np.float64)
+        return against(name, float(change), float(low), float(high))
+
+    def _bounds_kept(self) -> str:
+        """Return which bounds are kept on later weeks, in words."""
+        row = self.board.loc["tuned"]
+        broken = [
+            f"{bound} is broken ({row[bound.measure]:.3g} > {limit:.3g})"
+            for bound, limit in self.bounds
+            if row[bound.measure] > limit
+        ]
+        if not self.bounds:
+            return "no bounds"
+        return ", ".join(broken) if broken else "all bounds kept"
+
+    @property
+    def ablation(self) -> pd.DataFrame:
+        """The way from the tuned scheduler to EASY, a row a step: the least loss is given up first.
+
+        Columns: ``given_up``, and the objective on the ``early`` and the ``later`` part then.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.steps, columns=["given_up", "early", "later"])
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """How the search went: ``stage``, rules ``tried`` so far, the least ``loss`` of the last.
+
+        A loss is the logarithm of the objective, and more where a bound was not kept.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def figure(self) -> Figure:
+        """Return a picture: what each part of the scheduler does, and the later weeks.
+
+        Raises
+        ------
+        HpcgymError : matplotlib is not installed.
+        """
+        pass
+
+        return draw(self)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the scheduler, tables and the picture into a folder; return the files.
+
+        ``scheduler.toml`` is a scheduler wherever one is named.
+
+        Raises
+        ------
+        HpcgymError : a file that cannot be written, or no matplotlib.
+        """
+        from hpcgym.report.canvas import save_figure
+        from hpcgym.report.tables import write_tables
+
+        folder = Path(folder)
+        note = f"tuned on the early part of {self.log}; {self.verdict}"
+        files = [folder / "scheduler.toml"]
+        write_scheduler(files[0], self.scheduler, note)
+        board = self.board.reset_index()
+        tables = {"board": board, "ablation": self.ablation, "search": self.trace}
+        files += write_tables(tables, folder, index=False)
+        files.append(folder / "tuned.png")
+        save_figure(self.figure(), files[-1], ".png")
+        return files
+
+
+# --- The picture of a tuned scheduler -------------------------------------------------------------
+
+_WORDS = {
+    "weekly_bsld": "weekly mean bounded slowdown (geometric mean)",
+    "mean_bsld": "mean bounded slowdown",
+    "mean_wait_h": "mean wait [h]",
+}
+
+
+def draw(tuned: Tuned) -> Figure:
+    """Return the picture; see :meth:`hpcgym.tuning.tune.Tuned.figure`."""
+    figure = new_figure(11, 4.5)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
+    _draw_way(left, tuned)
+    _draw_weeks(right, tuned)
+    title = textwrap.fill(f"{tuned.log}: {tuned.verdict}", 150)
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def _draw_way(axes: Axes, tuned: Tuned) -> None:
+    """Draw the objective as one part after the other is given up."""
+    given_up = [what for what, _, _ in tuned.steps[1:]]
+    names = ["tuned", *(f"without {what}" for what in given_up[:1])]
+    names += [f"nor {what}" for what in given_up[1:]]
+    if given_up:
+        names[-1] += ": EASY"
+    places = range(len(names))
+    later = [step[2] for step in tuned.steps]
+    axes.barh(places, later, color=BLUE, height=0.55, label="later part, not searched on")
+    early = [step[1] for step in tuned.steps]
+    axes.plot(early, places, "o", color=ORANGE, label="early part")
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set_xlabel(_WORDS[tuned.objective])
+    axes.set_xlim(left=0)
+    plain(axes, "x")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_weeks(axes: Axes, tuned: Tuned) -> None:
+    """Draw the mean of each later week: of the tuned scheduler, and of those to be beaten."""
+    names = [str(name) for name in tuned.board.index]
+    colours = {names[0]: BLUE, names[1]: VERMILLION, "easy": LIGHT_GREY}
+    column = 2 if tuned.objective == "mean_wait_h" else 1
+    for name, colour in reversed(colours.items()):
+        sums = tuned.weeks[name]
+        weeks = sums[:, 0].nonzero()[0]
+        axes.plot(
+            weeks, sums[weeks, column] / sums[weeks, 0], "o-", color=colour, markersize=3,
+            linewidth=1, label=name,
+        )  # fmt: skip
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("week of the log")
+    axes.set_ylabel("mean wait [h]" if column == 2 else "mean bounded slowdown")
+    axes.tick_params(colors=DARK_GREY)
+    plain(axes, "y")
+    axes.legend(frameon=False, fontsize=8)
+
+
+# --- Tuning a scheduler on the early part of a log ------------------------------------------------
 
 Progress = Callable[[int, str, float], None]
 
@@ -50,7 +370,7 @@ class Plan:
     objective : what is made small: "weekly_bsld", the geometric mean over the weeks of their mean
         bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
         "mean_wait_h", or "mean_wait".
-    bounds : what must be kept: texts as :meth:`hpcgym.tuning.bounds.Bound.parse` takes them.
+    bounds : what must be kept: texts as :meth:`hpcgym.tuning.trials.Bound.parse` takes them.
     split : the share of the log's time that is searched on; the rest is only looked at in the end.
     budget : how many rules are tried in generations, about; the first look at all arms comes
         before.
@@ -101,7 +421,7 @@ def tune(
     """Search for the scheduler that serves the early part of a log best; judge it on the later one.
 
     The search sees jobs that were submitted before ``plan.split`` of the log's time, and none
-    later: :func:`hpcgym.tuning.search.searching` says how it goes. Of what it ends with, the
+    later: :func:`hpcgym.tuning.trials.searching` says how it goes. Of what it ends with, the
     simplest is taken that the early weeks do not tell from the best. That one is simulated on the
     whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
     named; where jobs share nodes, of EASY, all co-schedulers and whoever is named.

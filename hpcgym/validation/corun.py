@@ -4,27 +4,371 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.validation.books import check_books
-from hpcgym.validation.corun_arrays import (
-    COMPACT,
-    PART,
-    SPREAD,
-    SharedSchedule,
-    check_progress,
-    prove_shared,
-)
-from hpcgym.validation.corun_files import Files
-from hpcgym.validation.nodes import check_units
-from hpcgym.validation.orders import policy_name
+from hpcgym.validation.passes import check_units, owner_of, policy_name
 from hpcgym.validation.schedules import cases
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.places import Coschedule
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.runs import Coschedule
+
+
+# --- How a file system that jobs share slows them down --------------------------------------------
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Files(NamedTuple):
+    """The file system, and what jobs read and write.
+
+    Attributes
+    ----------
+    bandwidth : whole bytes a second.
+    share : (n,) of the run time of each job, alone on nodes of its own, that it waits for files.
+    demand : (n,) whole bytes a second that it asks for meanwhile.
+    """
+
+    bandwidth: float
+    share: Floats
+    demand: Ints
+
+
+class Congestion(NamedTuple):
+    """How many times as long files take: k values, each from a time up to that of the next."""
+
+    time: Ints
+    times_as_long: Floats
+
+
+def congestion_of(files: Files, start: Ints, end: Ints) -> Congestion:
+    """Return the congestion by what all jobs ask for that run; ``start`` and ``end``, (n,)."""
+    time, place = np.unique(np.concatenate((start, end)), return_inverse=True)
+    change = np.zeros(time.size, np.int64)
+    np.add.at(change, place, np.concatenate((files.demand, -files.demand)))
+    found = np.maximum(np.cumsum(change) / files.bandwidth, 1.0)
+    differs = np.ones(time.size, np.bool_)
+    differs[1:] = np.diff(found) != 0
+    return Congestion(time[differs], found[differs])
+
+
+def changes_within(
+    congestion: Congestion, files: Files, start: Ints, end: Ints
+) -> tuple[Ints, Ints]:
+    """Return jobs, and times at which another congestion changes their rates as they run; (c,)."""
+    first = np.searchsorted(congestion.time, start, "right")
+    count = np.searchsorted(congestion.time, end, "left") - first
+    count = np.where(files.share > 0, np.maximum(count, 0), 0)
+    owner = np.repeat(np.arange(start.size), count)
+    before = np.repeat(np.cumsum(count) - count, count)
+    return owner, congestion.time[first[owner] + np.arange(owner.size) - before]
+
+
+def slowed(congestion: Congestion, files: Files, owner: Ints, time: Ints, rate: Floats) -> Floats:
+    """Return rates of jobs from some times on, by those without congestion; (c,) each.
+
+    Work of a second takes 1 / rate, and what is waited for files beyond the share of them.
+    """
+    place = np.searchsorted(congestion.time, time, "right") - 1
+    waits = files.share[owner] * (congestion.times_as_long[place] - 1.0)
+    found: Floats = 1.0 / (1.0 / rate + waits)
+    return found
+
+
+# --- What can be proved of a schedule in which jobs share nodes -----------------------------------
+
+COMPACT, SPREAD, PART = 0, 1, 2  #: Shapes: alone on full nodes, alone on half ones, sharing nodes.
+
+_ROUNDING = 1e-15  # of the work left, by double precision, each time that a rate changes
+
+
+class SharedSchedule(NamedTuple):
+    """A schedule, the jobs it is of, and the machine.
+
+    Attributes
+    ----------
+    ticks : in a second.
+    submit, start, end : (n,) ticks.
+    work : (n,) ticks that the job takes compact, cut at its requested time.
+    promised : (n,) ticks of the start that was promised; -1 where none was.
+    processors : (n,) that the job asked for.
+    code : (n,) its row in ``pairs``.
+    shape : (n,) ``COMPACT``, ``SPREAD`` or ``PART``.
+    first : (n + 1,) job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (m,) the node of each cell, and how many of its parts the job has.
+    pairs : (codes, codes) speedup of the first code beside the second.
+    alone : (codes,) speedup on a part of its nodes with nobody beside.
+    nodes, sockets, cores : nodes, sockets of each, cores of each socket.
+    parts : of each node.
+    files : the file system that jobs share; None: none, or one that slows nobody down.
+    """
+
+    ticks: int
+    submit: Ints
+    start: Ints
+    end: Ints
+    work: Ints
+    promised: Ints
+    processors: Ints
+    code: Ints
+    shape: NDArray[np.int8]
+    first: Ints
+    node: Ints
+    units: Ints
+    pairs: Floats
+    alone: Floats
+    nodes: int
+    sockets: int
+    cores: int
+    parts: int
+    files: Files | None = None
+
+
+def prove_shared(
+    schedule: SharedSchedule, wanted: int, *, guaranteed: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """Look at all that can be proved; where jobs are not in their places, at nothing else.
+
+    Parameters
+    ----------
+    schedule : what is looked at.
+    wanted : the shape that the scheduler gives to all jobs but those that are too large for it.
+    guaranteed : whether promises are kept whatever happens: under EASY by submission, if the
+        scheduler knows the true speedups and no job takes longer than predicted.
+
+    Yields
+    ------
+    what is looked at, and what is wrong with it; by the names of the functions below.
+    """
+    places = check_places(schedule, wanted)
+    yield "places", places
+    if places:
+        return
+    events = check_starts(schedule)
+    yield "events", events
+    if not events:
+        shares = check_parts(schedule)
+        yield "parts", shares
+        if not shares:
+            yield "work", check_work(schedule)
+    if guaranteed:
+        yield "reservations", check_promises(schedule)
+
+
+def check_progress(schedule: SharedSchedule) -> list[str]:
+    """Find times at which jobs wait although the whole machine is idle."""
+    times, place = np.unique(
+        np.concatenate((schedule.submit, schedule.start, schedule.end)), return_inverse=True
+    )
+    changes = np.zeros((2, times.size), np.int64)  # jobs that wait, jobs that run
+    submitted, started, ended = np.split(place, 3)
+    for row, places, change in (
+        (0, submitted, 1),
+        (0, started, -1),
+        (1, started, 1),
+        (1, ended, -1),
+    ):
+        np.add.at(changes[row], places, change)
+    waiting, running = np.cumsum(changes, axis=1)
+    text = "the machine is idle at {1:.9f} s although {2} jobs wait"
+    return cases((waiting > 0) & (running == 0), text, times / schedule.ticks, waiting)
+
+
+def check_places(schedule: SharedSchedule, wanted: int) -> list[str]:
+    """Find jobs that have not the shape, the nodes or the parts that they should have.
+
+    Parameters
+    ----------
+    schedule : what is looked at.
+    wanted : as of :func:`prove_shared`.
+    """
+    first, node, units = schedule.first, schedule.node, schedule.units
+    n, m = len(schedule.start), len(node)
+    if first.shape != (n + 1,) or node.shape != units.shape or (first[0], first[-1]) != (0, m):
+        return [f"the allocation of {n} jobs and {m} cells has first of shape {first.shape}"]
+    found = cases(np.diff(first) < 0, "the cells of job {} end before they begin")
+    if found:
+        return found
+    shape, needed = _shapes(schedule, wanted)
+    text = f"job {{}} has shape {{}} instead of {{}}, of {COMPACT}, {SPREAD} and {PART}"
+    found += cases(schedule.shape != shape, text, schedule.shape, shape)
+    text = "job {} has {} nodes instead of {}"
+    found += cases(np.diff(first) != needed, text, np.diff(first), needed)
+    job = owner_of(first)
+    wrong = (node < 0) | (node >= schedule.nodes)
+    found += cases(wrong, "job {1} is on node {2}, which is none", job, node)
+    has = np.where(shape[job] == PART, 1, schedule.parts)
+    text = "job {1} has {2} parts of node {3} instead of {4}"
+    found += cases(units != has, text, job, units, node, has)
+    order = np.lexsort((node, job))
+    twice = np.zeros(m, np.bool_)
+    twice[1:] = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0)
+    return found + cases(twice, "job {1} has node {2} twice", job[order], node[order])
+
+
+def _shapes(schedule: SharedSchedule, wanted: int) -> tuple[Ints, Ints]:
+    """Return the shape of each job, and how many nodes it needs, (n,) each.
+
+    A part is as many whole cores of each socket; a spread job has halves, whatever the parts.
+    """
+    sockets, cores = schedule.sockets, schedule.cores
+    needed = -(-schedule.processors // (sockets * cores))
+    shape = np.full(len(needed), COMPACT, np.int64)
+    size = sockets * (cores // (2 if wanted == SPREAD else schedule.parts))
+    if wanted == COMPACT or size == 0:
+        return shape, needed
+    in_parts = -(-schedule.processors // size)
+    fits = in_parts <= schedule.nodes
+    return np.where(fits, wanted, shape), np.where(fits, in_parts, needed)
+
+
+def check_starts(schedule: SharedSchedule) -> list[str]:
+    """Find jobs that start too early, end too early, or start when nothing happens."""
+    submit, start, end = schedule.submit, schedule.start, schedule.end
+    seconds = start / schedule.ticks
+    text = "job {} starts at {:.9f} s, before its submission at {:.9f} s"
+    found = cases(start < submit, text, seconds, submit / schedule.ticks)
+    found += cases(end <= start, "job {} does not end after its start at {:.9f} s", seconds)
+    happens = np.isin(start, np.concatenate((submit, end)))
+    text = "job {} starts at {:.9f} s, when no job is submitted or ends"
+    return found + cases(~happens, text, seconds)
+
+
+def check_parts(schedule: SharedSchedule) -> list[str]:
+    """Find nodes of which more parts are held than they have; exclusive jobs hold all.
+
+    Time O(m log m).
+    """
+    job, node = owner_of(schedule.first), schedule.node.astype(np.int64)
+    held = np.where(schedule.shape[job] == PART, 1, schedule.parts)
+    taken = np.arange(2 * len(job)) < len(job)
+    time = np.concatenate((schedule.start[job], schedule.end[job]))
+    node = np.concatenate((node, node))
+    order = np.lexsort((taken, time, node))  # at one tick, ends come first
+    node, time = node[order], time[order]
+    # no node begins with anything held: what is given back in the end leaves 0
+    total = np.cumsum(np.concatenate((held, -held))[order])
+    text = f"node {{1}} over-used: at {{2:.9f}} s jobs hold {{3}} of {schedule.parts} parts"
+    return cases(total > schedule.parts, text, node, time / schedule.ticks, total)
+
+
+def check_work(schedule: SharedSchedule) -> list[str]:
+    """Find jobs whose rate, over their time, is not their work, but for one begun tick at the end.
+
+    Rates are worked out again from who was beside whom when. Times and places must be sound, see
+    :func:`check_starts`, :func:`check_places` and :func:`check_parts`: then a cell is beside no
+    more than parts - 1 others at its start, of which there are p in all, and time is
+    O((m + p) log (m + p)). Where files are shared, p counts too how often that changes the rate of
+    each job.
+    """
+    own, other, begin, finish = _neighbours(schedule)
+    rate = schedule.pairs[schedule.code[own], schedule.code[other]]
+    done, last, pieces = _done(schedule, own, begin, finish, rate)
+    work = schedule.work.astype(np.float64)
+    error = _ROUNDING * (pieces + 1) * work
+    seconds, ticks = work / schedule.ticks, schedule.ticks
+    text = "job {} does {:.9f} s of its work of {:.9f} s"
+    found = cases(done < work - error, text, done / ticks, seconds)
+    text = "job {} does {:.9f} s of work although it has {:.9f} s"
+    return found + cases(done > work + last + error, text, done / ticks, seconds)
+
+
+def check_promises(schedule: SharedSchedule) -> list[str]:
+    """Find jobs that start after what they were promised."""
+    late = (schedule.promised >= 0) & (schedule.start > schedule.promised)
+    text = "job {} starts at {:.9f} s, after its promised start at {:.9f} s"
+    ticks = schedule.ticks
+    return cases(late, text, schedule.start / ticks, schedule.promised / ticks)
+
+
+def _neighbours(schedule: SharedSchedule) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return who is beside whom, and from when to when, (p,) each; each pair both ways."""
+    cell_job = owner_of(schedule.first)
+    shares = schedule.shape[cell_job] == PART
+    job, node = cell_job[shares], schedule.node[shares].astype(np.int64)
+    order = np.lexsort((schedule.start[job], node))
+    job, node = job[order], node[order]
+    times, place = np.unique(np.concatenate((schedule.start, schedule.end)), return_inverse=True)
+    n = len(schedule.start)
+    row = node * times.size  # places in time, node after node
+    starts, ends = row + place[:n][job], row + place[n:][job]
+    # those that start on a node while a cell lasts follow it, in one row
+    cell = np.arange(job.size)
+    count = np.maximum(np.searchsorted(starts, ends, "left") - cell - 1, 0)
+    earlier = np.repeat(cell, count)
+    later = np.arange(earlier.size) - np.repeat(np.cumsum(count) - count, count) + earlier + 1
+    a, b = job[earlier], job[later]
+    both = np.unique(np.minimum(a, b) * n + np.maximum(a, b))  # they may share many nodes
+    a, b = np.divmod(both, max(n, 1))
+    own, other = np.concatenate((a, b)), np.concatenate((b, a))
+    begin = np.maximum(schedule.start[own], schedule.start[other])
+    return own, other, begin, np.minimum(schedule.end[own], schedule.end[other])
+
+
+def _done(
+    schedule: SharedSchedule, own: Ints, begin: Ints, finish: Ints, rate: Floats
+) -> tuple[Floats, Floats, Ints]:
+    """Return what jobs have done [ticks of work], their last rates, and how many they had.
+
+    The time of each job is cut where a neighbour comes or goes, and where the congestion of files
+    changes; (n,) each.
+    """
+    n = len(schedule.start)
+    jobs = np.arange(n)
+    owner = np.concatenate((jobs, own, own, jobs))
+    time = np.concatenate((schedule.start, begin, finish, schedule.end))
+    if schedule.files is not None:
+        congestion = congestion_of(schedule.files, schedule.start, schedule.end)
+        of, at = changes_within(congestion, schedule.files, schedule.start, schedule.end)
+        owner, time = np.concatenate((owner, of)), np.concatenate((time, at))
+    order = np.lexsort((time, owner))
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    owner, time = owner[order], time[order]
+    length = np.zeros(order.size, np.int64)  # of the piece that begins there
+    length[:-1] = np.where(np.diff(owner) == 0, np.diff(time), 0)
+    comes, goes = place[n : n + own.size], place[n + own.size : n + 2 * own.size]
+    least = _least_over(order.size, comes, goes, rate)
+    by_itself = np.where(schedule.shape == COMPACT, 1.0, schedule.alone[schedule.code])
+    least = np.where(np.isinf(least), by_itself[owner], least)
+    if schedule.files is not None:
+        least = slowed(congestion, schedule.files, owner, time, least)
+    done = np.zeros(n)
+    np.add.at(done, owner, least * length)
+    lasts = np.flatnonzero(length > 0)
+    last = np.zeros(n)
+    last[owner[lasts]] = least[lasts]  # the last of each job stays
+    pieces = np.zeros(n, np.int64)
+    np.add.at(pieces, owner[lasts], 1)
+    return done, last, pieces
+
+
+def _least_over(size: int, first: Ints, stop: Ints, value: Floats) -> Floats:
+    """Return the least value over each of so many places; value i lies over first[i]:stop[i].
+
+    A range is two of a power of two that may overlap; these are halved until they are places. Time
+    O((size + values) log size). Infinite where no value is.
+    """
+    power = np.frexp((stop - first).astype(np.float64))[1] - 1  # of two, rounded down
+    least = np.full(size, np.inf)
+    for k in range(int(power.max(initial=-1)), -1, -1):
+        of_k = power == k
+        np.minimum.at(least, first[of_k], value[of_k])
+        np.minimum.at(least, stop[of_k] - 2**k, value[of_k])
+        if k > 0:
+            half = 2 ** (k - 1)
+            halved = least.copy()
+            halved[half:] = np.minimum(least[half:], least[:-half])
+            least = halved
+    return least
+
+
+# --- What is proved of results whose jobs share nodes, for ----------------------------------------
 
 _WANTED = {"spread": SPREAD, "half-socket": PART, "part": PART}  # by allocation; else COMPACT
 

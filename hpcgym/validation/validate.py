@@ -8,46 +8,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.quotas import bound_submissions
-from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
-from hpcgym.validation.corun import prove_coschedule
-from hpcgym.validation.dependencies import check_dependencies
-from hpcgym.validation.dispatching import check_call_numbers, check_calls
-from hpcgym.validation.failures import prove_failures
-from hpcgym.validation.idle_power import check_energy, delays_s
-from hpcgym.validation.limits import (
+from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.validation.books import (
+    check_books,
     check_budgets,
+    check_call_numbers,
+    check_calls,
     check_caps,
     check_levels,
     check_nodes_alone,
     check_starts,
+    check_states,
     killed_by_caps,
+    lengths_at_frequencies,
 )
-from hpcgym.validation.nodes import check_nodes, check_units
-from hpcgym.validation.orders import first_waiting, static_rank
-from hpcgym.validation.passes import check_backfilled, check_order
-from hpcgym.validation.preemption import prove_preemption
-from hpcgym.validation.promises import (
+from hpcgym.validation.corun import prove_coschedule
+from hpcgym.validation.lost_runs import prove_failures, prove_preemption
+from hpcgym.validation.passes import (
+    check_backfilled,
+    check_nodes,
+    check_order,
     check_predictions,
     check_promises,
     check_reservations,
+    check_units,
+    first_waiting,
     known_beforehand,
     reservations_are_guaranteed,
+    static_rank,
 )
-from hpcgym.validation.quotas import check_quotas
+from hpcgym.validation.restrictions import (
+    check_dependencies,
+    check_quotas,
+    check_submitted,
+    check_windows,
+    window_ends,
+)
 from hpcgym.validation.schedules import (
     Timeline,
     Times,
     check_beginning,
     check_capacity,
+    check_energy,
     check_events,
     check_lengths,
     check_progress,
     check_submission,
+    delays_s,
     timeline_of,
 )
-from hpcgym.validation.submitted import check_submitted
-from hpcgym.validation.windows import check_windows, window_ends
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:

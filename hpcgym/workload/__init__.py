@@ -2,20 +2,30 @@
 
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.cleaning import clean
-from hpcgym.workload.codes import Code, assign_codes, code_names, codes_of, with_codes
-from hpcgym.workload.extracts import extract
-from hpcgym.workload.generators.code_jobs import codes_in, generate_code_jobs
-from hpcgym.workload.interesting import interesting_extracts
+from hpcgym.workload.codes import (
+    Code,
+    assign_codes,
+    code_names,
+    codes_in,
+    codes_of,
+    generate_code_jobs,
+    with_codes,
+)
+from hpcgym.workload.extracts import (
+    Initial,
+    extract,
+    interesting_extracts,
+    months,
+    shuffled,
+    slices,
+    weeks,
+)
 from hpcgym.workload.io.swf import read_swf, write_swf
 from hpcgym.workload.io.tables import from_pandas, read_table, write_table
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
-from hpcgym.workload.partition_limits import within_limits
-from hpcgym.workload.shuffling import shuffled
-from hpcgym.workload.slicing import months, slices, weeks
-from hpcgym.workload.warm_start import Initial
-from hpcgym.workload.whole_nodes import with_whole_nodes
+from hpcgym.workload.partition_limits import with_whole_nodes, within_limits
 
 __all__ = [
     "SWF_COLUMNS",

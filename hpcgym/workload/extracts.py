@@ -1,23 +1,176 @@
-"""An interval of a trace to be studied alone, from the state that the machine was in.
-
-This is the replay method of Glesser 2016, section 3.2, as simulation: running and queued jobs are
-put back, and what happened before is kept for the counters of fair share. What the method cannot
-do holds here too (section 3.2.2): failures of the machine and the reaction of users to other
-waiting times are not replayed, so that schedules of an extract compare with each other, and not
-with what was recorded.
-"""
+"""The same jobs in another order."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.model import MAX_TIME, Workload
-from hpcgym.workload.warm_start import Initial
+from hpcgym.naming import whole
+from hpcgym.workload.model import MAX_TIME, Workload, read_only, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.cluster.pool import Cluster
+
+
+# --- The state from which the jobs of an extract are simulated ------------------------------------
+
+Ints = NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """Which nodes jobs have: cells, each so many units of a job on a node.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int64.
+    """
+
+    first: Ints
+    node: Ints
+    units: Ints
+
+    def take(self, rows: Any) -> Cells:
+        """Return the cells of the jobs at ``rows``."""
+        places = np.arange(len(self.first) - 1)[rows]
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
+        return Cells(first, self.node[cells], self.units[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """What a simulation knows of its jobs just before ``begin``, and a trace does not.
+
+    Attributes
+    ----------
+    rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
+    cluster : its machine.
+    order : (n_jobs,) int64; running jobs started in the order of these numbers.
+    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 of jobs to come.
+    promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
+    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
+        that wait; None where there are none, or where they are to be made anew at the next pass.
+    cells : nodes of running jobs, and those reserved; None on a pool.
+    looks : where passes come by the clock, as Slurm makes them: when the next one has something to
+        do, and when the next one is at all [s], and whether others follow, as ``Simulation.begin``
+        of the native engine takes it; else None.
+    """
+
+    rules: Mapping[str, Any]
+    cluster: Cluster
+    order: Ints
+    predicted: Ints
+    promised: Ints
+    reserved: Ints | None = None
+    cells: Cells | None = None
+    looks: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("order", "predicted", "promised", "reserved"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.cells is not None:
+            object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
+
+    def take(self, rows: Any) -> Ongoing:
+        """Return what is known of the jobs at ``rows``."""
+        return replace(
+            self,
+            order=self.order[rows],
+            predicted=self.predicted[rows],
+            promised=self.promised[rows],
+            reserved=None if self.reserved is None else self.reserved[rows],
+            cells=None if self.cells is None else self.cells.take(rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """The state of a machine just before ``begin``, which a workload may begin with.
+
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
+    are read-only, here and in :class:`Ongoing`, as those of workloads are.
+
+    Attributes
+    ----------
+    begin : [s] when the simulation begins.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 of all others.
+    past : the jobs that had ended, with the waiting and run times that they had: what counters of
+        fair share and users' histories are rebuilt from, and what is learned of run times.
+    ongoing : more, where the state is that of a simulation; None where it is that of a trace.
+    """
+
+    begin: int
+    start: Ints
+    past: Workload
+    ongoing: Ongoing | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
+
+    def __repr__(self) -> str:
+        running, past = int(self.running.sum()), len(self.past)
+        queued = len(self.start) - running
+        return (
+            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
+            f" later, {past:,} had ended)"
+        )
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether a job runs at ``begin``, (n_jobs,) bool."""
+        return self.start >= 0
+
+    def take(self, rows: Any) -> Initial:
+        """Return the state of the jobs at ``rows``."""
+        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
+        return replace(self, start=self.start[rows], ongoing=ongoing)
+
+
+def decided(workload: Workload) -> NDArray[np.bool_]:
+    """Return which jobs a schedule of the workload starts, (n_jobs,): those not running yet."""
+    if workload.initial is None:
+        return np.ones(len(workload), np.bool_)
+    return ~workload.initial.running
+
+
+def first_time(workload: Workload) -> int:
+    """Return when a schedule of the workload begins [s].
+
+    That is at the first submission; of an extract at its beginning, if jobs run or wait then.
+    """
+    first = int(workload.submit_time[0]) if len(workload) else 0
+    return first if workload.initial is None else max(first, workload.initial.begin)
+
+
+def joined(first: Workload, second: Workload) -> Workload:
+    """Return the jobs of two parts of one workload, as the second is called, without a state."""
+    parts = (first, second)
+    columns = {c: np.concatenate([part.columns[c] for part in parts]) for c in second.columns}
+    both = type(second).from_columns(
+        columns,
+        processors=second.processors,
+        name=second.name,
+        killed=np.concatenate([part.killed for part in parts]),
+        header=second.header,
+        units=None if second.units is None else np.concatenate([p.units for p in parts]),
+        per_unit={r: np.concatenate([p.per_unit[r] for p in parts]) for r in second.per_unit},
+        first_submit_s=second.first_submit_s,
+        more_preceding=together([part.more_preceding for part in parts]),
+    )
+    return replace(both, cleaning=second.cleaning)
+
+
+# --- An interval of a trace to be studied alone ---------------------------------------------------
 
 UNKNOWN = "dropped: submitted before the extract, and nobody knows when it ran"
 OVER_USED = "repaired: ran at the beginning on processors that others had; queued"
@@ -148,3 +301,231 @@ def _fitting(
         fits[job] = width <= free
         free -= width * int(fits[job])
     return fits
+
+
+# --- Slicing a trace into weeks and months --------------------------------------------------------
+
+DAY_S = 86_400
+WEEK_S = 7 * DAY_S
+MONTH_S = 30 * DAY_S
+
+
+def slices(
+    workload: Workload,
+    period_s: int,
+    *,
+    first: int = 1,
+    label: str = "period",
+    origin_s: int | None = None,
+) -> list[Workload]:
+    """Return the jobs of each period, by the period they were submitted in.
+
+    A job is dropped if its *logged* start (submit + wait) and end (start + run) lie in different
+    periods, and counted in the ``cleaning`` of its slice, which counts nothing else; an unknown
+    wait counts as none. Periods without jobs are left out, so that the number of a period is that
+    of its name, not its place in the list. Submit times stay those of the trace. A slice shares the
+    memory of its columns with the others.
+
+    Parameters
+    ----------
+    workload : the trace.
+    period_s : length of a period, in seconds.
+    first : number of the first period returned; period 0 begins at ``origin_s``.
+    label : what a period is called: slices are named ``NAME LABEL NUMBER``.
+    origin_s : when period 0 begins, on the trace's clock [s]; None: at the first submission of the
+        log, ``workload.first_submit_s``.
+
+    Raises
+    ------
+    WorkloadError : a period of less than a second, a time that is no whole number of seconds, no
+        job in any period from ``first`` on, or an extract
+        (:func:`hpcgym.workload.extracts.extract`).
+    """
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{workload.name} begins with jobs that run: a {label} begins with an empty machine,"
+            " and is to be taken of the whole trace"
+        )
+    period_s = _whole_seconds("period_s", period_s)
+    if period_s < 1:
+        raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s}")
+    origin = workload.first_submit_s if origin_s is None else _whole_seconds("origin_s", origin_s)
+    submit = workload.submit_time - origin
+    start = submit + np.maximum(workload.wait_time, 0)
+    crosses = start // period_s != (start + np.maximum(workload.run_time, 0)) // period_s
+    period = submit // period_s
+    kept = workload.take(~crosses)
+    kept_period = period[~crosses]
+    parts = []
+    for number in np.unique(kept_period[kept_period >= first]).tolist():
+        begin, end = np.searchsorted(kept_period, [number, number + 1]).tolist()
+        dropped = np.ptp(np.searchsorted(period, [number, number + 1])) - (end - begin)
+        part = kept.take(slice(begin, end), name=f"{workload.name} {label} {number}")
+        part = replace(part, cleaning={})
+        parts.append(part.counted({f"dropped: crosses the end of a {label}": dropped}))
+    if not parts:
+        raise WorkloadError(
+            f"{workload.name}: no job begins and ends within the same {label}, from {label} {first}"
+            f" on ({label} 0 begins at {int(origin)} s)"
+        )
+    return parts
+
+
+def _whole_seconds(argument: str, value: Any) -> int:
+    """Return a time as an int, or say that it is no whole number of seconds."""
+    try:
+        if int(value) == value and abs(value) <= MAX_TIME:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise WorkloadError(f"{argument} must be a whole number of seconds, not {value!r}")
+
+
+def weeks(workload: Workload, origin_s: int | None = None) -> list[Workload]:
+    """Return the weeks of a trace from week 1 on: 7 days each; see :func:`slices`."""
+    return slices(workload, WEEK_S, label="week", origin_s=origin_s)
+
+
+def months(workload: Workload, origin_s: int | None = None) -> list[Workload]:
+    """Return the months of a trace from month 1 on: 30 days each; see :func:`slices`."""
+    return slices(workload, MONTH_S, label="month", origin_s=origin_s)
+
+
+# --- Extracts of a trace that are worth a replay: intervals under stress --------------------------
+
+_STARTS = 4  # intervals that are looked at begin so many times in their length
+CRITERIA = ("utilization", "waiting", "jobs")
+
+
+def interesting_extracts(
+    workload: Workload, number: int = 5, length_s: int = 86_400
+) -> pd.DataFrame:
+    """Return intervals of a trace under stress, for :func:`hpcgym.workload.extract`.
+
+    Glesser 2016, section 3.2.1, names what an interesting extract has: a high utilization, many
+    requested resources in waiting state, and many jobs. So each interval has a place by each of the
+    three, the share of all intervals that have no more (1: the top), and the worst of its three
+    places is its rank. The document does not say how to weigh the three, nor how long an extract
+    is; that is up to us.
+
+    Parameters
+    ----------
+    workload : the trace, cleaned, which tells when jobs ran. Jobs of which it does not tell it are
+        counted by their submissions only.
+    number : of intervals, at most; none overlap.
+    length_s : of each [s]. Intervals begin at each quarter of it from the first submission on, and
+        end at the last at the latest.
+
+    Returns
+    -------
+    extracts : a row for each, the best first: "begin_s" and "end_s" by the trace's clock;
+        "utilization", the share of processor seconds in use; "waiting", the mean of the processors
+        that waiting jobs requested, over the machine; "jobs", that were submitted; "rank".
+
+    Raises
+    ------
+    WorkloadError : no whole numbers of at least 1, a trace that is shorter than an interval, or
+        does not tell when jobs ran.
+    """
+    import pandas as pd
+
+    if not isinstance(workload, Workload):
+        raise WorkloadError(
+            "interesting_extracts takes a workload, as of load_workload or result.as_workload(),"
+            f" not a {type(workload).__name__}"
+        )
+    for name, value in (("number", number), ("length_s", length_s)):
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+            raise WorkloadError(f"{name} must be a whole number of at least 1, not {value!r}")
+    submit, wait, run = workload.submit_time, workload.wait_time, recorded_run_time(workload)
+    known = (wait >= 0) & (run >= 1)
+    if not known.any():
+        raise WorkloadError(
+            f"{workload.name} does not tell when jobs ran; a simulation does:"
+            " hpcgym.simulate(workload).as_workload(), or the .swf file of hpcgym simulate --output"
+        )
+    first, last = int(submit.min()), int(submit.max()) + 1
+    begins = np.arange(first, last - length_s + 1, max(length_s // _STARTS, 1))
+    if not len(begins):
+        raise WorkloadError(
+            f"{workload.name} has submissions in {last - first} s, which is less than an interval"
+            f" of {length_s} s"
+        )
+    started, size = (submit + wait)[known], workload.requested_processors[known]
+    seconds = workload.processors * length_s
+    ends = begins + length_s
+    found = pd.DataFrame({"begin_s": begins, "end_s": ends})
+    used = _processor_seconds(started, started + run[known], size, begins, ends)
+    queued = _processor_seconds(submit[known], started, size, begins, ends)
+    found["utilization"], found["waiting"] = used / seconds, queued / seconds
+    submits = np.sort(submit)
+    found["jobs"] = np.searchsorted(submits, ends) - np.searchsorted(submits, begins)
+    found["rank"] = found[list(CRITERIA)].rank(method="max", pct=True).min(axis=1)
+    return _apart(found, number)
+
+
+def _processor_seconds(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    size: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return the processor seconds of jobs within each of some intervals, (n,).
+
+    Jobs have ``size`` processors from ``begin`` to ``end`` [s], each (n_jobs,).
+    """
+    times = np.concatenate([begin, end])
+    order = np.argsort(times, kind="stable")
+    times, change = times[order], np.concatenate([size, -size])[order]
+    # between two times the level is constant, so the sum up to a time is a straight line
+    sums = np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1] * np.diff(times))])
+    up_to_start, up_to_stop = (np.interp(at, times, sums) for at in (starts, stops))
+    within: NDArray[np.float64] = up_to_stop - up_to_start
+    return within
+
+
+def _apart(found: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the best intervals of which none overlap; the earlier one where two are alike."""
+    begins, ends = found["begin_s"].to_numpy(), found["end_s"].to_numpy()
+    taken: list[int] = []
+    for row in np.lexsort((begins, -found["rank"].to_numpy())).tolist():
+        if all(ends[row] <= begins[other] or ends[other] <= begins[row] for other in taken):
+            taken.append(row)
+        if len(taken) == number:
+            break
+    return found.iloc[taken].reset_index(drop=True)
+
+
+# --- The same jobs in another order ---------------------------------------------------------------
+
+
+def shuffled(workload: Workload, seed: int = 0) -> Workload:
+    """Return the same jobs in another order: submit times stay, and who comes then is drawn.
+
+    All else of a job goes with it, its number and the wait that it had in the log too.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    seed : of the order, at least 0; all orders are equally likely, and the same seed gives the same
+        one.
+
+    Returns
+    -------
+    Workload
+        ``NAME shuffle SEED``.
+
+    Raises
+    ------
+    WorkloadError : a seed that is none, or an extract, in which some jobs run already.
+    """
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{workload.name} begins with jobs that run: what is shuffled begins with an empty"
+            " machine"
+        )
+    seed = whole("shuffled", "seed", seed, 0, 2**64)
+    order = np.random.default_rng(seed).permutation(len(workload))
+    mixed = workload.take(order, name=f"{workload.name} shuffle {seed}")
+    return replace(mixed, columns={**mixed.columns, "submit_time": workload.submit_time})

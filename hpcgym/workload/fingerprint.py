@@ -14,7 +14,7 @@ from hpcgym.workload.codes import code_names
 from hpcgym.workload.model import MISSING, Workload
 
 if TYPE_CHECKING:
-    from hpcgym.workload.warm_start import Ongoing
+    from hpcgym.workload.extracts import Ongoing
 
 #: The columns that every simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

@@ -5,35 +5,138 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.cluster.files import find_cluster
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, check_choice
+from hpcgym.files import head_of
 from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
 from hpcgym.workload.cleaning import clean as clean_workload
-from hpcgym.workload.cleaning import fills_times, filter_names
-from hpcgym.workload.io.files import Errors, Reading, check_errors, stem
-from hpcgym.workload.io.formats import read_jobs
-from hpcgym.workload.io.records import warn_of_ignored
-from hpcgym.workload.io.tables import from_pandas
+from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
+from hpcgym.workload.io.batsim import is_batsim, read_batsim
+from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table, stem
+from hpcgym.workload.io.pbs import is_pbs, read_pbs
+from hpcgym.workload.io.presets import is_f_data, is_pm100, read_f_data, read_pm100
+from hpcgym.workload.io.sacct import is_sacct, read_sacct
+from hpcgym.workload.io.swf import read_swf
+from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
-from hpcgym.workload.partition_limits import with_default_times
-from hpcgym.workload.whole_nodes import with_whole_nodes
+from hpcgym.workload.partition_limits import with_default_times, with_whole_nodes
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.cluster import Cluster, Partition
 
-#: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
-GENERATORS = ("lublin", "eurora", "kit", "light-esp", "codes")
 
-_MODULES = {"codes": "code_jobs"}  # of generators whose modules have other names
+# --- The formats of files of jobs -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files of jobs.
+
+    Attributes
+    ----------
+    meaning : what it is, in words.
+    read : reads a file.
+    recognises : whether a file is of it, by its path and its first bytes, unpacked.
+    """
+
+    meaning: str
+    read: Callable[[Path, Reading], Workload]
+    recognises: Callable[[Path, bytes], bool]
+
+
+def _swf(path: Path, how: Reading) -> Workload:
+    return read_swf(path, errors=how.errors, processors=how.processors)
+
+
+def _table(path: Path, how: Reading) -> Workload:
+    return read_table(
+        path,
+        processors=how.processors,
+        errors=how.errors,
+        machine_queues=how.queues,
+        tz=how.tz,
+    )
+
+
+#: Name -> format, in the order in which files are compared with them.
+FORMATS = {
+    "sacct": Format(
+        "Slurm's accounting, as sacct -P or sacct --parsable prints it",
+        read_sacct,
+        lambda path, head: is_sacct(head),
+    ),
+    "pbs": Format(
+        "accounting logs of PBS and Torque",
+        read_pbs,
+        lambda path, head: is_pbs(head),
+    ),
+    "batsim": Format(
+        "workloads of Batsim in JSON, with delays as profiles",
+        read_batsim,
+        is_batsim,
+    ),
+    "pm100": Format(
+        "the table of jobs of PM100, of Marconi100: Parquet or CSV",
+        read_pm100,
+        is_pm100,
+    ),
+    "f-data": Format(
+        "a table of jobs of F-DATA, of Fugaku: Parquet or CSV",
+        read_f_data,
+        is_f_data,
+    ),
+    "table": Format(
+        "a table with the columns of SWF: .csv, .csv.gz, .parquet, .json, .json.gz",
+        _table,
+        lambda path, head: is_table(path),
+    ),
+    "swf": Format("the Standard Workload Format", _swf, lambda path, head: True),
+}
+
+
+def format_of(path: Path) -> str:
+    """Return the name of the format that a file is of, in ``FORMATS``.
+
+    Raises
+    ------
+    WorkloadError : it cannot be read.
+    """
+    head = head_of(path, WorkloadError) if os.path.isfile(path) else b""
+    return next(name for name, one in FORMATS.items() if one.recognises(path, head))
+
+
+def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
+    """Read a file of jobs, of the format that is given or that it is of.
+
+    Raises
+    ------
+    WorkloadError : as the reader of the format; no format of that name.
+    """
+    if format is not None:
+        check_choice("format", format, FORMATS)
+    return FORMATS[format or format_of(path)].read(path, how)
+
+
+# --- One door to every workload -------------------------------------------------------------------
+
+#: Names of the generators, and their modules, which are imported when they are needed. A generator's
+#: arguments follow its name: ``lublin:jobs=1000,seed=3``.
+GENERATORS = {
+    "lublin": "hpcgym.workload.generators.lublin",
+    "eurora": "hpcgym.workload.generators.campaigns",
+    "kit": "hpcgym.workload.generators.campaigns",
+    "light-esp": "hpcgym.workload.generators.light_esp",
+    "codes": "hpcgym.workload.codes",
+}
 
 _FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
@@ -53,7 +156,7 @@ def load_workload(
     Parameters
     ----------
     source : a file, plain or gzip: SWF, a table (``.csv``, ``.parquet``, ``.json``) or a site's own
-        log, a format of :data:`hpcgym.workload.io.formats.FORMATS`; the name of a trace of the
+        log, a format of :data:`hpcgym.workload.load.FORMATS`; the name of a trace of the
         Parallel Workloads Archive in any case (``KTH-SP2``; downloaded if it is not on this
         machine) or of an SWF file in a folder of ``HPCGYM_DATA`` (``lublin_256`` for
         ``lublin_256.swf.gz``), a generator of ``GENERATORS``
@@ -69,7 +172,7 @@ def load_workload(
         exclusive, see :func:`hpcgym.workload.with_whole_nodes`. What does not fit on its nodes is
         left in; see :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
-    format : of a file, a name of :data:`hpcgym.workload.io.formats.FORMATS`; None: as it looks.
+    format : of a file, a name of :data:`hpcgym.workload.load.FORMATS`; None: as it looks.
     tz : the time zone of dates that tell no offset, such as ``Europe/Berlin``; None: UTC.
 
     Raises
@@ -170,9 +273,8 @@ def _read_trace(name: str, how: Reading) -> Workload:
 
 def generator(name: str) -> Callable[..., Workload]:
     """Return the function of one of ``GENERATORS``."""
-    function = name.replace("-", "_")
-    module = import_module(f"hpcgym.workload.generators.{_MODULES.get(name, function)}")
-    return vars(module)[function]  # type: ignore[no-any-return]
+    module = import_module(GENERATORS[name])
+    return vars(module)[name.replace("-", "_")]  # type: ignore[no-any-return]
 
 
 def _generate(source: str) -> Workload:

@@ -2,15 +2,15 @@
 
 Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` and
 :mod:`~hpcgym.workload.io.tables` build workloads, :mod:`~hpcgym.workload.cleaning` and
-:mod:`~hpcgym.workload.slicing` derive others from them.
+:mod:`~hpcgym.workload.extracts` derive others from them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,172 @@ from hpcgym.naming import (
     known_columns,
     resource_problem,
 )
-from hpcgym.workload.arrays import called, read_only, rows_of
-from hpcgym.workload.dependencies import listed, of_jobs, pairs_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.workload.warm_start import Initial
+    from hpcgym.workload.extracts import Initial
+
+
+# --- Arrays that nobody can change ----------------------------------------------------------------
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``values`` so that nobody can change them, copied if their owner still could."""
+    owner: Any = values
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    if not isinstance(owner, np.ndarray) or values.strides == (0,):
+        return values
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
+    """Index a column, keeping zero-stride columns without memory."""
+    if values.size and values.strides == (0,) and not isinstance(rows, slice):
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            return values[: np.count_nonzero(rows)]
+        return np.broadcast_to(values[0], rows.size)
+    taken = values[rows]
+    taken.flags.writeable = False
+    return taken
+
+
+def called(numbers: NDArray[np.int64], row: int) -> str:
+    """Return what messages call the job of a row: its number, and the row if others have it too.
+
+    ``numbers``: of the jobs, (n_jobs,), -1 of those that have none.
+    """
+    number = int(numbers[row])
+    if number < 0:
+        return f"the job of row {row}"
+    return (
+        f"job {number} (row {row})" if np.count_nonzero(numbers == number) > 1 else f"job {number}"
+    )
+
+
+# --- Jobs that follow others ----------------------------------------------------------------------
+
+Ints = NDArray[np.int64]
+
+
+class Following(NamedTuple):
+    """Which jobs follow which, by rows of the workload.
+
+    Attributes
+    ----------
+    job : (n_pairs,) int64, rising: a job that follows another; it is there once for each of them.
+    other : (n_pairs,) int64: the other.
+    missing : (n_jobs,) bool: jobs that follow one that is not there.
+    """
+
+    job: Ints
+    other: Ints
+    missing: NDArray[np.bool_]
+
+
+def followed(workload: Workload) -> Following:
+    """Return which jobs follow which.
+
+    Of several rows with the number of the other, as of a job that was requeued, the last is meant.
+    """
+    number, wanted = workload.job_number, workload.preceding_job
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    job = np.flatnonzero(wanted > 0)
+    wanted = wanted[job]
+    if workload.more_preceding is not None:
+        mine, others = workload.more_preceding.T
+        first = np.searchsorted(ordered, mine)
+        rows = np.searchsorted(ordered, mine, "right") - first
+        place = np.repeat(first - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
+        job = np.concatenate([job, order[place]])
+        wanted = np.concatenate([wanted, np.repeat(others, rows)])
+    place = np.searchsorted(ordered, wanted, "right") - 1
+    there = place >= 0
+    there[there] = ordered[place[there]] == wanted[there]
+    missing = np.zeros(len(number), np.bool_)
+    missing[job[~there]] = True
+    n = max(len(number), 1)
+    found = np.unique(job[there] * n + order[place[there]])  # each pair once, as one number
+    return Following(*np.divmod(found, n), missing)
+
+
+def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
+    """Return how long after the end of the last other each job is submitted, (n_jobs,) [s].
+
+    That is its ``think_time``. Where the log does not tell that, it is 0; but "closed-loop" takes
+    what lies in the log between the end of the last other and the submission, if it tells that.
+
+    Parameters
+    ----------
+    following : of :func:`followed`.
+    dependencies : a name of :data:`hpcgym.scheduler.rules.DEPENDENCIES`.
+    """
+    job, other, _ = following
+    think = np.maximum(workload.think_time, 0)
+    if dependencies == "closed-loop":
+        waited, told = workload.wait_time[other], workload.think_time >= 0
+        ended = np.full(len(think), np.iinfo(np.int64).min // 2)
+        np.maximum.at(ended, job, workload.submit_time[other] + waited + workload.run_time[other])
+        unknown = np.zeros(len(think), np.bool_)
+        unknown[job[waited < 0]] = True
+        between = np.maximum(workload.submit_time - ended, 0)
+        think = np.where(told | unknown, think, between)
+    follows = np.zeros(len(think), np.bool_)
+    follows[job] = True
+    return np.where(follows, think, 0).astype(np.int64)
+
+
+def pairs_of(given: Any, name: str) -> Ints | None:
+    """Return pairs of a job and one more that it follows, (n, 2), sorted, each once; None: no pair.
+
+    Raises
+    ------
+    WorkloadError : no whole numbers above 0, two in each row.
+    """
+    if given is None or not len(given):
+        return None
+    pairs = np.asarray(given)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise WorkloadError(f"{name}: more_preceding must be whole numbers, of shape (n, 2)")
+    pairs = np.unique(pairs.astype(np.int64), axis=0)
+    if (pairs < 1).any():
+        raise WorkloadError(f"{name}: more_preceding has a number below 1, which is no job's")
+    pairs.flags.writeable = False
+    return pairs
+
+
+def of_jobs(pairs: Ints | None, numbers: Ints) -> Ints | None:
+    """Return the pairs of the jobs with these numbers, (n, 2)."""
+    return None if pairs is None else pairs_of(pairs[np.isin(pairs[:, 0], numbers)], "")
+
+
+def together(some: Sequence[Ints | None]) -> Ints | None:
+    """Return the pairs of several parts of a workload, (n, 2)."""
+    known = [pairs for pairs in some if pairs is not None]
+    return np.concatenate(known) if known else None
+
+
+def listed(workload: Workload) -> NDArray[Any]:
+    """Return the numbers of the jobs that each job follows, (n_jobs,), as tables have them.
+
+    Texts such as ``7 9``; ``preceding_job`` itself where no job follows several.
+    """
+    if workload.more_preceding is None:
+        return workload.preceding_job
+    more: dict[int, str] = {}
+    for job, other in workload.more_preceding.tolist():
+        more[job] = f"{more.get(job, '')} {other}"
+    columns = (workload.job_number, workload.preceding_job)
+    pairs = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array([f"{first}{more.get(job, '')}" for job, first in pairs], dtype=object)
+
+
+# --- The workload ---------------------------------------------------------------------------------
 
 #: The fields that are stored with decimals; all others are whole numbers.
 FLOAT_COLUMNS = frozenset({"average_cpu_time", "power_w", "slowdown"})
@@ -263,14 +422,14 @@ class Workload:
         return called(self.job_number, job)
 
     def weeks(self, origin_s: int | None = None) -> list[Workload]:
-        """Return the weeks of the trace; see :func:`hpcgym.workload.slicing.weeks`."""
-        from hpcgym.workload.slicing import weeks
+        """Return the weeks of the trace; see :func:`hpcgym.workload.extracts.weeks`."""
+        from hpcgym.workload.extracts import weeks
 
         return weeks(self, origin_s)
 
     def months(self, origin_s: int | None = None) -> list[Workload]:
-        """Return the months of the trace; see :func:`hpcgym.workload.slicing.months`."""
-        from hpcgym.workload.slicing import months
+        """Return the months of the trace; see :func:`hpcgym.workload.extracts.months`."""
+        from hpcgym.workload.extracts import months
 
         return months(self, origin_s)
 

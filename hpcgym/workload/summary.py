@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import counted
-from hpcgym.workload.io.records import most_busy
-from hpcgym.workload.io.times import zone_of
+from hpcgym.naming import counted, zone_of
+from hpcgym.workload.cleaning import most_busy
+from hpcgym.workload.io.swf_header import called, names_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload
-from hpcgym.workload.names import called, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -50,7 +50,7 @@ void learn(In<double> x, In<i64> loss, Terms terms, Totals totals, double run, d
 void bind_regression(nb::module_& m) {
   m.def("predict_by", &predict, "x"_a, "loss"_a, "terms"_a,
         "Return the prediction of a regression for features. `loss`: LOSS of "
-        "hpcgym.scheduler.estimates.learned as int64. `terms`: (3, n_terms) weights, scales and "
+        "hpcgym.scheduler.estimates.learning as int64. `terms`: (3, n_terms) weights, scales and "
         "sums of squared gradients.");
   m.def("learn_by", &learn, "x"_a, "loss"_a, "terms"_a, "totals"_a, "run"_a, "processors"_a,
         "times"_a = 1.0,

@@ -43,7 +43,7 @@ void bind_text(nb::module_& m) {
   m.def("parse_lines", &parse_lines, "text"_a, "position"_a, "line"_a, "kinds"_a, "whole"_a,
         "decimal"_a, "special"_a, "rounded"_a,
         "Read lines of SWF from `position` on, behind so many lines, until the text, the rows or "
-        "the special lines are full. `kinds`: of hpcgym.workload.io.swf_lines.KINDS. Filled are "
+        "the special lines are full. `kinds`: of hpcgym.workload.io.swf.KINDS. Filled are "
         "`whole`: (18, n_rows) the fields of each job, undefined in the rows of odd lines; "
         "`decimal`: (n_rows,) the field average_cpu_time; `special`: (n, 4) of each comment and odd "
         "line its first byte, the byte after its last one, its number, and its row, or for a "

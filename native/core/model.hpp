@@ -17,7 +17,7 @@ namespace hpc {
 
 inline constexpr i64 all_jobs = i64{1} << 62;  // depth: a reservation for each queued job
 
-// The values are those of hpcgym.scheduler.codes.
+// The values are those of hpcgym.scheduler.allocations.
 enum class Passes : std::uint8_t { per_timestamp, per_event };
 // In which order the queue is served, and back-filled. That of arrival; by keys, which time does
 // not change; by predicted run time (back-filling alone); as is said from outside (serving alone);

@@ -18,8 +18,8 @@ import hpcgym
 from hpcgym import Cluster, Heatmap, HpcgymError, Workload, continued, generate_speedups
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import SCHEDULERS, find_baseline
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cluster import Failures, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w
 from hpcgym.errors import ApartError

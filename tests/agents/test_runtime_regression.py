@@ -30,7 +30,7 @@ from hpcgym.agents.runtime_regression import (
     river_pipeline,
 )
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
-from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
+from hpcgym.scheduler.estimates.by_name import BRANCHES, WEIGHTINGS
 from hpcgym.sweep import BatchSimulator
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}

@@ -20,7 +20,7 @@ from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import load_workload
-from hpcgym.workload.slicing import weeks
+from hpcgym.workload.extracts import weeks
 
 TRACE = load_workload("lublin:jobs=1000,processors=64,seed=0,load=4")
 SLICES = [TRACE.take(slice(k, k + 100), name=f"part {k}") for k in (0, 300, 600)]

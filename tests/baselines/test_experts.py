@@ -15,7 +15,7 @@ import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.baselines.experts import Expert
+from hpcgym.baselines.policies import Expert
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.files import cluster_toml
 from hpcgym.envs.job_selection import JobSelection
@@ -444,7 +444,7 @@ def test_what_views_share_is_worked_out_once_an_episode(
         made.append(facts_of(*arguments, **more))
         return made[-1]
 
-    monkeypatch.setattr("hpcgym.envs.core.expert_view.facts_of", counted)
+    monkeypatch.setattr("hpcgym.envs.core.snapshot.facts_of", counted)
 
     def shown() -> dict[str, list[Any]]:
         view = env.pass_view()

@@ -10,7 +10,7 @@ import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 
 JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
 

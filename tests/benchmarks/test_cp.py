@@ -32,7 +32,7 @@ from hpcgym.benchmarks.cp.published import (
     VARIABLES_BELOW,
 )
 from hpcgym.cli import app
-from hpcgym.cli.reproduce_cp import _with_workloads
+from hpcgym.cli.studies import _with_workloads
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload

@@ -19,8 +19,8 @@ from hpcgym.errors import HpcgymError
 
 pytest.importorskip("ortools")
 
-from hpcgym.baselines.cp.pcp19 import PCP19
-from hpcgym.baselines.cp.solve import Limits
+from hpcgym.baselines.cp.dispatcher import Limits
+from hpcgym.baselines.cp.dispatchers import PCP19
 
 
 def task(days: float) -> dict[str, Any]:
@@ -75,16 +75,16 @@ def test_it_ends_where_the_solver_always_finds_a_schedule() -> None:
 
 
 def test_the_solver_gets_nothing_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hpcgym.baselines.cp import solve
+    from hpcgym.baselines.cp import dispatcher
 
-    seen, search = [], solve.search
+    seen, search = [], dispatcher.search
 
     def noting(model: Any, *limits: Any, **how: Any) -> Any:
         domains = [list(model.cp.proto.variables[one.index].domain) for one in model.starts]
         seen.append((len(model.cp.proto.solution_hint.vars), domains))
         return search(model, *limits, **how)
 
-    monkeypatch.setattr(solve, "search", noting)
+    monkeypatch.setattr(dispatcher, "search", noting)
     view = growth.state_of(64, 8, 1)
     AsPublished()(view)
     PCP19()(view)

@@ -230,7 +230,7 @@ def test_what_solvers_find_is_told_with_the_hint_and_without() -> None:
 
 @pytest.mark.parametrize("name", instances.ASKED)
 def test_a_model_without_the_hint_has_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    solving = pytest.importorskip("hpcgym.baselines.cp.solve")
+    solving = pytest.importorskip("hpcgym.baselines.cp.dispatcher")
     hinted, solve = [], solving.solve
 
     def noting(problem: Any, model: Any, *limits: Any, **how: Any) -> Any:

@@ -17,7 +17,7 @@ from hpcgym.benchmarks.energy import budget, budget_tables
 from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
 from hpcgym.benchmarks.energy.budget_run import reproduce
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.cli import app, reproduce_energy
+from hpcgym.cli import app, studies
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -246,14 +246,14 @@ def test_wrong_numbers(tmp_path: Path) -> None:
 
 
 def test_a_generated_workload_stands_beside_the_traces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduce_energy, "at_hand", lambda names: [names[-1]])
-    generated = reproduce_energy.BUDGET_GENERATED
-    assert reproduce_energy._for_budgets() == ["CTC-SP2", generated]
+    monkeypatch.setattr(studies, "at_hand", lambda names: [names[-1]])
+    generated = studies.BUDGET_GENERATED
+    assert studies._for_budgets() == ["CTC-SP2", generated]
 
     def none(names: tuple[str, ...]) -> list[str]:
         raise HpcgymError("none is at hand")
 
-    monkeypatch.setattr(reproduce_energy, "at_hand", none)
-    assert reproduce_energy._for_budgets() == [generated]
+    monkeypatch.setattr(studies, "at_hand", none)
+    assert studies._for_budgets() == [generated]
     workload = load_workload(generated)
     assert len(budget.weeks_of(workload, None, 0)) >= 5  # as many as the thesis has of a trace

@@ -19,8 +19,8 @@ from hpcgym.benchmarks.frontier.simulations import load_log, measures_by_class
 from hpcgym.benchmarks.frontier.tables import over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.errors import HpcgymError
-from hpcgym.tuning.jitters import varied
-from hpcgym.workload.slicing import WEEK_S
+from hpcgym.tuning.trials import varied
+from hpcgym.workload.extracts import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
 

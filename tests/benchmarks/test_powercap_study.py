@@ -27,7 +27,7 @@ from hpcgym.cluster import Cluster, Level, NodeGroup
 from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.simulation.limited_machine import nodes_off
+from hpcgym.simulation.limited import nodes_off
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.load import load_workload

@@ -222,9 +222,9 @@ BESIDE = {
         f"hpcgym.workload.io.{name}"
         for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
     ),
-    *("hpcgym.workload.slicing", "hpcgym.workload.fingerprint"),
-    *("hpcgym.schedule.provenance", "hpcgym.files.plain"),
-    *("hpcgym.files.origin", "hpcgym.files.recorded"),
+    *("hpcgym.workload.extracts", "hpcgym.workload.fingerprint"),
+    *("hpcgym.schedule.provenance", "hpcgym.files.writing"),
+    *("hpcgym.files.recorded", "hpcgym.files.recorded"),
     "hpcgym._engine",  # which says what its sources were, see below
 }
 

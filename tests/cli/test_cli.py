@@ -12,8 +12,8 @@ import pytest
 from commands import JOBS, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.compare import DEFAULT
 from hpcgym.cli.generate import PARAMETERS
+from hpcgym.cli.simulate import DEFAULT
 from hpcgym.simulation.run import simulate
 from hpcgym.version import __version__
 from hpcgym.workload import (

@@ -15,7 +15,7 @@ from drawing import strategies as st
 
 from hpcgym import load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.compare import DEFAULT
+from hpcgym.cli.simulate import DEFAULT
 from hpcgym.cluster import find_cluster
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES

@@ -11,9 +11,9 @@ import typer
 from commands import succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.cli import app, completion
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.cli import app, options
 from hpcgym.cluster import machine_names
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -84,14 +84,14 @@ def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
 
 
 def test_all_names_are_completed() -> None:
-    offered = completion.schedulers("")
+    offered = options.complete_schedulers("")
     assert len(set(offered)) == len(offered)
     assert set(offered) == {*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS}
-    assert set(completion.policies("")) == set(POLICIES)
-    assert set(completion.estimates("")) == set(ESTIMATES)
-    assert set(completion.metrics("")) == set(ranking_metrics())
-    assert set(completion.machines("")) == set(machine_names())
-    assert set(TRACES) <= set(completion.traces(""))
+    assert set(options.complete_policies("")) == set(POLICIES)
+    assert set(options.complete_estimates("")) == set(ESTIMATES)
+    assert set(options.complete_metrics("")) == set(ranking_metrics())
+    assert set(options.complete_machines("")) == set(machine_names())
+    assert set(TRACES) <= set(options.complete_traces(""))
 
 
 def test_options_that_take_names_complete_them() -> None:

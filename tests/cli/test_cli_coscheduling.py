@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
-from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.labels import describe, scheduler_name
-from hpcgym.cli import app, names
-from hpcgym.cli.compare import SHARED_DEFAULT
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.cli import app, options
+from hpcgym.cli.simulate import SHARED_DEFAULT
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.speedups import Heatmap, write_speedups
 from hpcgym.workload import assign_codes, code_names
@@ -276,7 +276,7 @@ def test_speedups_are_written_in_another_form(tmp_path: Path) -> None:
 
 
 def test_co_schedulers_are_explained() -> None:
-    assert set(names.COSCHEDULERS) == set(COSCHEDULERS)
+    assert set(options.COSCHEDULERS) == set(COSCHEDULERS)
     for command in ("simulate", "compare", "sweep run"):
         text = succeed(*command.split(), "--help").stdout
         for name in COSCHEDULERS:

@@ -9,7 +9,7 @@ import pytest
 from commands import JOBS, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.names import RECIPES as DESCRIBED_RECIPES
+from hpcgym.cli.options import RECIPES as DESCRIBED_RECIPES
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.simulation.run import simulate
@@ -169,7 +169,7 @@ def test_what_the_system_may_do(monkeypatch, error, code, line):
     assert result.stderr == f"hpcgym: {line}\n"
 
 
-@pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.compare", "typer"])
+@pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.simulate", "typer"])
 def test_ctrl_c_while_python_imports_is_a_line(module):
     code = (
         "import sys\nfrom hpcgym.cli import main\n"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.explore import page
-from hpcgym.files.origin import Command, commanded
+from hpcgym.files.recorded import Command, commanded
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hpcgym.cli.fitting import print_table
+from hpcgym.cli.output import print_table
 
 NAMES = ("a scheduler with a rather long name", "saf")
 NUMBERS = ("1,234,567", "0.0001234", "1.000 to 13.10", "99.99")

@@ -15,7 +15,7 @@ from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
 from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
-from hpcgym.report.dispatches import dispatches
+from hpcgym.report.tables import dispatches
 from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import CORRECTIONS
 from hpcgym.scheduler.rules import Scheduler
@@ -572,7 +572,7 @@ def test_a_dispatcher_takes_the_time_that_is_said():
 
 def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools", None)
-    monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.pcp20", None)
+    monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.dispatchers", None)
     monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
     for command in ("simulate", "compare"):
         result = run(command, JOBS, "--scheduler", "pcp20")

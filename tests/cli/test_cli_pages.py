@@ -89,7 +89,7 @@ def test_a_page_of_a_sweep_has_means_and_simulations(
     for shown, row in zip(each[1:], rows, strict=True):
         assert float(shown[place].replace(",", "")) == pytest.approx(row["mean_bsld"], rel=1e-3)
     assert list(record_of_file(page)["files"]) == ["x.sweep/manifest.json"]
-    monkeypatch.setattr("hpcgym.cli.sweep_page.MOST_LISTED", 3)
+    monkeypatch.setattr("hpcgym.cli.sweep.MOST_LISTED", 3)
     succeed("sweep", "table", folder, "--html", page, "--force")
     assert "These are 4: hpcgym sweep table" in page.read_text()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import JOBS, run, succeed
 
-from hpcgym.cli import streams
+from hpcgym.cli import files
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload, write_swf, write_table
@@ -136,7 +136,7 @@ def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
     with (
         pytest.raises(HpcgymError, match="this terminal: pipe a log into it"),
-        streams.standard_streams(None, {"workload": "-"}),
+        files.standard_streams(None, {"workload": "-"}),
     ):
         pass
 

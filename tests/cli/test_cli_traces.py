@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
-from hpcgym.report.palettes import palette_of
+from hpcgym.report.canvas import palette_of
 from hpcgym.workload import Workload, write_swf
 from hpcgym.workload.summary import oddities, summary
 

@@ -17,8 +17,7 @@ from hpcgym.cluster.partitions import names_of_nodes, nodes_of_text, text_of_nod
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import fitting, needs_of
-from hpcgym.workload.partitions import machine_of_partitions
+from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)

@@ -17,13 +17,12 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.drive import driven, look
-from hpcgym.drive.driving import INSTALL
-from hpcgym.drive.priorities import LOWEST
+from hpcgym.drive.driving import INSTALL, LOWEST
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.configuration import scheduling_of
+from hpcgym.replay.native import find_programs
 from hpcgym.replay.private import PrivateSlurm, private_slurm
-from hpcgym.replay.programs import find_programs
 
 #: Of jobs that wait: processors and minutes; in order of submission, and so from job 2 on.
 WAITING = ((4, 60), (2, 10), (1, 30), (3, 5), (1, 10))

@@ -14,7 +14,7 @@ from drawing import strategies as st
 from strategies import POLICY, workloads
 
 import hpcgym
-from hpcgym.drive.order import order_of, order_rules
+from hpcgym.drive.driving import order_of, order_rules
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import Simulation

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from drawing import given
 from drawing import strategies as st
 
-from hpcgym.drive.priorities import HIGHEST, LOWEST, changes
+from hpcgym.drive.driving import HIGHEST, LOWEST, changes
 
 #: What jobs have: Slurm's own priorities, some that were set, and ones without room between them.
 VALUES = st.one_of(

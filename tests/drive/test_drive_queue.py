@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpcgym.drive.queue import NO_LIMIT_S, read_queue
+from hpcgym.drive.driving import NO_LIMIT_S, read_queue
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.names import names_of
+from hpcgym.workload.io.swf_header import names_of
 
 TOLD = """\
 12|4|1-02:00:30|1767225720|4294901755|0|bob|physics|normal|batch

@@ -20,10 +20,9 @@ from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.provenance import provenance_of
-from hpcgym.validation.dependencies import check_dependencies
-from hpcgym.workload.dependencies import pairs_of
+from hpcgym.validation.restrictions import check_dependencies
 from hpcgym.workload.fingerprint import given_digest, workload_digest
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Workload, pairs_of
 
 
 @settings(max_examples=300)

@@ -14,8 +14,8 @@ import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.workload.model import Workload
 
 

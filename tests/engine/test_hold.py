@@ -17,7 +17,7 @@ import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload

@@ -14,8 +14,8 @@ from strategies import predictions
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.node_states import STATE_NAMES
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import STATE_NAMES
 
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hpcgym._engine import learn_by, predict_by
-from hpcgym.scheduler.estimates import learned
-from hpcgym.scheduler.estimates.learned import LOSS
-from hpcgym.scheduler.estimates.regression import BRANCHES, LARGEST_EXPONENT, WEIGHTINGS
+from hpcgym.scheduler.estimates import learning
+from hpcgym.scheduler.estimates.by_name import BRANCHES, LARGEST_EXPONENT, WEIGHTINGS
+from hpcgym.scheduler.estimates.learning import LOSS
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 
@@ -37,8 +37,8 @@ def terms_of(x: Any, degree: int) -> list[float]:
     """The terms of features: each is what is predicted where it alone has a weight, of 1."""
     x, loss = np.array(x, np.float64), loss_record(degree=degree).view(np.int64)
     found = []
-    for place in range(learned.n_terms(len(x), degree)):
-        terms = np.zeros((learned.N_ROWS, learned.n_terms(len(x), degree)))
+    for place in range(learning.count_terms(len(x), degree)):
+        terms = np.zeros((learning.N_ROWS, learning.count_terms(len(x), degree)))
         terms[0, place] = 1.0
         found.append(predict_by(x, loss, terms))
     return found
@@ -109,8 +109,8 @@ class Fast:
 
     def __init__(self, loss: Any, n_features: int) -> None:
         self.loss = loss.view(np.int64)
-        n = learned.n_terms(n_features, int(loss["degree"][0]))
-        self.terms, self.totals = np.zeros((learned.N_ROWS, n)), np.array([0.0, 1.0])
+        n = learning.count_terms(n_features, int(loss["degree"][0]))
+        self.terms, self.totals = np.zeros((learning.N_ROWS, n)), np.array([0.0, 1.0])
 
     def predict(self, x: list[float]) -> float:
         return predict_by(np.array(x), self.loss, self.terms)
@@ -141,7 +141,7 @@ def test_terms(n_features: int, degree: int) -> None:
 
 
 def test_the_number_of_terms_of_the_published_features() -> None:
-    assert learned.n_terms(20, 2) == 231
+    assert learning.count_terms(20, 2) == 231
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -149,7 +149,7 @@ def test_the_number_of_terms_of_the_published_features() -> None:
 def test_places_of_terms(some: list[int], degree: int) -> None:
     x = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
     every = np.array(terms_of(x, degree))
-    assert list(every[learned.term_places(some, 5, degree)]) == terms_of(x[some], degree)
+    assert list(every[learning.term_places(some, 5, degree)]) == terms_of(x[some], degree)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])

@@ -25,9 +25,9 @@ from test_windows import fitted as around_windows
 
 import hpcgym
 from hpcgym.cluster import Cluster
-from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.orders import ByExpression
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 

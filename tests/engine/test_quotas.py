@@ -21,8 +21,8 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWar
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.scheduler.quotas import COLUMNS as WORDS
-from hpcgym.scheduler.quotas import Quota, quotas_of
+from hpcgym.scheduler.restrictions import COLUMNS as WORDS
+from hpcgym.scheduler.restrictions import Quota, quotas_of
 from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.workload.model import Workload
 

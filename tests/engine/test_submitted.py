@@ -23,7 +23,7 @@ from hpcgym.explore.live import Session
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.validation.submitted import check_submitted
+from hpcgym.validation.restrictions import check_submitted
 from hpcgym.workload.model import Workload
 
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)

@@ -25,10 +25,9 @@ import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.node_rooms import NoRoomError
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.scheduler.windows import Window, window_text, windows_of
+from hpcgym.scheduler.restrictions import Window, window_text, windows_of
 from hpcgym.workload.model import Workload
 
 Times = list[tuple[int, int]]

@@ -11,7 +11,7 @@ from test_node_energy import SMALL
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.schedules import means_of, state_of
+from hpcgym.envs.core.infos import means_of, state_of
 from hpcgym.workload import Workload
 
 names = pytest.mark.parametrize("name", NAMES)

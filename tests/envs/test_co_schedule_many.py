@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, seen, with_files, workloads
 
 from hpcgym.envs import CoSchedule, CoScheduleVector
-from hpcgym.envs.core.schedules import means_of
+from hpcgym.envs.core.infos import means_of
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import Workload
 

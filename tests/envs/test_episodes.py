@@ -5,7 +5,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import Workload, load_workload, weeks
-from hpcgym.workload.slicing import DAY_S, MONTH_S, WEEK_S
+from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S
 
 
 def make(submit, run=None, **options):

@@ -15,7 +15,7 @@ from strategies import workloads
 import hpcgym
 from hpcgym import HpcgymError
 from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import spread
 from hpcgym.workload import Workload
 
 TAU_S = 10

@@ -40,9 +40,9 @@ from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.layout import ON_AT
-from hpcgym.envs.core.limited_machines import LimitedMachines
+from hpcgym.envs.core.machines import LimitedMachines
 from hpcgym.errors import HpcgymWarning
-from hpcgym.evaluation.limited import limits_of
+from hpcgym.evaluation.brought import limits_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning"),

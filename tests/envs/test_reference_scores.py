@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.envs.pages.reference import SCORES
+from hpcgym.envs.pages.texts import SCORES
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from hpcgym import HpcgymError, Workload, load_workload
-from hpcgym.envs.render.modes import ansi, rgb_array
-from hpcgym.envs.render.view import clock, duration, look
-from hpcgym.schedule.bounded_slowdown import bsld
+from hpcgym.envs.render.view import ansi, clock, duration, look, rgb_array
+from hpcgym.schedule.metrics import bsld
 
 IDS = ("hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0", "hpcgym/MixedPolicy-v0")
 FRAME = (800, 1280, 3)

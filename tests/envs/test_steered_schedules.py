@@ -19,10 +19,10 @@ from submission_strategies import chains, fitted
 from test_predicted import for_slow, rules
 
 from hpcgym import simulate, validate_schedule
-from hpcgym.envs.core.limited_machines import LimitedMachines
+from hpcgym.envs.core.machines import LimitedMachines
 from hpcgym.envs.power_limits import PowerCapEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.node_states import STATE_NAMES
+from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 
 SEEDS = st.integers(0, 2**16)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpcgym.agents import search
 from hpcgym.evaluation import Leaderboard
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import spread
 from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")

@@ -9,13 +9,13 @@ import pytest
 from boards import SMALL, TRACE, board_of, candidates
 
 from hpcgym.baselines import find_baseline
-from hpcgym.baselines.experts import Expert
+from hpcgym.baselines.policies import Expert
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate, lineup
-from hpcgym.evaluation.static_weights import best_static
+from hpcgym.evaluation.online import best_static
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate

@@ -16,9 +16,9 @@ from hpcgym.cli.boards import notes_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
+from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

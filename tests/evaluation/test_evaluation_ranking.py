@@ -17,7 +17,7 @@ from hpcgym.baselines.chance import random_order
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.tables import tabular
+from hpcgym.evaluation.leaderboard import tabular
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate

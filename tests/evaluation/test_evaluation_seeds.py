@@ -14,8 +14,8 @@ from boards import TRACE, board_of
 
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
+from hpcgym.evaluation.brought import Seeds, read_seeds
 from hpcgym.evaluation.lineup import listed
-from hpcgym.evaluation.seeds import Seeds, read_seeds
 
 FEW: dict[str, Any] = {"jobs": 100, "n": 5, "budget": 0, "resamples": 300}
 ENV: dict[str, Any] = {"env": "hpcgym/JobSelection-v0"}

@@ -10,7 +10,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import compare_shuffles
 from hpcgym.evaluation.intervals import bootstrap, win_rates
 from hpcgym.workload import generate_code_jobs, shuffled
-from hpcgym.workload.generators.code_jobs import codes_in
+from hpcgym.workload.codes import codes_in
 
 
 def rows(*makespans: float, **others: float) -> list[dict[str, float]]:

@@ -9,7 +9,7 @@ from boards import TRACE, board_of, candidates
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.static_weights import best_static
+from hpcgym.evaluation.online import best_static
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate

@@ -16,12 +16,10 @@ from hpcgym.agents.weight_bandit import WeightBandit
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Prequential, prequential
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.online import find_learner
-from hpcgym.evaluation.regret import FIXED
-from hpcgym.evaluation.stream import learn_through
+from hpcgym.evaluation.online import FIXED, find_learner, learn_through
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S
 
 DAY = 86_400
 

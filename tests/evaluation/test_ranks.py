@@ -11,8 +11,13 @@ from drawing import given, settings
 from drawing import strategies as st
 
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.figures import slice_figures
-from hpcgym.evaluation.ranks import Ranks, average_ranks, critical_difference, draw_ranks
+from hpcgym.evaluation.figures import (
+    Ranks,
+    average_ranks,
+    critical_difference,
+    draw_ranks,
+    slice_figures,
+)
 from hpcgym.schedule.metrics import LESS, MORE, NEITHER, Metric
 
 BSLD = Metric("mean_bsld", "mean BSLD", "", LESS)

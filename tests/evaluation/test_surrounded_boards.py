@@ -11,7 +11,7 @@ import hpcgym
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, TrainingWarning
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.trained import PLAIN, around_of, warn_of_seen
+from hpcgym.evaluation.brought import PLAIN, around_of, warn_of_seen
 from hpcgym.workload import load_workload
 
 TRACE = load_workload("lublin:jobs=900,processors=64,seed=4,load=0.9")

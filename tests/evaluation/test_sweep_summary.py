@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.profiles import draw_profiles, ratios_to_best
-from hpcgym.evaluation.summary import summary
+from hpcgym.evaluation.figures import draw_profiles, ratios_to_best
+from hpcgym.evaluation.intervals import summary
 from hpcgym.schedule.metrics import known_metrics
 
 BSLD, USED = known_metrics()["mean_bsld"], known_metrics()["utilization"]

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation.reasons import REASONS, RIGHTS
+from hpcgym.explanation.story import REASONS, RIGHTS
 from hpcgym.naming import duration
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool

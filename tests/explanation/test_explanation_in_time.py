@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation import delays as module
+from hpcgym.explanation import explain as module
 
 
 def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
@@ -40,7 +40,7 @@ def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.Mo
         return start(*arguments)
 
     monkeypatch.setattr(module, "_start", slow)
-    monkeypatch.setattr("hpcgym.explanation.timing.time.monotonic", lambda: now)
+    monkeypatch.setattr("hpcgym.explanation.watching.time.monotonic", lambda: now)
     result = hpcgym.simulate(jobs(*((0, k, 50, 50) for k in (1, 2, 3, 4)), (5, 10, 9, 9)), "easy")
     whole = hpcgym.explain(result, 5, seconds=None)
     now = 0.0

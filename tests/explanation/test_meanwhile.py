@@ -12,8 +12,8 @@ from restrictions import DRAWN
 
 import hpcgym
 from hpcgym.cluster import Failures
-from hpcgym.explanation.meanwhile import waits_of
-from hpcgym.explanation.reasons import RIGHTS
+from hpcgym.explanation.story import RIGHTS
+from hpcgym.explanation.watching import waits_of
 
 pytestmark = [*DRAWN, pytest.mark.slow]
 

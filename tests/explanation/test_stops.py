@@ -12,7 +12,14 @@ from restrictions import DRAWN
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup
-from hpcgym.explanation.stops import Stop, Stopped, in_words, stopped_by, stops_of, who_was_stopped
+from hpcgym.explanation.watching import (
+    Stop,
+    Stopped,
+    in_words,
+    stopped_by,
+    stops_of,
+    who_was_stopped,
+)
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]

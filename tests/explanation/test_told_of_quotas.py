@@ -18,8 +18,7 @@ import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.explanation import waits
 from hpcgym.reference.jobs import Job, jobs_of
-from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.placing import hold, room_for
+from hpcgym.reference.nodes import NodeSimulation, hold, room_for
 from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.workload.model import Workload
 

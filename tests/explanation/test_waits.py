@@ -20,7 +20,7 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import GROUPS, waits, waits_by
-from hpcgym.explanation.reasons import CALLED, REASONS
+from hpcgym.explanation.story import CALLED, REASONS
 from hpcgym.report.waits import MOST_BARS, draw_waits
 from hpcgym.workload.model import Workload
 

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hpcgym.explore.live import Session
-from hpcgym.explore.server import Server
+from hpcgym.explore.live import Server, Session
 
 
 @contextmanager

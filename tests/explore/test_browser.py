@@ -13,8 +13,7 @@ from serving import served
 
 from hpcgym.explanation import explain
 from hpcgym.explore import show, write_page
-from hpcgym.explore.live import Session
-from hpcgym.explore.server import Server
+from hpcgym.explore.live import Server, Session
 from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.explore.index import indexed, write_index
+from hpcgym.explore.document import indexed, write_index
 from hpcgym.files.recorded import write_beside
 
 ODD = '<script>alert("x")</script> & more'

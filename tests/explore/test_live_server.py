@@ -20,9 +20,8 @@ from test_packing import unpacked
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
-from hpcgym.explore.live import Session, options_of
-from hpcgym.explore.server import Server
-from hpcgym.files.origin import Command, commanded
+from hpcgym.explore.live import Server, Session, options_of
+from hpcgym.files.recorded import Command, commanded
 from hpcgym.naming import duration
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from serving import served
 
-from hpcgym.explore.server import Server
+from hpcgym.explore.live import Server
 
 
 class Asked:

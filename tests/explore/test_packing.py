@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcgym.errors import HpcgymError
-from hpcgym.explore.packing import as_text, pack, smallest
+from hpcgym.explore.page import as_text, pack, smallest
 
 DTYPES = {"u1": "<u1", "u2": "<u2", "i4": "<i4", "f8": "<f8"}
 whole = st.integers(-(2**53), 2**53)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from hpcgym.explore import write_page
-from hpcgym.explore.document import sheet
-from hpcgym.explore.markup import Cell, table
+from hpcgym.explore.document import Cell, sheet, table
 from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload

@@ -10,12 +10,10 @@ from drawing import given, settings
 from drawing import strategies as st
 
 from hpcgym.cluster import find_cluster
-from hpcgym.explore.columns import of_schedule, of_workload
 from hpcgym.explore.document import SHEET, source
-from hpcgym.explore.page import SCRIPTS
+from hpcgym.explore.page import SCRIPTS, of_schedule, of_workload
 from hpcgym.naming import duration
-from hpcgym.report.placement import place_jobs
-from hpcgym.report.steps import envelope
+from hpcgym.report.placement import envelope, place_jobs
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym.errors import CompilationWarning
-from hpcgym.files.folders import find_folder
+from hpcgym.files.writing import find_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
 needs_root = pytest.mark.skipif(
@@ -184,7 +184,7 @@ def test_a_folder_that_is_there_is_used_though_nothing_more_fits(
     """A full disk, or an image that is read only: what is there can be loaded."""
     assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     (tmp_path / "hpcgym" / "code" / "clock.so").touch()
-    monkeypatch.setattr("hpcgym.files.folders.ROOM", 2**80)
+    monkeypatch.setattr("hpcgym.files.writing.ROOM", 2**80)
     assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     for _ in range(2):  # the second time there is an empty folder
         with pytest.warns(CompilationWarning, match="kept nowhere"):

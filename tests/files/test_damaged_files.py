@@ -28,7 +28,7 @@ from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import find_speedups, read_speedups, write_speedups
 from hpcgym.sweep import run as sweeps
 from hpcgym.sweep.experiment import load_experiment
-from hpcgym.sweep.table import read_table
+from hpcgym.sweep.run import read_table
 from hpcgym.workload import load_workload, write_swf, write_table
 
 _GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")

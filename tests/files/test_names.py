@@ -14,12 +14,12 @@ from hpcgym.cluster import Cluster, Level, NodeGroup, Partition
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.cluster.slurm.qos import read_qos
 from hpcgym.errors import HpcgymError
-from hpcgym.explore.index import indexed, write_index
+from hpcgym.explore.document import indexed, write_index
 from hpcgym.files.recorded import write_beside
 from hpcgym.naming import MOST_NAME, name_problem, printable
 from hpcgym.speedups import Heatmap
 from hpcgym.sweep.experiment import load_experiment
-from hpcgym.workload.names import names_of
+from hpcgym.workload.io.swf_header import names_of
 
 RED = "\x1b[31msaf\x1b[0m"
 LONG = "x" * 5000

@@ -12,8 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.origin import Command, commanded, date_text, origin
-from hpcgym.files.recorded import beside, meta_of, note_of, record_of_file, write_beside
+from hpcgym.files.recorded import (
+    Command,
+    beside,
+    commanded,
+    date_text,
+    meta_of,
+    note_of,
+    origin,
+    record_of_file,
+    write_beside,
+)
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.version import __version__
 

@@ -20,7 +20,7 @@ from hpcgym.cli import app
 from hpcgym.cluster import find_cluster, read_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.files import arrays_of, json_of, tables, toml_of
-from hpcgym.files import opening as files
+from hpcgym.files import reading as files
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import find_speedups, read_speedups

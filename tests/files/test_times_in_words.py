@@ -9,12 +9,12 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 
+from hpcgym import naming
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds
 from hpcgym.envs.core.cutting import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import duration, seconds_of
-from hpcgym.workload.io import times
 
 UNITS = st.sampled_from(["s", "m", "min", "h", "d"])
 #: pandas counts nanoseconds, up to 106,751 days.
@@ -33,7 +33,7 @@ def test_sums_of_units_are_those_of_pandas(parts: list[Any], between: str) -> No
 def test_clocks_are_those_of_pandas(days: int, hours: int, minutes: int, seconds: int) -> None:
     clock = f"{hours:02}:{minutes:02}:{seconds:02}"
     known = pd.Timedelta(clock).total_seconds()
-    assert seconds_of(clock) == times.duration(clock) == known
+    assert seconds_of(clock) == naming.seconds_in(clock) == known
     assert seconds_of(f"{days}-{clock}") == known + 86_400 * days
 
 
@@ -52,7 +52,7 @@ def test_a_time_in_words_is_read_again(seconds: int) -> None:
 def test_what_is_no_time(text: str) -> None:
     assert seconds_of(text) is None
     with pytest.raises(ValueError, match="no duration"):
-        times.duration(text)
+        naming.seconds_in(text)
     with pytest.raises(HpcgymError, match="warmup must be"):
         read_duration("warmup", text, 0)
 

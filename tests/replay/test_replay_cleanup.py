@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.replay import cleanup, native, programs
+from hpcgym.replay import cleanup, native
 from hpcgym.replay.cleanup import CLOCK, CLOCK_FILE, processes_of, sweep
 from hpcgym.replay.native import Conductor, library
 
@@ -164,9 +164,9 @@ def test_a_sweep_ends_the_processes_of_its_folder_and_no_others(tmp_path: Path) 
 
 def test_without_slurm_a_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(programs, "SYSTEM", "/nowhere")
+    monkeypatch.setattr(native, "SYSTEM", "/nowhere")
     with pytest.raises(HpcgymError, match="apt-get install slurmctld slurmd slurm-client"):
-        programs.find_programs()
+        native.find_programs()
 
 
 def test_without_a_compiler_a_line_says_how_to_install_it(

@@ -13,9 +13,8 @@ from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import Machine, cores_of, slurm_conf
-from hpcgym.replay.configured import is_aged, settings_of
-from hpcgym.replay.programs import find_programs
+from hpcgym.replay.configuration import Machine, cores_of, is_aged, settings_of, slurm_conf
+from hpcgym.replay.native import find_programs
 from hpcgym.workload import Workload
 
 #: Partitions overlap; "2" comes first, and has a factor.

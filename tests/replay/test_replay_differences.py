@@ -12,9 +12,8 @@ import hpcgym
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay import Replay, facts_of, replay_on_slurm, table_of
-from hpcgym.replay.differences import CLOSE_S
-from hpcgym.replay.records import Record, read_records
-from hpcgym.replay.run import result_of
+from hpcgym.replay.private import Record, read_records
+from hpcgym.replay.run import CLOSE_S, result_of
 from hpcgym.schedule.result import Result
 
 LINE = (

@@ -16,7 +16,7 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay import Replay, facts_of, replay_on_slurm
-from hpcgym.replay.programs import INSTALL, find_programs
+from hpcgym.replay.native import INSTALL, find_programs
 
 JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are back-filled
 

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.replay import ports
-from hpcgym.replay.ports import kept_ports
+from hpcgym.replay import native
+from hpcgym.replay.native import kept_ports
 
 
 def bound(port: int, shares: bool) -> bool:
@@ -31,7 +31,7 @@ def test_a_daemon_may_listen_where_nobody_else_may_look_for_ports(
         taken = range(first, first + 3)
         assert [bound(port, shares=True) for port in taken] == [True] * 3
         assert [bound(port, shares=False) for port in taken] == [False] * 3
-        monkeypatch.setattr(ports, "_PORTS", range(first, first + 3))  # first is all there is
+        monkeypatch.setattr(native, "_PORTS", range(first, first + 3))  # first is all there is
         with pytest.raises(HpcgymError, match="no 2 free ports in a row"), kept_ports(2):
             pass
     assert all(bound(port, shares=False) for port in taken)
@@ -46,6 +46,6 @@ def test_more_than_a_process_or_a_machine_can_have(monkeypatch: pytest.MonkeyPat
     def too_many(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(ports, "_keep", too_many)
+    monkeypatch.setattr(native, "_keep", too_many)
     with pytest.raises(HpcgymError, match="3 ports on loopback: Too many"), kept_ports(3):
         pass

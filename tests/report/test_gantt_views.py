@@ -6,7 +6,7 @@ import pytest
 from hpcgym.errors import HpcgymError
 from hpcgym.report import draw_gantt
 from hpcgym.report.canvas import time_axis
-from hpcgym.report.gantt_view import MOST_RECTANGLES
+from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
 from hpcgym.report.overview import draw_overview
 

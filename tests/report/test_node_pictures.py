@@ -14,8 +14,8 @@ from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explore import page, write_page
 from hpcgym.report import draw_gantt, save_picture
+from hpcgym.report.gantt import _spread
 from hpcgym.report.labels import subtitle
-from hpcgym.report.node_axis import _spread
 from hpcgym.report.placement import first_rows, place_jobs
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload

@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.explanation import waits, waits_by
 from hpcgym.report import draw_class_waits, save_figures
 from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
-from hpcgym.report.figures import draw_figure
+from hpcgym.report.overview import draw_figure
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 

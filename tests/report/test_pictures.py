@@ -17,11 +17,10 @@ from hpcgym.report import (
     draw_utilization,
     save_picture,
 )
-from hpcgym.report.canvas import save_figure, time_axis
-from hpcgym.report.gantt_view import MOST_RECTANGLES
+from hpcgym.report.canvas import USER_COLOURS, save_figure, time_axis
+from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
 from hpcgym.report.overview import draw_overview, panels, why_no_gantts
-from hpcgym.report.palettes import USER_COLOURS
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.timeline import BINS
 from hpcgym.simulation.run import simulate

@@ -5,8 +5,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 
-from hpcgym.report.raster import coverage
-from hpcgym.report.steps import envelope
+from hpcgym.report.placement import coverage, envelope
 
 WIDTH, HEIGHT = 7, 5
 

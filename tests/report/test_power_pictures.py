@@ -14,8 +14,8 @@ from hpcgym.explore import page
 from hpcgym.report import draw_power
 from hpcgym.report.canvas import time_axis
 from hpcgym.report.tables import in_order
-from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import NodeStates
 
 
 def on_taurus(jobs: int = 40) -> Result:

@@ -19,10 +19,14 @@ from hpcgym.report import (
     draw_throughput,
     save_picture,
 )
-from hpcgym.report.canvas import time_axis
-from hpcgym.report.node_use import nodes_in_use, time_mean
-from hpcgym.report.palettes import SPEEDUP_COLOURS, USER_COLOURS, palette_of, speedup_classes
-from hpcgym.report.placement import place_jobs, rows_of
+from hpcgym.report.canvas import (
+    SPEEDUP_COLOURS,
+    USER_COLOURS,
+    palette_of,
+    speedup_classes,
+    time_axis,
+)
+from hpcgym.report.placement import nodes_in_use, place_jobs, rows_of, time_mean
 from hpcgym.report.tables import comparison
 from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap

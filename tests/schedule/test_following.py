@@ -12,9 +12,8 @@ from drawing import strategies as st
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule import following
-from hpcgym.schedule.following import follow
-from hpcgym.schedule.signals import Signal
+from hpcgym.schedule import signals
+from hpcgym.schedule.signals import Signal, follow
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap, check_limits
 
 TAURUS = find_cluster("taurus")
@@ -157,7 +156,7 @@ def test_the_swing_that_is_named_can_be() -> None:
 
 
 def test_a_limit_does_not_become_endlessly_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "MOST", 10)
+    monkeypatch.setattr(signals, "MOST", 10)
     price = signal([0, 3600, 86_400], [1, 3], period=86_400)
     with pytest.raises(HpcgymError, match="has 12 steps while the limit holds, of which 10 may be"):
         follow(EnergyBudget(1e6, 0, 6 * 86_400), price, 0.5, TAURUS)

@@ -15,8 +15,7 @@ import hpcgym
 import hpcgym.sweep.experiment
 from hpcgym.report.tables import in_order, text_of
 from hpcgym.schedule import metrics
-from hpcgym.schedule.bounded_slowdown import bsld, slowdown
-from hpcgym.schedule.over_time import processors_in_use, queue_length
+from hpcgym.schedule.metrics import bsld, processors_in_use, queue_length, slowdown
 from hpcgym.schedule.result import Result
 from hpcgym.workload.model import Workload
 

@@ -13,7 +13,7 @@ from strategies import POLICY, workloads
 from hpcgym import load_workload
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import Simulation
-from hpcgym.scheduler.estimates import Regression, formulas
+from hpcgym.scheduler.estimates import Regression, by_name
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 
@@ -22,7 +22,7 @@ BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 ELOSS = Regression.parse("e-loss")
 
 
-FORMULAS = ("ave1", "ave3", *formulas.FORMULAS)
+FORMULAS = ("ave1", "ave3", *by_name.FORMULAS)
 WORDS = (*KNOWN, *FORMULAS)
 
 

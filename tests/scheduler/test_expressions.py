@@ -21,9 +21,8 @@ from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
-from hpcgym.scheduler.policies.expressions import NAMES, is_expression, read_expression
+from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.scheduler.policies.grammar import FUNCTIONS
 from hpcgym.workload.model import Workload
 
 #: Policies by name or weights, and expressions that say the same.

@@ -18,10 +18,9 @@ from strategies import DEPTHS, cases, workloads
 import hpcgym
 from hpcgym._engine import values_of
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.reference.orders import POLICIES
+from hpcgym.reference.orders import POLICIES, ByExpression
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies.expressions import NAMES, read_expression

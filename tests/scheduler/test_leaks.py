@@ -19,7 +19,7 @@ from strategies import workloads
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.estimates.formulas import FORMULAS
+from hpcgym.scheduler.estimates.by_name import FORMULAS
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
 

@@ -15,8 +15,8 @@ import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.naming import MOST_NICE
 from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import MultifactorPriority
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.reference.priorities import MultifactorPriority
 from hpcgym.workload.model import Workload
 
 NICES = st.sampled_from([-1, 0, 0, 1, 3, 50, 100, 5_000, MOST_NICE, -2, -70, -MOST_NICE])

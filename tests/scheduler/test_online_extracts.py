@@ -16,8 +16,7 @@ from predictors import Crooked
 from hpcgym import WorkloadError, continued, simulate, validate_schedule
 from hpcgym.cluster import Cluster
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.node_rooms import NoRoomError
-from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.nodes import NodeSimulation, NoRoomError
 from hpcgym.reference.pool import Simulation
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload

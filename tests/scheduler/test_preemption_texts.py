@@ -13,7 +13,7 @@ from preemption_strategies import urgent
 
 import hpcgym
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
-from hpcgym.scheduler.preemption import Preemption
+from hpcgym.scheduler.restrictions import Preemption
 
 
 def test_names_of_the_log() -> None:

@@ -12,8 +12,8 @@ from drawing import strategies as st
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
-from hpcgym.scheduler.hold import Hold
 
 FINITE = st.floats(-1e9, 1e9, allow_nan=False).filter(lambda x: x != 0)
 POLICIES = st.one_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.site_rules import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 
 
 def test_all_are_rules_of_schedulers() -> None:

@@ -23,8 +23,8 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import Workload, clean
+from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.slicing import WEEK_S
 
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
 EPOCHS = (800_000_000, 1_700_000_000)

@@ -221,7 +221,7 @@ def test_models_draw_random_nodes_for_each_job() -> None:
 @pytest.mark.parametrize("name", ["cph-0", "cp-0"])
 def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     pytest.importorskip("ortools")
-    from hpcgym.baselines.cp.solve import Limits
+    from hpcgym.baselines.cp.dispatcher import Limits
 
     keeps = Keeps(find_dispatcher(name))
     keeps.ask.limits = Limits(jobs=1)  # type: ignore[attr-defined]

@@ -25,8 +25,7 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
 from hpcgym.explore import write_page
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.node_rooms import NoRoomError
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result

@@ -19,8 +19,8 @@ from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import Job
-from hpcgym.schedule.node_states import SWITCHING_OFF
-from hpcgym.schedule.over_time import processors_in_use, queue_length
+from hpcgym.schedule.metrics import processors_in_use, queue_length
+from hpcgym.schedule.runs import SWITCHING_OFF
 from hpcgym.simulation.run import learn_before
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload

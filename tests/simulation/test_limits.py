@@ -16,8 +16,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.simulation.limited import limited_simulation
-from hpcgym.simulation.limited_machine import node_power, nodes_off
+from hpcgym.simulation.limited import limited_simulation, node_power, nodes_off
 from hpcgym.sweep import BatchSimulator
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.

@@ -453,7 +453,7 @@ def test_files_of_too_many_codes_are_refused(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table has the square of their number: a small file of pairs would fill the memory."""
-    monkeypatch.setattr("hpcgym.speedups.checks.MOST_CODES", 10)
+    monkeypatch.setattr("hpcgym.speedups.heatmap.MOST_CODES", 10)
     path = tmp_path / f"pairs{ending}"
     pairs = [(f"a{k}", f"b{k}") for k in range(6)]
     if ending == ".csv":

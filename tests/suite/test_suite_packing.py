@@ -14,8 +14,7 @@ import pytest
 
 from hpcgym.agents import load, released
 from hpcgym.errors import HpcgymError
-from hpcgym.suite.packing import main, pack
-from hpcgym.suite.submissions import run
+from hpcgym.suite.submissions import main, pack, run
 from hpcgym.suite.tasks import find_tasks
 
 pytestmark = pytest.mark.usefixtures("small")

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import how_often
-from hpcgym.suite.scores import ends_of_task, probability_of_improvement, scores_of, stratified
+from hpcgym.suite.board import ends_of_task, probability_of_improvement, scores_of, stratified
 
 EASY = np.array([8.0, 24.0, 16.0, 20.0, 12.0])  # mean 16
 BEST = np.array([2.0, 6.0, 4.0, 4.0, 4.0])  # mean 4

@@ -11,8 +11,8 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 
+from hpcgym.suite.proofs import OF_PAIRS, POLICIES, Known, Told, told_by, told_of
 from hpcgym.suite.tasks import tasks
-from hpcgym.suite.telling import OF_PAIRS, POLICIES, Known, Told, told_by, told_of
 from hpcgym.workload.archive import TRACES, is_trace
 
 RULES = {("f1", "saf"), ("f1", "sjf"), ("saf", "sjf")}

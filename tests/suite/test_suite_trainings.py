@@ -12,11 +12,10 @@ import pytest
 from hpcgym.agents import load
 from hpcgym.agents.logs import csv_log
 from hpcgym.errors import HpcgymError
-from hpcgym.suite.agents import player
-from hpcgym.suite.curves import curves_of, draw
+from hpcgym.suite.board import curves_of, draw_curves
 from hpcgym.suite.ground import Ground
 from hpcgym.suite.proofs import verify
-from hpcgym.suite.submissions import read, run
+from hpcgym.suite.submissions import player, read, run
 from hpcgym.suite.tasks import find_tasks, tasks
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -128,7 +127,7 @@ def test_curves_are_what_was_logged(tmp_path: Path) -> None:
         told = [(float(r["steps"]), float(r[one.measure])) for r in rows if r[one.measure]]
         assert told == list(zip(one.steps.tolist(), one.values.tolist(), strict=True))
     pytest.importorskip("matplotlib")
-    (panel,) = draw(curves).get_axes()
+    (panel,) = draw_curves(curves).get_axes()
     assert panel.get_title() == "pool-weights"
     assert [line.get_ydata().tolist() for line in panel.get_lines()] == [
         one.values.tolist() for one in curves

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 
 from hpcgym.replay.cleanup import CLOCK, CLOCK_FILE, swept_folder
 from hpcgym.replay.configuration import Machine, slurm_conf
-from hpcgym.replay.ports import kept_ports
-from hpcgym.replay.programs import find_programs
+from hpcgym.replay.native import find_programs, kept_ports
 
 WAIT_S = 120
 

@@ -16,7 +16,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.schedule.bounded_slowdown import bsld
+from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator

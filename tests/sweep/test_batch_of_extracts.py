@@ -17,8 +17,7 @@ import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.node_rooms import NoRoomError
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler

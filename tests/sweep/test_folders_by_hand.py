@@ -14,8 +14,7 @@ from chores import numbers, square
 import hpcgym
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.sweep import read_results, read_table, resume, run_experiment, run_tasks, status
-from hpcgym.sweep.manifest import Tasks
-from hpcgym.sweep.manifest_file import as_text
+from hpcgym.sweep.manifest import Tasks, as_text
 from hpcgym.sweep.records import canonical, kept, read_records, result_line
 from hpcgym.sweep.run import read_manifest
 from hpcgym.workload import write_swf

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.profiles import draw_profiles
-from hpcgym.schedule.groups import group_metrics, metrics_by
+from hpcgym.evaluation.figures import draw_profiles
+from hpcgym.schedule.measures import group_metrics, metrics_by
 from hpcgym.sweep import load_experiment, read_table, run_experiment
 from hpcgym.workload import write_swf
 

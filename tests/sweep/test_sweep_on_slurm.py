@@ -15,7 +15,7 @@ import pytest
 from slurm_node import real_slurm, said
 
 from hpcgym.errors import HpcgymError
-from hpcgym.replay.programs import find_programs
+from hpcgym.replay.native import find_programs
 
 PAGE = Path(__file__).parents[2] / "docs" / "sweeps.md"
 #: Where scripts/test installs Intel MPI, whose ranks srun starts with Slurm's own plugin.

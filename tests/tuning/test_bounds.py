@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
+from hpcgym.tuning.trials import USUAL_BOUNDS, Bound
 
 EASY = {"max_wait_h": 50.0, "p99_wait_h": 20.0, "mean_bsld": 8.0}
 

@@ -9,13 +9,12 @@ import pytest
 
 import hpcgym
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate
-from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import measures
 from hpcgym.tuning import Plan, SharedSpace, Space, Tuned, tune
-from hpcgym.tuning.jitters import jittered
-from hpcgym.tuning.shared_space import SharedArm
-from hpcgym.tuning.space import WEIGHTS
+from hpcgym.tuning.space import WEIGHTS, SharedArm
+from hpcgym.tuning.trials import jittered
 from hpcgym.workload.model import Workload
 
 SPEEDUPS = generate_speedups(codes=16, mean=1.1, spread=0.15, seed=0)

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.policies.features import spread
 from hpcgym.tuning.space import WEIGHTS, Arm, Space
 
 JOBS = "lublin:jobs=60,processors=16,seed=3,load=1.2"

@@ -13,13 +13,21 @@ from hpcgym.agents.lockstep import Checkpoint
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.sweep import open_executor
-from hpcgym.tuning.bounds import Bound
-from hpcgym.tuning.comparing import less
-from hpcgym.tuning.jitters import mean_over_jitters, varied, weeks_of
-from hpcgym.tuning.search import Asked
-from hpcgym.tuning.trials import MARGIN, Losses, Trials, by_week, try_rules
+from hpcgym.tuning.trials import (
+    MARGIN,
+    Asked,
+    Bound,
+    Losses,
+    Trials,
+    by_week,
+    mean_over_jitters,
+    try_rules,
+    varied,
+    weeks_of,
+)
+from hpcgym.tuning.tune import less
+from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S
 
 DAY = 86_400
 RULES = [{}, {"policy": "saf", "backfill_order": "spf"}, {"threshold": 3600, "policy": "spf"}]

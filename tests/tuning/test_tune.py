@@ -11,7 +11,7 @@ from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import MEASURES
 from hpcgym.tuning import Plan, Space, Tuned, tune
-from hpcgym.tuning.jitters import varied
+from hpcgym.tuning.trials import varied
 from hpcgym.workload.model import Workload
 
 SPACE = Space(orders="fcfs,saf,weights", features="area,wait", estimates="requested,ave2")

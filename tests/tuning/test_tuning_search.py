@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.tuning.choice import simplest
-from hpcgym.tuning.search import FIRST_LOOK, WIDTHS, Asked, Found, searching
 from hpcgym.tuning.space import WEIGHTS, Space
+from hpcgym.tuning.trials import FIRST_LOOK, WIDTHS, Asked, Found, searching
+from hpcgym.tuning.tune import simplest
 
 UNITS = np.array([1.0, 1.0])
 SPACE = Space(features="area,wait", estimates=["requested", "ave2"])

@@ -17,8 +17,8 @@ from hpcgym.tuning.online import (
     on_whole_log,
     tune_online,
 )
+from hpcgym.workload.extracts import WEEK_S, weeks
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S, weeks
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import hpcgym
 from hpcgym import simulate, validate_schedule
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import NodeStates
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.validation.validate import ScheduleError
 

@@ -17,7 +17,7 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.validation.nodes import check_nodes
+from hpcgym.validation.passes import check_nodes
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
 

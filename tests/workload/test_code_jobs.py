@@ -25,7 +25,7 @@ from hpcgym.workload import (
     read_swf,
 )
 from hpcgym.workload.archive import data_folders
-from hpcgym.workload.generators.code_jobs import ARRIVALS, LONGEST_S, MIXES, SHORTEST_S
+from hpcgym.workload.codes import ARRIVALS, LONGEST_S, MIXES, SHORTEST_S
 
 #: Jobs 40, 41, 42 and 43 of the table in ELiSE; their codes are those of Grvingt.
 PRINTED = (

@@ -6,9 +6,7 @@ import pytest
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import check_fits, expected_waits, load_workload, needs_of
-from hpcgym.workload.generators.campaigns import DAY_S
-from hpcgym.workload.generators.eurora import eurora
-from hpcgym.workload.generators.kit import kit
+from hpcgym.workload.generators.campaigns import DAY_S, eurora, kit
 
 HOUR_S = 3600
 KNOWN = [45658431, 1004630, 10749, 13437]

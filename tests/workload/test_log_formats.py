@@ -13,8 +13,8 @@ import pytest
 from hpcgym import load_workload, simulate
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import Workload
-from hpcgym.workload.io.formats import FORMATS, format_of
-from hpcgym.workload.names import names_of
+from hpcgym.workload.io.swf_header import names_of
+from hpcgym.workload.load import FORMATS, format_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
 

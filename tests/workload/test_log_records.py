@@ -17,8 +17,7 @@ from hpcgym.workload import (
     read_swf,
     read_table,
 )
-from hpcgym.workload.cleaning import RECIPES
-from hpcgym.workload.io.records import most_busy
+from hpcgym.workload.cleaning import RECIPES, most_busy
 from hpcgym.workload.model import REORDERED
 
 HEADER = "; MaxProcs: 64\n"

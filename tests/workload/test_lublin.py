@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.generators import lublin_model as module
-from hpcgym.workload.generators import users
-from hpcgym.workload.generators.lublin import lublin
-from hpcgym.workload.generators.lublin_model import BATCH, INTERACTIVE, WHOLE_SAMPLE, slot_weights
+from hpcgym.workload.generators import lublin as module
+from hpcgym.workload.generators import lublin as users
+from hpcgym.workload.generators.lublin import BATCH, INTERACTIVE, WHOLE_SAMPLE, lublin, slot_weights
 from hpcgym.workload.model import FLOAT_COLUMNS
 
 KINDS = {"interactive": INTERACTIVE, "batch": BATCH, "whole": WHOLE_SAMPLE}

@@ -14,10 +14,9 @@ from drawing import strategies as st
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import from_pandas
-from hpcgym.workload.dependencies import followed
 from hpcgym.workload.io.swf import write_swf
 from hpcgym.workload.io.tables import write_table
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Workload, followed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*jobs? follows? others")
 

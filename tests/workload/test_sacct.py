@@ -16,8 +16,8 @@ from hpcgym import load_workload, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import Workload, write_swf, write_table
-from hpcgym.workload.io.formats import format_of
-from hpcgym.workload.names import HEADER_KEYS, names_of
+from hpcgym.workload.io.swf_header import HEADER_KEYS, names_of
+from hpcgym.workload.load import format_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym import load_workload, simulate, validate_schedule
-from hpcgym.workload.io.sacct_dependencies import dependency_of_line
+from hpcgym.workload.io.sacct_fields import dependency_of_line
 from hpcgym.workload.model import Workload
 
 HEAD = "JobID|JobIDRaw|User|JobName|State|Submit|Start|End|AllocCPUS|Dependency"

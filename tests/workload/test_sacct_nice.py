@@ -11,7 +11,7 @@ from hpcgym.cluster import NodeGroup
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import MOST_NICE
 from hpcgym.workload import write_table
-from hpcgym.workload.io.sacct_nice import nice_of_line
+from hpcgym.workload.io.sacct_fields import nice_of_line
 from hpcgym.workload.model import Workload
 
 LIFTED = "repaired: nice of -1, which stands for an unknown one, taken for 0"

@@ -3,7 +3,7 @@ import pytest
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import Workload, clean, months, read_swf, slices, weeks
-from hpcgym.workload.slicing import DAY_S, MONTH_S, WEEK_S
+from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S
 
 
 def make(submit, run, wait=None, **options):

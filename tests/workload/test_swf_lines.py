@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from hpcgym._engine import parse_lines
 from hpcgym.workload import read_swf
-from hpcgym.workload.io.swf_lines import KINDS, BadLineError, parse_line
+from hpcgym.workload.io.swf import KINDS, BadLineError, parse_line
 
 token = st.from_regex(rb"[+-]?[0-9]{0,19}(\.[0-9]{0,6})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 junk = st.sampled_from([b"-", b"", b"x", b"1;", b";", b"-1", b"9007199254740993", b"0.5", b"\xff"])

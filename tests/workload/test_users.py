@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.workload.generators.lublin import lublin
-from hpcgym.workload.generators.users import WINDOW, assign_users, default_users
+from hpcgym.workload.generators.lublin import WINDOW, assign_users, default_users, lublin
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.workload import whole_nodes, with_whole_nodes
+from hpcgym.workload import partition_limits, with_whole_nodes
 from hpcgym.workload.model import Workload
 
 RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
@@ -105,9 +105,9 @@ def test_many_simulations_look_and_tell_once(
         warnings.simplefilter("always")
         jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found)
         looked = []
-        whole = whole_nodes.with_whole_nodes
+        whole = partition_limits.with_whole_nodes
         monkeypatch.setattr(
-            whole_nodes, "with_whole_nodes", lambda *given: looked.append(1) or whole(*given)
+            partition_limits, "with_whole_nodes", lambda *given: looked.append(1) or whole(*given)
         )
         for scheduler in ("easy", "fcfs"):
             hpcgym.simulate(jobs, scheduler, cluster=found)

@@ -1,8 +1,7 @@
 """What files of Slurm say: machines, partitions and scheduling of a slurm.conf, and QOS."""
 
-from hpcgym.cluster.slurm.conf import SlurmConf, read_slurm_conf
+from hpcgym.cluster.slurm.conf import OtherSetting, SlurmConf, read_slurm_conf
 from hpcgym.cluster.slurm.lines import ENDING
 from hpcgym.cluster.slurm.qos import Qos, read_qos
-from hpcgym.cluster.slurm.settings import OtherSetting
 
 __all__ = ["ENDING", "OtherSetting", "Qos", "SlurmConf", "read_qos", "read_slurm_conf"]

@@ -1,19 +1,18 @@
-"""The lines of a slurm.conf: settings by name, with the line where each stands.
-
-A line is ``Name=value`` once or several times, with blanks between. ``#`` begins a comment, a
-backslash at the end joins the next line, quotes keep blanks, ``Include FILE`` reads another file,
-and names are the same in any case (man page slurm.conf, "DESCRIPTION").
-"""
+"""Lists of node names as Slurm writes them: ``gpu[01-04,7],login1``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcgym.cluster.pool import MOST_NODES
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import text_of
+
+# --- The lines of a slurm.conf --------------------------------------------------------------------
 
 #: How the names of these files end.
 ENDING = ".conf"
@@ -122,3 +121,138 @@ def _of_line(where: str, line: str) -> Iterator[Setting]:
         return
     for name, value in pairs:
         yield Setting(where, name, value, {})
+
+
+# --- Times ----------------------------------------------------------------------------------------
+
+_ENDLESS = ("infinite", "unlimited", "-1", "none", "")
+_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
+_MINUTES = re.compile(r"(\d+)(?::(\d+))?")
+_HOURS = re.compile(r"(\d+):(\d+):(\d+)")
+_GRES = re.compile(r"([A-Za-z][\w-]*)((?::[\w.-]+)*?)(?::(\d+)([KMG]?))?(?:\([^)]*\))?")
+_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def minutes_text(text: str, where: str) -> int | None:
+    """Return a time limit in seconds; None where there is none.
+
+    It is ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``,
+    ``days-hours:minutes`` or ``days-hours:minutes:seconds`` (man page slurm.conf, "MaxTime").
+
+    Raises
+    ------
+    HpcgymError : another text; ``where`` begins the message.
+    """
+    if text.casefold() in _ENDLESS:
+        return None
+    if found := _DAYS.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return 86_400 * days + 3_600 * hours + 60 * minutes + seconds
+    if found := _HOURS.fullmatch(text):
+        hours, minutes, seconds = map(int, found.groups())
+        return 3_600 * hours + 60 * minutes + seconds
+    if found := _MINUTES.fullmatch(text):
+        return 60 * int(found[1]) + int(found[2] or 0)
+    raise HpcgymError(f"{where}: {text!r} is no time such as 90, 12:00:00 or 1-12")
+
+
+def count(text: str, where: str) -> int | None:
+    """Return a whole number; None where there is no limit.
+
+    Raises
+    ------
+    HpcgymError : another text; ``where`` begins the message.
+    """
+    if text.casefold() in _ENDLESS:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise HpcgymError(f"{where}: {text[:40]!r} is no whole number")
+    return int(text)
+
+
+def gres(text: str, where: str) -> dict[str, int]:
+    """Return generic resources of ``gpu:a100:4,ssd``: name -> how many, all types together.
+
+    Raises
+    ------
+    HpcgymError : another text; ``where`` begins the message.
+    """
+    amounts: dict[str, int] = {}
+    for part in re.split(r",(?![^(]*\))", text):
+        found = _GRES.fullmatch(part.strip())
+        if not found:
+            raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as gpu:a100:4")
+        number = int(found[3] or 1) * _FACTORS[found[4] or ""]
+        amounts[found[1]] = amounts.get(found[1], 0) + number
+    return amounts
+
+
+def several(text: str) -> tuple[str, ...]:
+    """Return names between commas; none of ``ALL``."""
+    return () if text.casefold() in ("all", "") else tuple(text.split(","))
+
+
+# --- Lists of node names as Slurm writes them: ``gpu[01-04,7],login1`` ----------------------------
+
+_PART = re.compile(r"\[([^][]*)\]|([^][]+)")
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def hosts(text: str, where: str) -> list[str]:
+    """Return the names of a list, in its order.
+
+    ``n[1-3,5]`` is n1, n2, n3 and n5; zeros before a first number are kept, as in ``n[008-011]``. A
+    name may have several brackets: ``r[1-2]n[1-2]`` is r1n1, r1n2, r2n1, r2n2.
+
+    Raises
+    ------
+    HpcgymError : brackets that are not closed or hold no numbers, a range that goes down, or more
+        than 2^20 names; ``where`` begins the message.
+    """
+    names: list[str] = []
+    for one in _apart(text, where):
+        parts = [_several(m[1], where, text) if m[2] is None else [m[2]] for m in _parts(one)]
+        count = 1
+        for part in parts:
+            count *= len(part)
+        if len(names) + count > MOST_NODES:
+            raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
+        names += map("".join, product(*parts))
+    return names
+
+
+def _apart(text: str, where: str) -> list[str]:
+    """Return what stands between commas outside brackets."""
+    found, depth, begin = [], 0, 0
+    for place, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if depth not in (0, 1):
+            break
+        if character == "," and depth == 0:
+            found.append(text[begin:place])
+            begin = place + 1
+    if depth != 0:
+        raise HpcgymError(f"{where}: {text[:40]!r} has brackets that are not closed")
+    found.append(text[begin:])
+    if not all(found):
+        raise HpcgymError(f"{where}: {text[:40]!r} is no list of nodes such as n[1-4,7]")
+    return found
+
+
+def _parts(text: str) -> list[re.Match[str]]:
+    """Return the brackets of a name, and what stands between them."""
+    return list(_PART.finditer(text))
+
+
+def _several(inside: str, where: str, text: str) -> list[str]:
+    """Return the numbers of one pair of brackets, as texts."""
+    numbers: list[str] = []
+    for piece in inside.split(","):
+        found = _RANGE.fullmatch(piece.strip())
+        first, last = (found[1], found[2] or found[1]) if found else ("1", "0")
+        if not found or int(last) < int(first):
+            raise HpcgymError(f"{where}: [{inside[:40]}] is no range of nodes such as [1-4,7]")
+        if int(last) - int(first) >= MOST_NODES:
+            raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
+        numbers += (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1))
+    return numbers

@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hpcgym.cluster.slurm.amounts import count, minutes_text
-from hpcgym.cluster.slurm.lines import check_printable
-from hpcgym.cluster.slurm.typos import meant
+from hpcgym.cluster.slurm.conf import meant
+from hpcgym.cluster.slurm.lines import check_printable, count, minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 

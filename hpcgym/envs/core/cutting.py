@@ -18,10 +18,16 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.continued import cells_held
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.extracts import extract, recorded_run_time
+from hpcgym.workload.extracts import (
+    MONTH_S,
+    WEEK_S,
+    Ongoing,
+    extract,
+    months,
+    recorded_run_time,
+    weeks,
+)
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import MONTH_S, WEEK_S, months, weeks
-from hpcgym.workload.warm_start import Ongoing
 
 #: Kind of episodes -> how long a period is [s], and what one is called.
 PERIODS = {"weeks": (WEEK_S, "week"), "months": (MONTH_S, "month")}
@@ -54,7 +60,7 @@ class Episode(NamedTuple):
 def periods_of(workload: Workload, kind: str) -> list[Episode]:
     """Return the weeks or months of a workload, but for the first, with all their jobs.
 
-    Numbers and lengths are those of :func:`hpcgym.workload.slicing.slices`, which leaves out jobs
+    Numbers and lengths are those of :func:`hpcgym.workload.extracts.slices`, which leaves out jobs
     that cross a boundary.
     """
     length, label = PERIODS[kind]
@@ -223,7 +229,7 @@ def check_beginning(workload: Workload, what: str, start: int, stop: int) -> Non
 def counted(episode: Episode) -> tuple[int, int, int | None]:
     """Return the first job of an episode that counts, that behind the last, and when it is over.
 
-    That is what :func:`hpcgym.schedule.within.metrics_within` takes; None: never.
+    That is what :func:`hpcgym.schedule.measures.metrics_within` takes; None: never.
     """
     until = None if episode.until == FOREVER else episode.until
     if episode.last < 0:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_options
 from hpcgym.errors import HpcgymError, nearest
+from hpcgym.scheduler.asked_for import OF_MACHINES, counts_usage
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.scheduler.site_rules import OF_MACHINES
-from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.warm_start import check_extract
 
 #: Kinds of actions of environments that begin with an empty machine -> what they simulate.

@@ -7,20 +7,92 @@ weeks or months), "test" the rest, and no episode that is drawn or listed reache
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core import cutting
-from hpcgym.envs.core.cutting import PERIODS, Episode, surrounded
+from hpcgym.envs.core.cutting import PERIODS, Episode, counted, surrounded
 from hpcgym.envs.core.options import read_share
-from hpcgym.envs.core.samplers import MOST, SAMPLERS, Choice, choice_of, difficulty
 from hpcgym.errors import HpcgymError, check_choice, check_whole
+from hpcgym.schedule.measures import metrics_within
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.model import Workload
+
+# --- Which episodes are drawn ---------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+SAMPLERS = ("uniform", "hard", "filtered")
+
+#: Of windows, which may begin anywhere, at most so many are looked at: a random sample, always the
+#: same.
+MOST = 1000
+
+_SJF = Scheduler("spf", backfill="none")
+
+
+class Choice(NamedTuple):
+    """Episodes to draw from.
+
+    Attributes
+    ----------
+    episodes : n of them.
+    up_to : (n,) the chance of each and of those before it.
+    """
+
+    episodes: Sequence[Episode]
+    up_to: Floats
+
+    def draw(self, rng: np.random.Generator) -> Episode:
+        """Return one of them, by one call of ``rng.random``."""
+        return self.episodes[int(np.searchsorted(self.up_to, rng.random(), side="right"))]
+
+
+def difficulty(jobs: Workload, episode: Episode, processors: int) -> float:
+    """Return the mean bounded slowdown under SJF of the jobs of an episode that count.
+
+    1 where none of them decides anything: all ran when it began.
+    """
+    result = simulate(jobs, _SJF, cluster=Cluster(processors))
+    metrics = metrics_within(result, *counted(episode))
+    return float(metrics["mean_bsld"]) if metrics["jobs"] else 1.0
+
+
+def choice_of(sampler: str, episodes: Sequence[Episode], hardness: Floats) -> Choice:
+    """Return what to draw from.
+
+    Parameters
+    ----------
+    sampler : "hard" or "filtered".
+    episodes : n of them.
+    hardness : (n,) the :func:`difficulty` of each, at least 1.
+
+    Raises
+    ------
+    HpcgymError : none is hard.
+    """
+    if sampler == "hard":
+        weights = np.log(hardness)
+        if not weights.any():
+            raise HpcgymError(
+                f"sampler='hard': in none of {len(episodes)} episodes anybody waits under SJF, so"
+                " that all are equally easy; use 'uniform'"
+            )
+    else:
+        # half of them are at least the median m, so that the mean is at least m / 2: some are left
+        weights = (hardness >= np.median(hardness)) & (hardness <= 2 * hardness.mean())
+    up_to = np.cumsum(weights, dtype=np.float64)
+    return Choice(episodes, up_to / up_to[-1])
+
+
+# --- Which jobs an episode has --------------------------------------------------------------------
 
 #: Ways to cut a workload into episodes.
 KINDS = ("windows", "weeks", "months", "whole", "stream")
@@ -49,7 +121,7 @@ class Episodes:
     ----------
     workload : the jobs.
     episodes : "windows" (a fixed number of jobs, from anywhere), "weeks" or "months" (see
-        :func:`hpcgym.workload.slicing.slices`: the first is left out, and so are jobs that cross a
+        :func:`hpcgym.workload.extracts.slices`: the first is left out, and so are jobs that cross a
         boundary), "whole" (all jobs of the part) or "stream" (the same up to the last submission,
         when it is truncated: it never ends by itself).
     jobs : jobs of a window; only windows heed it.
@@ -65,7 +137,7 @@ class Episodes:
     horizon : how long after the first submission of its slice an episode is truncated, as
         ``warmup``; None: never.
     sampler : how episodes are drawn: "uniform", "hard" or "filtered"; see
-        :mod:`hpcgym.envs.core.samplers`. The slices themselves stay.
+        :mod:`hpcgym.envs.core.episodes`. The slices themselves stay.
     cluster : the machine; None: a pool of the workload's processors.
     keeps_past : whether episodes that begin with jobs know those that had ended.
     rules : rules that the scheduler has which left the machine, whatever it is: quotas and windows.

@@ -7,23 +7,165 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.labels import scheduler_name
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
+from hpcgym.envs.core.arrays import LOG, PLAIN
+from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.naming import WITH_QOS
-from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.schedule.measures import metrics_within
+from hpcgym.scheduler.asked_for import check_scheduler, own_site_rules
 from hpcgym.scheduler.policies.features import JobColumns, check_features
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.dependencies import check_weighed, what_moves
 from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.simulation.restricted import check_weighed, what_moves
+from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import taken_over
+from hpcgym.workload.extracts import decided
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    from hpcgym.envs.core.episodes import Episodes
+
+
+# --- What an environment rewards, and when --------------------------------------------------------
+
+#: Rewards by name, in the order of the terms of :mod:`hpcgym.envs.core.arrays`: where jobs have
+#: processors of their own, and where they share nodes.
+ALONE = ("bsld", "wait", "energy", "", "max_wait")
+SHARED = ("bsld", "wait", "energy", "throughput", "")
+
+#: When slowdowns and waits are paid, in the order of their codes.
+PAID = ("start", "end", "waiting")
+
+#: A reward that is paid where an episode ends, whatever ``paid`` is: the 99th percentile of waits.
+#: It is known of the whole schedule alone, which steps do not keep in order.
+TAIL = "p99_wait"
+
+_LOG = "log_"
+_IN_LOGS = ("bsld", "wait")
+_MOST_WEIGHT = 1e12  # of a reward: sums of many stay finite
+
+Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
+
+
+class Rewards(NamedTuple):
+    """What a step is rewarded with.
+
+    Attributes
+    ----------
+    weights : a row for each reward, its weights of the terms; all 0 for a function.
+    shapes : PLAIN or LOG, one for each reward.
+    references : the scheduler whose mean slowdown divides a reward; None: it is not divided.
+    function : the user's own, or None.
+    paid : when, a place in PAID.
+    tails : weight of TAIL [1/h], one for each reward.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    shapes: tuple[int, ...]
+    references: tuple[Scheduler | None, ...]
+    function: Callable[[Any], float] | None = None
+    paid: int = 0
+    tails: tuple[float, ...] = (0.0,)
+
+
+def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewards:
+    """Return the rewards that an argument asks for.
+
+    Parameters
+    ----------
+    reward : a name, weights by name, names, or a function.
+    terms : the names that there are, in the order of the terms.
+    paid : one of PAID.
+
+    Raises
+    ------
+    HpcgymError : no such name or scheduler, or a weight that is no number.
+    """
+    when = PAID.index(check_choice("paid", paid, PAID))
+    if callable(reward):
+        return Rewards(((0.0,) * len(ALONE),), (PLAIN,), (None,), reward, when)
+    if isinstance(reward, Mapping):
+        return Rewards((_mix(reward, terms),), (PLAIN,), (None,), None, when, (_tail(reward),))
+    given = [reward] if isinstance(reward, str) else reward
+    if not (isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given)):
+        raise HpcgymError(
+            f"reward must be a name, weights by name, names or a function, not {reward!r}"
+        )
+    weights, shapes, references = zip(*(_read_name(name, terms) for name in given), strict=True)
+    tails = tuple(float(name == TAIL) for name in given)
+    return Rewards(weights, shapes, references, None, when, tails)
+
+
+def _tail(weights: Mapping[str, float]) -> float:
+    return float(weights.get(TAIL, 0.0))
+
+
+def _read_name(name: str, terms: Sequence[str]) -> tuple[tuple[float, ...], int, Scheduler | None]:
+    """Return the weights, the shape and the reference of a reward by its name."""
+    divided, slash, by = name.partition("/")
+    if slash and "throughput" not in terms:
+        if divided != "bsld":
+            raise HpcgymError(f"reward {name!r}: only bsld can be divided by a scheduler's")
+        return _mix({"bsld": 1.0}, terms), PLAIN, find_scheduler(by)
+    plain = name.removeprefix(_LOG)
+    if plain != name and plain in _IN_LOGS:
+        return _mix({plain: 1.0}, terms), LOG, None
+    return _mix({name: 1.0}, terms), PLAIN, None
+
+
+def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...]:
+    """Return the weights of the terms, 0 where none is given."""
+    known = [*(term for term in terms if term), *([TAIL] if "throughput" not in terms else [])]
+    for name, weight in weights.items():
+        if name not in known:
+            logs = [f"{_LOG}{one}" for one in _IN_LOGS if one in known]
+            also = "bsld/NAME of a scheduler" if "bsld" in known else ""
+            raise HpcgymError(unknown("reward", name, [*known, *logs], also))
+        if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
+            raise HpcgymError(
+                f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"
+                f" size, not {weight!r}"
+            )
+    if not weights:
+        raise HpcgymError("reward: no weights are given")
+    row = [float(weights.get(name, 0.0)) if name else 0.0 for name in terms]
+    return (*row, *[0.0] * (len(ALONE) - len(row)))
+
+
+def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
+    """Return what each reward of an episode is multiplied by, 1 without a reference.
+
+    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
+    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
+    rules of the site.
+    """
+    jobs, scales = episodes.workload_of(episode), []
+    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
+    for reference in options.rewards.references:
+        if reference is None:
+            scales.append(1.0)
+            continue
+        try:
+            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        except HpcgymError as error:
+            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
+        metrics = metrics_within(result, *counted(episode))
+        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
+        total = metrics["jobs"] * metrics["mean_bsld"]
+        scales.append(n / total if metrics["jobs"] else 1.0)
+    return scales
+
+
+# --- The arguments of the environments ------------------------------------------------------------
 
 USUAL_WINDOW = 128
 DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
@@ -56,7 +198,7 @@ class Options:
 
     Attributes
     ----------
-    rewards : see :class:`hpcgym.envs.core.rewards.Rewards`.
+    rewards : see :class:`hpcgym.envs.core.options.Rewards`.
     split : whether the window shows the head and the tail of the queue.
     names : feature names of the window, users' own behind the known ones.
     """

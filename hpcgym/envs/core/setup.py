@@ -2,25 +2,161 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Model, Simulation
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.corun_machines import Corun, CorunMachines
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.layout import POWER_SIZE, Layout, PairLayout
-from hpcgym.envs.core.limited_machines import CONTROLS, Limited, LimitedMachines
-from hpcgym.envs.core.machines import Machines
+from hpcgym.envs.core.machines import (
+    CONTROLS,
+    Corun,
+    CorunMachines,
+    Limited,
+    LimitedMachines,
+    Machines,
+)
 from hpcgym.envs.core.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
+from hpcgym.scheduler.allocations import KILL, RANDOM
+from hpcgym.scheduler.estimates.learning import Estimators, Learner, knowledge, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.simulation.dependencies import what_moves
 from hpcgym.simulation.prepare import check_jobs
-from hpcgym.simulation.warm_start import check_extract
+from hpcgym.simulation.restricted import what_moves
+from hpcgym.simulation.warm_start import (
+    Beginning,
+    Learning,
+    beginning_of,
+    cannot_run,
+    check_extract,
+    check_running,
+    learned_before,
+    taken_over,
+)
+from hpcgym.workload.extracts import Cells
 from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    from hpcgym.envs.core.simulations import Simulations
+
+
+# --- With what episodes of extracts begin, as the engine takes it ---------------------------------
+
+Arrays = dict[str, NDArray[Any]]
+_NONE = np.zeros(0, np.int64)
+
+
+def beginnings_of(simulations: Simulations) -> list[Arrays]:
+    """Return with what episodes begin; nothing where that is an empty machine.
+
+    Raises
+    ------
+    HpcgymError, WorkloadError : as :func:`hpcgym.simulate` does of such an extract.
+    """
+    found, start = [], 0
+    for part in simulations.episodes.beginnings:
+        # all episodes of an extract have the jobs that were submitted before it, and then some
+        own = part.take(slice(0, simulations.episodes.longest), name=part.name)
+        found.append(_beginning(simulations, own, start))
+        start += len(part)
+    return found
+
+
+def _beginning(simulations: Simulations, part: Workload, start: int) -> Arrays:
+    """Return the same of a part whose jobs stand in the table from a row on."""
+    rules, all_of = simulations.options.scheduler, simulations.told
+    rows = slice(start, start + len(part))
+    predicted = None if all_of.predicted is None else all_of.predicted[rows]
+    own = replace(all_of, jobs=all_of.jobs[rows], users=all_of.users[rows], predicted=predicted)
+    learning = None
+    if simulations.learning is not None:
+        by, learner = simulations.learning
+        learner = Learner._make([array.copy() for array in learner])
+        learning = _part_of(by, rows), learner
+        if part.initial is not None:
+            Learning(part, rules, own, learned_before(part, rules), learning)
+    begins = beginning_of(taken_over(part), rules, simulations.options.cluster, own)
+    # where nothing runs or waits, a submission is what happens first
+    told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
+    told |= {"when": np.array([-1, 0, 0])}
+    told["history"] = np.full(own.n_users * own.rules["last"], -1)
+    if begins is not None and begins.history.size:
+        told["history"] = begins.history.reshape(-1)
+    nodes: Arrays = {"first": np.zeros(1, np.int64), "node": _NONE, "units": _NONE, "drawn": _NONE}
+    if begins is not None and begins.number > 0:
+        check_running(begins)
+        told |= begins.arguments(on_nodes=False)
+        told["when"] = np.array([told.pop("time"), begins.number, told.pop("due")])
+        nodes = _places(simulations, begins, start, learning) or nodes
+    if "nodes" in simulations.machines.told:
+        told |= nodes
+    if learning is not None:
+        told |= {name: one.reshape(-1) for name, one in knowledge(*learning).items()}
+    return told
+
+
+def _places(
+    simulations: Simulations,
+    begins: Beginning,
+    start: int,
+    learning: tuple[Estimators, Learner] | None,
+) -> Arrays:
+    """Return the nodes of those that run, and what allocations go by then; nothing on a pool.
+
+    Raises
+    ------
+    WorkloadError : one of them cannot run.
+    """
+    told, nodes = simulations.told, simulations.machines.told.get("nodes")
+    number, rows = begins.number, slice(start, start + begins.number)
+    kills = told.rules["correction"] == KILL
+    more: dict[str, Any] = {}
+    if learning is not None:
+        by = _part_of(learning[0], slice(number))
+        by = by._replace(looks=np.zeros_like(by.looks))  # there is no order here
+        more = {"users": told.users[rows], "n_users": told.n_users}
+        more["learning"] = told_of_learning(by, learning[1])
+    at_first: Arrays = {}
+    if nodes is not None:
+        asks = None if nodes.asks is None else nodes.asks[rows]
+        more["nodes"] = nodes._replace(needs=nodes.needs[rows], asks=asks).layout
+        if begins.cells is not None:
+            at_first = begins.cells.take(begins.running)._asdict()
+    names = ("running", "start", "predicted", "promised")
+    native = Simulation(
+        Model(
+            told.jobs[rows].view(np.int64).reshape(number, -1),
+            begins.cluster.processors,
+            {"correction": KILL if kills else 0, "learns": int(learning is not None)},
+            predicted=begins.predicted,
+            **more,
+        )
+    )
+    known = {name: getattr(begins, name) for name in names}
+    stuck = native.begin(time=begins.time, due=False, **known, **at_first)
+    if stuck >= 0:
+        raise cannot_run(begins, stuck, native.run_time(stuck))
+    if nodes is None:
+        return {}
+    seen = native.view()
+    cells = Cells(*(seen[f"cell_{name}"] for name in Cells._fields))
+    there = np.argsort(seen["running"])[np.searchsorted(np.sort(seen["running"]), begins.running)]
+    drawn = seen["drawn"] if nodes.allocation == RANDOM else _NONE
+    return cells.take(there)._asdict() | {"drawn": drawn}
+
+
+def _part_of(by: Estimators, rows: slice) -> Estimators:
+    """Return how the run times of some jobs are predicted."""
+    named = {name: getattr(by, name) for name in ("classes", "asked")}
+    return by._replace(**{name: one[rows] for name, one in named.items() if len(one)})
+
+
+# --- What the simulations of an environment are made of -------------------------------------------
 
 _INTERVALS = {
     "pass": arrays.PASSES_INTERVAL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -11,26 +11,16 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Simulation
+from hpcgym._engine import Features, Model, Simulation, Stepper
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.beginnings import beginnings_of
-from hpcgym.envs.core.corun_machines import Corun
+from hpcgym.envs.core.arrays import MOST, Lent
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.lending import MOST, Lent
-from hpcgym.envs.core.limited_machines import Limited, own_nodes
-from hpcgym.envs.core.model import (
-    arrays_in,
-    features_of,
-    learning_of,
-    ordered_by,
-    told_of,
-    usage_of,
-)
-from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.rewards import scales_of
+from hpcgym.envs.core.machines import Corun, Limited, Machines, own_nodes
+from hpcgym.envs.core.options import Options, scales_of
 from hpcgym.envs.core.setup import (
     batch_of,
+    beginnings_of,
     check_episodes,
     clock_of,
     layout_of,
@@ -40,11 +30,309 @@ from hpcgym.envs.core.setup import (
     settings_of,
     table_of,
 )
-from hpcgym.envs.core.steps import Steps
 from hpcgym.processors import threads_here
+from hpcgym.scheduler import allocations
+from hpcgym.scheduler.asked_for import check_fair_share, counts_usage
+from hpcgym.scheduler.estimates.by_name import predicted_run_times
+from hpcgym.scheduler.estimates.learning import (
+    Estimators,
+    Learner,
+    asks_for_predictions,
+    told_of_learning,
+)
+from hpcgym.scheduler.policies.features import JobColumns, weighed
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import expressions_of, with_jobs
+from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage, warn_of_weights
 from hpcgym.simulation.nodes import check_limits_kept
+from hpcgym.simulation.prepare import Agent, Told, prepare
+from hpcgym.simulation.restricted import Order
+from hpcgym.simulation.warm_start import Learning
 from hpcgym.workload.model import Workload
+
+# --- What the engine is told of the jobs of all episodes ------------------------------------------
+
+# kinds in which single jobs are started from outside
+_SELECTING = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
+
+
+def told_of(
+    workload: Workload,
+    machines: Machines,
+    kind: int,
+    interval: str,
+    *,
+    counts: bool,
+    keeps: bool,
+    by_action: bool,
+    orders: bool,
+) -> Told:
+    """Return what the engine is told of the jobs of all episodes, and of the rules.
+
+    Parameters
+    ----------
+    kind, interval, keeps : as :class:`hpcgym.envs.core.simulations.Simulations` takes them.
+    counts : whether somebody looks at what users have used.
+    by_action : whether an action may switch idle processors off.
+    orders : whether the agent says the order of the queue, by weights or otherwise.
+    """
+    scheduler = machines.rules
+    asks = kind == arrays.ORDERING_KIND or (kind == arrays.WEIGHTS_KIND and interval == "pass")
+    order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
+    if kind == arrays.ORDERING_KIND:  # before a decision
+        order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
+    if scheduler.moves_submissions and not orders:  # it is that of coming
+        order = None
+    return prepare(
+        workload, scheduler, machines.cluster, machines.place, units=machines.units,
+        agent=Agent(order, asks, keeps, by_action), counts=counts,
+        logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
+    )  # fmt: skip
+
+
+def learning_of(
+    workload: Workload, scheduler: Scheduler, told: Told, kind: int
+) -> tuple[Estimators, Learner] | None:
+    """Return how run times are predicted, and what is known of them at first; None: they are not.
+
+    ``kind``: what the agent says.
+    """
+    if not asks_for_predictions(scheduler):
+        return None
+    learning = Learning(workload, scheduler, told)
+    if kind == arrays.WEIGHTS_KIND:
+        learning.estimators.looks[0] = 1
+    return learning.estimators, learning.learner
+
+
+def ordered_by(options: Options, workload: Workload, jobs: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return what policies look at, (n_jobs,) [s], the requested time where it is learned."""
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    found = predicted_run_times(
+        options.scheduler.policy_estimate, run_time, workload, "policy_estimate"
+    )
+    return np.array(jobs["requested"] if found is None else found)
+
+
+def features_of(
+    workload: Workload,
+    features: tuple[str, ...],
+    seconds: NDArray[np.int64],
+    usage: Usage | None,
+) -> dict[str, Any]:
+    """Return the features that are weighed, as arguments of ``Features``.
+
+    ``seconds``: what policies look at.
+    """
+    parts = weighed(JobColumns(workload, seconds), features, len(workload))
+    return {
+        "parts": parts.static,
+        "formulas": parts.formulas,
+        "places": parts.places,
+        "serial": parts.serial,
+        "seconds": seconds,
+        "by_usage": (-1, -1) if usage is None else usage.places,
+    }
+
+
+def model_of(simulations: Simulations) -> Model:
+    """Return the model of all episodes."""
+    machines, usage, learning = simulations.machines, simulations.usage, simulations.learning
+    more = dict(machines.told)
+    if "nodes" in more:
+        more["nodes"] = more["nodes"].layout
+    if simulations.features is not None:
+        more["features"] = Features(**simulations.features)
+    if usage is not None:
+        more["accounts"] = usage.whole
+    if learning is not None:
+        more["learning"] = told_of_learning(*learning)
+    more["expressions"] = simulations.expressions
+    told = simulations.told.arguments()
+    return Model(**told, **more, ticks=machines.units.ticks, several=True)
+
+
+def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
+    """Return all arrays and numbers in what is told, in their order."""
+    if isinstance(told, Mapping):
+        told = tuple(told.values())
+    if isinstance(told, tuple | list):
+        for one in told:
+            yield from arrays_in(one)
+    elif told is not None:
+        yield np.asarray(told)
+
+
+class Usage:
+    """The accounts of many simulations: each episode has those of its own users.
+
+    Attributes
+    ----------
+    whole : the accounts of all jobs together.
+    places : which weights are those of usage, -1: none.
+    coming : those with which next episodes begin, by the simulation.
+
+    Raises
+    ------
+    HpcgymError : an order by energy where there is no power.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        features: tuple[str, ...],
+        episodes: Episodes,
+    ) -> None:
+        self._given = options.scheduler, options.cluster, features
+        self.whole = beginning_of(episodes.workload, *self._given)
+        self.places = tuple(places_of_usage(features).tolist())
+        self.coming: dict[int, Accounts] = {}
+
+    def beginning(self, workload: Workload) -> Accounts:
+        """Return the accounts with which an episode of these jobs begins."""
+        return beginning_of(workload, *self._given)
+
+    def set_next(self, e: int, workload: Workload) -> None:
+        """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
+        self.coming[e] = self.beginning(workload)
+
+
+def usage_of(options: Options, features: tuple[str, ...], episodes: Episodes) -> Usage | None:
+    """Return the accounts of an environment's simulations; None where no order looks at usage.
+
+    ``features``: that weights are for.
+
+    Raises
+    ------
+    HpcgymError : shares of users where no order looks at usage.
+    """
+    counts = counts_usage(options.scheduler, features)
+    check_fair_share(options.scheduler.fair_share, counts)
+    if not counts:
+        return None
+    warn_of_weights([episodes.workload], options.scheduler, features)
+    return Usage(options, features, episodes)
+
+
+# --- What steps environments, and knows what they are in between ----------------------------------
+
+
+class Kept:
+    """A copy of a simulation; where it is pickled, what it knows as bytes.
+
+    ``hides``: whether it has jobs with run times of its own.
+    """
+
+    def __init__(self, simulation: Simulation, hides: bool) -> None:
+        self._simulation: Simulation | None = simulation
+        self._hides = hides
+        self._saved: tuple[bytes, NDArray[np.int64] | None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle has of it."""
+        saved, own = self._saved, self._simulation
+        if own is not None:
+            saved = own.saved(), own.run_times() if self._hides else None
+        return {"_simulation": None, "_hides": self._hides, "_saved": saved}
+
+    def in_place(self, stepper: Stepper, e: int, accounts: Callable[[], Any]) -> Simulation:
+        """Return it, to go on in an environment of its jobs.
+
+        ``accounts`` returns what users had used before, as the engine takes it, or None.
+        """
+        if self._simulation is None:
+            assert self._saved is not None
+            saved, run_times = self._saved
+            made = stepper.anew(e, accounts())
+            if run_times is not None:
+                made = made.anew(run_times)
+            made.load(saved)
+            self._simulation = made
+        return self._simulation
+
+    def hidden(self) -> Simulation:
+        """Return one that goes on with the future hidden, of one that has not been pickled."""
+        assert self._simulation is not None
+        return self._simulation.hidden()
+
+
+class Steps:
+    """What steps environments, see above."""
+
+    def __init__(self, simulations: Simulations) -> None:
+        self._simulations, batch = simulations, simulations.batch
+        self._rows: dict[str, NDArray[Any]] = {
+            name: array if array.ndim > 1 else array.reshape(-1, 1)
+            for name, array in batch._asdict().items()
+        }
+        whole = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
+        self._rows["episode_state"] = whole
+        table = simulations.table._asdict() | {
+            "settings": simulations.table.settings.view(np.int64)
+        }
+        self._stepper = Stepper(model_of(simulations), table, self._rows, simulations.begins)
+        self._actions = simulations.chosen, simulations.numbers
+        for e in range(len(batch.window)):
+            self.set_next(e)
+
+    def set_next(self, e: int) -> None:
+        """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
+        usage, limits = self._simulations.usage, self._simulations.machines.next_limits(e)
+        if limits is not None:
+            self._stepper.limit(e, limits)
+        if usage is not None and e in usage.coming:
+            self._stepper.begin_with(e, usage.coming[e])
+
+    def look_at(self, which: int, out: arrays.Outputs) -> None:
+        """Let a set of arrays, by its number, be one to tell in."""
+        told: tuple[Any, ...] = out
+        self._stepper.look_at(which, *self._actions, *told)
+
+    def choose(self, actions: NDArray[np.int64], number: int) -> bool:
+        """Set the actions of all if each is an index below ``number``; return whether they are."""
+        return self._stepper.choose(actions, number)
+
+    def go_on(self, task: int, first: int, stop: int, workers: int, which: int) -> bool:
+        """Step some simulations, begin their next episodes, or only show where they are.
+
+        ``task``: STEP, BEGIN or SHOW; ``first``, ``stop``: which; ``workers``: on how many threads;
+        ``which``: the set of arrays to tell in. Return whether an episode has ended.
+        """
+        return self._stepper.go_on(task, first, stop, workers, which)
+
+    def _accounts(self, e: int) -> dict[str, NDArray[Any]] | None:
+        """Return those with which the present episode of simulation ``e`` has begun."""
+        simulations = self._simulations
+        if simulations.usage is None:
+            return None
+        jobs = simulations.episodes.workload_of(simulations.present(e))
+        return simulations.usage.beginning(jobs)
+
+    def simulation(self, e: int) -> Simulation:
+        """Return simulation ``e``, which goes on with its environment up to the next episode."""
+        return self._stepper.simulation(e)
+
+    def kept(self, e: int) -> Kept:
+        """Return a copy of simulation ``e``."""
+        return Kept(self.simulation(e).copy(), self._simulations.hides(e))
+
+    def rows(self, e: int) -> dict[str, NDArray[Any]]:
+        """Return copies of what steps have written of the episode of simulation ``e``."""
+        return {name: array[e].copy() for name, array in self._rows.items()}
+
+    def put(self, e: int, kept: Kept, rows: dict[str, NDArray[Any]] | None = None) -> None:
+        """Let simulation ``e`` go on from a copy, of an episode of these rows, or as they are."""
+        for name, row in ({} if rows is None else rows).items():
+            self._rows[name][e] = row
+        self._stepper.put(e, kept.in_place(self._stepper, e, partial(self._accounts, e)))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the simulations, and of what steps write of episodes [bytes]."""
+        return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
+
+
+# --- The simulations behind an environment --------------------------------------------------------
 
 
 class Simulations:
@@ -70,7 +358,7 @@ class Simulations:
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
     lent : what callers are given of ``out``.
     told, learning, features : what the engine is told of the jobs of all episodes, of how run times
-        are predicted and what is weighed; see :mod:`hpcgym.envs.core.model`.
+        are predicted and what is weighed; see :mod:`hpcgym.envs.core.simulations`.
     table : what steps look at beside that.
     machines : of all simulations.
     begins : with what episodes begin; nothing where that is an empty machine.

@@ -10,11 +10,68 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.steps import Kept
+from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.simulations import Kept, Simulations
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.bounded_slowdown import bsld
+from hpcgym.schedule.metrics import bsld
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
 from hpcgym.simulation.driver import with_jobs
+from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
+
+# --- What a dispatcher may know of an environment's state -----------------------------------------
+
+
+def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> PassView:
+    """Return a view of simulation ``e`` in which these rows of the episode are queued.
+
+    A machine whose jobs ask for single cores is one node with all of them, as a pool is.
+
+    Raises
+    ------
+    HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
+    """
+    if "limited" in simulations.machines.told:
+        raise HpcgymError(
+            "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
+            " by simulate() only"
+        )
+    shown, native = _shown(simulations, e), simulations.simulation(e)
+    told, queued = native.view(), np.sort(rows)
+    if "free" not in told:
+        told = on_one_node(told, native.free)
+    told |= {"queued": queued, "duration": native.schedule()["predicted"][queued]}
+    present = present_in(told, native.time, simulations.jobs(e))
+    return view_at(present, shown.nodes, told, shown.facts)
+
+
+class _Shown(NamedTuple):
+    """What views of an episode have in common; see :func:`_shown`."""
+
+    episode: Episode
+    facts: Facts
+    nodes: Nodes
+
+
+def _shown(simulations: Simulations, e: int) -> _Shown:
+    """Return what views of the present episode have in common, made at the first of them."""
+    episode = simulations.present(e)
+    kept: _Shown | None = simulations.shown.get(e)
+    if kept is None or kept.episode != episode:
+        cluster, machines = simulations.options.cluster, simulations.machines
+        workload = simulations.episodes.workload_of(episode)
+        facts = facts_of(workload, cluster, pool=machines.place == "pool")
+        if machines.place == "pool":
+            nodes = pool_as_node(workload.requested_processors, cluster.processors)
+        else:
+            start, n = simulations.rows(e)
+            nodes = machines.told["nodes"]
+            nodes = nodes._replace(needs=nodes.needs[start : start + n])
+        kept = simulations.shown[e] = _Shown(episode, facts, nodes)
+    return kept
+
+
+# --- Copies of simulations ------------------------------------------------------------------------
 
 
 class Snapshot(NamedTuple):

@@ -24,13 +24,12 @@ from hpcgym.envs.core.layout import (
     PairLayout,
 )
 from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
-from hpcgym.envs.pages import corun as pair_page
-from hpcgym.envs.pages import episodes as episode_page
-from hpcgym.envs.pages import limited as power_page
-from hpcgym.envs.pages import rewards as reward_page
-from hpcgym.envs.pages.reference import SCORES
-from hpcgym.envs.pages.restricted import RESTRICTED, STOPPING
-from hpcgym.schedule.bounded_slowdown import TAU_S
+from hpcgym.envs.pages import texts as episode_page
+from hpcgym.envs.pages import texts as pair_page
+from hpcgym.envs.pages import texts as power_page
+from hpcgym.envs.pages import texts as reward_page
+from hpcgym.envs.pages.texts import RESTRICTED, SCORES, STOPPING
+from hpcgym.schedule.metrics import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)
@@ -75,7 +74,8 @@ ARGUMENTS = {
     "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever "
     "order the agent sets; `None`: never. JobSelection needs `None`, since its agent names each "
     "job that is served",
-    "hold": "how long jobs are held back: `hpcgym.scheduler.hold.Hold` or share; not under limits",
+    "hold": "how long jobs are held back: `hpcgym.scheduler.backfilling.Hold` or share; not under"
+    " limits",
     "fair_share": "shares of users, and how fast their usage is forgotten, if "
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
@@ -369,7 +369,7 @@ PARTS: dict[str, Callable[[type], str]] = {
     "power_rewards": lambda cls: power_page.POWER_REWARDS,
     "power_arguments": lambda cls: _argument_rows(cls, power_page.POWER_ARGUMENTS),
     "pair_observation": _pair_observation,
-    "pair_rewards": lambda cls: _filled(pair_page.REWARDS, tau=TAU_S),
+    "pair_rewards": lambda cls: _filled(pair_page.SHARED_REWARDS, tau=TAU_S),
     "pair_arguments": _pair_arguments,
     "power_reference": lambda cls: _filled(power_page.POWER_REFERENCE, cls=cls.__name__),
 }

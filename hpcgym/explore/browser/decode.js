@@ -1,4 +1,4 @@
-// What Python has packed (hpcgym/explore/packing.py): a header and columns of numbers.
+// What Python has packed (hpcgym/explore/page.py): a header and columns of numbers.
 
 const KINDS = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array };
 const aligned = (bytes) => Math.ceil(bytes / 8) * 8;

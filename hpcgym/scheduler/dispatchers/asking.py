@@ -1,22 +1,67 @@
-"""Asking a dispatcher: the view of a simulation at a pass, and what is done with the answer."""
+"""Dispatchers that take time: what they answer at one time starts at a later one.
+
+While a dispatcher thinks, jobs are submitted and end as always, and nothing starts. It is asked
+anew, at the earliest, when its answer is there.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym._engine import FOREVER
+from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
+from hpcgym.scheduler.rule_values import MEASURED, MOST_DISPATCH_TIME
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
+
+
+# --- When a dispatcher was asked that takes time, and how long it took ----------------------------
+
+
+class Dispatching(NamedTuple):
+    """The calls of a dispatcher that takes time, and the call that each job started by.
+
+    Attributes
+    ----------
+    time : (n_calls,) int64 [s] when it was asked, in that order.
+    seconds : (n_calls,) int64 [s] how long it took; what it answered starts so much later.
+    call : (n_jobs,) int64, place in ``time`` of the call that said that the job starts; -1 for jobs
+        that ran when the schedule began.
+    """
+
+    time: NDArray[np.int64]
+    seconds: NDArray[np.int64]
+    call: NDArray[np.int64]
+
+    @property
+    def decided(self) -> NDArray[np.int64]:
+        """When the dispatcher was asked that said that the job starts, (n_jobs,) [s], or -1."""
+        return self._of_jobs(self.time, -1)
+
+    @property
+    def late(self) -> NDArray[np.int64]:
+        """How long the dispatcher took for the answer that starts the job, (n_jobs,) [s]."""
+        return self._of_jobs(self.seconds, 0)
+
+    def _of_jobs(self, of_calls: NDArray[np.int64], none: int) -> NDArray[np.int64]:
+        """Return what is true of each job's call, (n_jobs,)."""
+        return np.append(of_calls, none)[self.call]
+
+
+# --- Asking a dispatcher --------------------------------------------------------------------------
 
 Ints = NDArray[np.int64]
 _NOWHERE = np.zeros(0, np.int64)
@@ -359,3 +404,196 @@ def _name(dispatcher: Any) -> str:
     """Return what a dispatcher is called."""
     named = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
     return str(named or type(dispatcher).__name__)
+
+
+# --- Asking a dispatcher where each job has nodes of its own --------------------------------------
+
+
+def propose(
+    dispatcher: Callable[[PassView], Iterable[Any]],
+    asking: Asking,
+    facts: Facts,
+    capacity: Ints,
+    held_back: Ints,
+) -> None:
+    """Ask a dispatcher what is to start at this pass, and start of it what limits allow.
+
+    Parameters
+    ----------
+    asking : a simulation in which each job has nodes of its own, as many as processors.
+    capacity : (N, R) what each node has.
+    held_back : (n_jobs,) how often limits have held back a job that was to start; counted here.
+
+    Raises
+    ------
+    DispatchError : what :func:`ask` raises; more nodes than are free; or nothing that starts,
+        though nothing runs, nothing is to come and no limit changes any more.
+    """
+    view = view_of(asking, facts, capacity, held_back)
+    starts = ask(dispatcher, view, facts.job_number)
+    _check_room(dispatcher, view, starts, facts.job_number)
+    rows = view.job[[start.place for start in starts]]
+    started = asking.start([(row, Start(row, None)) for row in rows.tolist()])
+    for start in starts[started:]:
+        held_back[view.job[start.place]] += 1
+    if not started and asking.native.view()["changes"][0] == FOREVER:
+        check_goes_on(dispatcher, view, asking.native.coming, facts)
+
+
+def view_of(asking: Asking, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
+    """Return what a dispatcher, or a policy, may know; a unit of a job is a whole node."""
+    told = asking.native.view()
+    present = present_in(told, asking.time, asking.jobs)
+    job, running = present.queued, present.running
+    return PassView(
+        **seen(present, facts),
+        capacity=capacity.copy(),
+        free=np.where(told["free"][:, np.newaxis] > 0, capacity, 0),
+        units=asking.jobs["processors"][job],
+        per_unit=np.repeat(capacity[:1], len(job), axis=0),
+        allowed=asking.native.fits(job.tolist()).astype(np.bool_),
+        held_back=held_back[job],
+        running_per_unit=np.repeat(capacity[:1], len(running), axis=0),
+        running_first=told["cell_first"],
+        running_node=told["cell_node"],
+        running_units=np.ones(len(told["cell_node"]), np.int64),
+    )
+
+
+def _check_room(dispatcher: Any, view: PassView, starts: list[Start], job_number: Ints) -> None:
+    """Raise a DispatchError if there are not enough free nodes, whatever limits allow."""
+    free = int((view.free[:, 0] > 0).sum())
+    for start in starts:
+        free -= int(view.units[start.place])
+        if free < 0:
+            refuse_start(dispatcher, view, start, job_number)
+
+
+# --- Dispatchers that take time -------------------------------------------------------------------
+
+_ROUNDING = 1e-6  # [s] a sum of floating-point numbers may be above the whole second that it is
+
+
+class LateDispatcher:
+    """A dispatcher in a simulation in which its calls take time.
+
+    Parameters
+    ----------
+    dispatcher : who is asked.
+    dispatch_time : "measured", seconds, or a callable that takes the view and returns seconds.
+    facts : of the jobs.
+
+    Attributes
+    ----------
+    due : [s] when the answer is there that it thinks of; FOREVER while it does not think.
+    """
+
+    def __init__(self, dispatcher: Any, dispatch_time: Any, facts: Facts):
+        self.dispatcher = dispatcher
+        self.due = FOREVER
+        self._takes = dispatch_time
+        self._facts = facts
+        self._decided: list[tuple[int, Start]] = []  # jobs that start when the answer is there
+        self._passed = False  # whether a pass has come meanwhile
+        self._time: list[int] = []  # of the calls [s]
+        self._seconds: list[int] = []
+        self._call = np.full(len(facts.user), -1, np.int64)
+
+    @property
+    def dispatching(self) -> Dispatching:
+        """All calls up to now."""
+        return Dispatching(np.array(self._time, int), np.array(self._seconds, int), self._call)
+
+    def at_pass(self, asking: Asking) -> None:
+        """Answer a pass at which a queued job fits.
+
+        Raises
+        ------
+        DispatchError : as :func:`hpcgym.scheduler.dispatchers.asking.dispatch`.
+        """
+        if self.due == FOREVER:
+            self._ask(asking.view(self._facts), asking)
+        else:
+            self._passed = True
+            if asking.time == self.due:
+                self.arrive(asking)
+        if asking.native.asked:  # it thinks, and nothing starts now
+            asking.start([])
+
+    def arrive(self, asking: Asking) -> None:
+        """Start what has been decided, now that it is ``due``; ask anew if a pass has come since.
+
+        All that happens until then has happened, and that time included.
+
+        Raises
+        ------
+        DispatchError : as :func:`at_pass`.
+        """
+        if asking.time < self.due:
+            asking.native.pass_time(self.due)
+        passed, self._passed, self.due = self._passed, False, FOREVER
+        # jobs have only ended meanwhile, so that the nodes which were free then are free still; but
+        # some may have failed: who was to start there goes on waiting
+        left = self._decided[asking.start(self._decided) + 1 :]
+        while left:
+            left = left[asking.start(left) + 1 :]
+        if not passed:
+            return
+        view = asking.view(self._facts)
+        if view.fits().any():
+            self._ask(view, asking)
+
+    def _ask(self, view: PassView, asking: Asking) -> None:
+        """Ask what starts, and start it or, if that takes time, keep it until it is due."""
+        begun = perf_counter()
+        starts = ask(self.dispatcher, view, self._facts.job_number)
+        took = self._seconds_of(view, perf_counter() - begun)
+        self._call[view.job[[start.place for start in starts]]] = len(self._time)
+        self._time.append(view.time)
+        self._seconds.append(took)
+        if took == 0:
+            start_now(self.dispatcher, view, starts, asking, self._facts)
+            return
+        self.due = view.time + took
+        starts = on_nodes(self.dispatcher, view, starts, self._facts.job_number)
+        self._decided = [(int(view.job[start.place]), start) for start in starts]
+        if not starts:
+            check_goes_on(self.dispatcher, view, asking.native.coming, self._facts)
+
+    def _seconds_of(self, view: PassView, measured: float) -> int:
+        """Return how long a call takes, in whole seconds, rounded up."""
+        told = self._takes
+        if told == MEASURED:
+            told = measured
+        elif callable(told):
+            told = told(view)
+            if not (is_number(told) and 0 <= told <= MOST_DISPATCH_TIME):
+                what = f"0 to {MOST_DISPATCH_TIME:,} s"
+                refuse(self.dispatcher, view, f"takes {told!r} by dispatch_time, not {what}")
+        return max(math.ceil(float(told) - _ROUNDING), 0)
+
+
+def on_nodes(
+    dispatcher: Any, view: PassView, starts: list[Start], job_number: NDArray[np.int64]
+) -> list[Start]:
+    """Return starts with the nodes of all units: those that the allocation chooses now.
+
+    Raises
+    ------
+    DispatchError : one that does not fit.
+    """
+    free, found = view.free.copy(), list[Start]()
+    for named, some in groupby(starts, lambda start: start.nodes is not None):
+        group = list(some)
+        if not named:
+            places = [start.place for start in group]
+            chosen = dict(view.placed(places, free, after=[start.place for start in found]))
+            group = [Start(place, chosen.get(place)) for place in places]
+        for start in group:
+            if start.nodes is None:
+                refuse_start(dispatcher, view, start, job_number)
+            np.subtract.at(free, start.nodes, view.per_unit[start.place])
+            if (free < 0).any():
+                refuse_start(dispatcher, view, start, job_number)
+        found += group
+    return found

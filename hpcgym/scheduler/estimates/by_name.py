@@ -3,24 +3,314 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
-from hpcgym.scheduler import codes
-from hpcgym.scheduler.estimates.formulas import FORMULAS, Formula
-from hpcgym.scheduler.estimates.heuristics import DataDriven
-from hpcgym.scheduler.estimates.regression import Regression
+from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+from hpcgym.scheduler import allocations
 from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
+
+
+# --- What a prediction of a job's run time may look at --------------------------------------------
+
+#: Name -> what it is, when the job is submitted. Features of users are of their ended jobs, and 0
+#: as long as there are none, unless it says otherwise. The order is that of the table.
+JOB_FEATURES = {
+    "requested": "requested time [s]",
+    "last": "run time of the user's last job [s]",
+    "last2": "run time of the last but one [s]",
+    "last3": "run time of the last but two [s]",
+    "ave2": "mean run time of the user's last two jobs, or of the one that there is [s]",
+    "ave3": "mean run time of the last three, or of those that there are [s]",
+    "ave_all": "mean run time of all jobs of the user [s]",
+    "processors": "processors requested",
+    "user_processors": "mean of the processors that the user's jobs requested",
+    "relative_processors": "processors / user_processors",
+    "running_processors": "mean of the processors of the user's running jobs",
+    "running_jobs": "number of the user's running jobs",
+    "longest_running": "how long the first started of them has run [s]",
+    "total_running": "the sum of how long they have run [s]",
+    "occupied": "sum of their processors",
+    "break_time": "time since a job of the user ended [s]",
+    "day_cos": "cosine of the time of day, 2 pi a day from the trace's time 0",
+    "day_sin": "sine of the same",
+    "week_cos": "cosine of the time of the week, 2 pi a week from the trace's time 0",
+    "week_sin": "sine of the same",
+}
+
+#: What else predictors in Python are told: numbers as in the log, and how long the job has run [s]
+#: when a prediction that was too short is to be made anew; 0 at submission.
+JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")
+
+
+# --- Estimates that are formulas over what is remembered of users ---------------------------------
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An estimate that learns by remembering; the engine has its formula.
+
+    Seconds are cut to whole ones, from 1 to the requested time, which also stands for what is no
+    number.
+
+    Attributes
+    ----------
+    meaning : what it is, in lists of names.
+    label : what it takes run times to be, in tables and pictures; ``{last}`` stands for a number.
+    last : how many of the user's last run times it looks at.
+    by_class : whether it looks at ratios; else none are kept.
+    """
+
+    meaning: str
+    label: str
+    last: int = 0
+    by_class: bool = False
+
+
+#: Name -> estimate, in the order of the engine. The first stands for ave1, ave2, ave3 and so on.
+FORMULAS = {
+    "ave2": Formula(
+        "the mean of the user's last two ended jobs, at most the requested time; the requested "
+        "time while there are not two (Tsafrir et al. 2007; Glesser 2016, section 7.2.2; L2 of "
+        "Galleguillos et al. 2020). ave1, ave3 and so on: of the last one, three ...",
+        "mean of the user's last {last} run times",
+        last=2,
+    ),
+    "user-ratio": Formula(
+        "requested time x the mean of run time / requested time of the user's ended jobs",
+        "requested times x the user's mean ratio",
+    ),
+    "typical-ratio": Formula(
+        "requested time x the geometric mean of run time / requested time of the user's ended "
+        "jobs, and of those as wide, the latest counting most",
+        "requested times x the user's typical ratio",
+        by_class=True,
+    ),
+}
+
+
+# --- Predictors that are rules over a user's history ----------------------------------------------
+
+
+class DataDriven:
+    """The data-driven heuristic D of Remediani 2017, section 3.1.2: six rules, the first that fits.
+
+    The prediction is the run time of the user's last ended job
+
+    1. with the same name, queue, requested time and processors,
+    2. the same, but for names that only begin alike,
+    3. with the same name, queue and requested time,
+    4. the same, but for names that only begin alike,
+    5. with the same name, else with one that begins alike,
+    6. and without one of these, the requested time.
+
+    The name is what ``x["code"]`` holds: a text, or the number that logs of the Standard
+    Workload Format have. Names begin alike if they are the same up to a number at their end
+    ("run_12" and "run_7"); a number as a whole begins like no other. Jobs of unknown name, as in
+    logs that have none, are all taken to have the same.
+    """
+
+    def __init__(self) -> None:
+        self._run_times: dict[tuple[Hashable, ...], float] = {}
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        """Return the run time [s] of a job, from the last one that was most like it."""
+        for key in _profiles(x):
+            if key in self._run_times:
+                return self._run_times[key]
+        return float(x["requested"])
+
+    def learn_one(self, x: dict[str, Any], y: float) -> DataDriven:
+        """Remember a job that has ended and ran for ``y`` [s]."""
+        for key in _profiles(x):
+            self._run_times[key] = y
+        return self
+
+
+def _profiles(x: dict[str, Any]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield what a job is alike others in, the most important rule first."""
+    user, name = x["user"], x["code"]
+    stem = re.sub(r"\d+$", "", name) if isinstance(name, str) else name
+    where = (x["queue"], x["requested"])
+    yield (1, user, name, *where, x["processors"])
+    yield (2, user, stem, *where, x["processors"])
+    yield (3, user, name, *where)
+    yield (4, user, stem, *where)
+    yield (5, user, name)
+    yield (6, user, stem)
+
+
+# --- Learned regression of run times --------------------------------------------------------------
+
+#: Names of the branches of a loss and of the weightings of jobs: their codes are their places.
+BRANCHES = ("absolute", "squared", "exponential")
+WEIGHTINGS = ("1", "long", "wide", "small", "large")
+
+#: Exponents are cut off here: the squares of slopes, times features, still are finite.
+LARGEST_EXPONENT = 300.0
+
+_PREFIX = "regression"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """An on-line regression of run times (Glesser 2016, section 7.3.2), compiled.
+
+    A prediction is f = w . Phi(x): the products of up to ``degree`` features, weighted. Each job
+    that ends is learned by one step of NAG (Ross, Mineiro and Langford 2013) on the loss
+
+        weight * over(f - p - threshold)    if f is longer than the run time p + threshold,
+        weight * under(p + threshold - f)   else,
+
+    plus ``l2`` / 2 times the sum of squares of w. The predicted run time is abs(f), in whole
+    seconds, from 1 to the requested time.
+
+    Attributes
+    ----------
+    over, under : "absolute" (scale z), "squared" (scale z^2) or "exponential" (exp(scale z)): what
+        too long and too short predictions cost, z [s].
+    over_scale, under_scale : above 0.
+    threshold : [s] predictions up to so much too long count as too short.
+    weight : what a job counts, q its processors: "1", "long" 5 + log(p/q), "wide" 5 + log(q/p),
+        "small" 11 + log(1/(q p)), "large" 1 + log(q p) (table 7.3, where the last is without 1).
+    eta : how fast to learn.
+    l2 : how much large weights cost.
+    features : names of :data:`hpcgym.scheduler.estimates.JOB_FEATURES`.
+    degree : 1 or 2.
+
+    ``eta`` and ``l2`` are by default those of the published campaign.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.estimates import Regression
+    >>> print(Regression.parse("e-loss"))
+    regression:over=squared,under=absolute,weight=large
+    """
+
+    over: str = "squared"
+    under: str = "squared"
+    over_scale: float = 1.0
+    under_scale: float = 1.0
+    threshold: float = 0.0
+    weight: str = "1"
+    eta: float = 5000.0
+    l2: float = 4e9
+    features: tuple[str, ...] = tuple(JOB_FEATURES)
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        for name, known in (("over", BRANCHES), ("under", BRANCHES), ("weight", WEIGHTINGS)):
+            if getattr(self, name) not in known:
+                raise HpcgymError(unknown(name, getattr(self, name), known))
+        for name in ("over_scale", "under_scale", "threshold", "eta", "l2"):
+            value = _number(name, getattr(self, name), name in ("threshold", "l2"))
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "features", _features(self.features))
+        if self.degree not in (1, 2):
+            raise HpcgymError(f"degree must be 1 or 2, not {self.degree!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> Regression:
+        """Return the regression that a text stands for.
+
+        Parameters
+        ----------
+        text : "e-loss" (equation 7.3: squared over, absolute under, large jobs weigh more),
+            "regression", or "regression:" and attributes parted by commas, as ``str`` gives it;
+            features are joined by "+".
+
+        Raises
+        ------
+        HpcgymError : an unknown attribute, or a value that it cannot have.
+        """
+        if text == "e-loss":
+            return cls(over="squared", under="absolute", weight="large")
+        head, _, tail = text.partition(":")
+        if head != _PREFIX:
+            raise HpcgymError(unknown("regression", text, ("e-loss", "regression:over=...")))
+        given: dict[str, Any] = {}
+        for part in filter(None, tail.split(",")):
+            name, sign, value = part.partition("=")
+            if not sign:
+                raise HpcgymError(
+                    f"{text!r}: {part!r} is no attribute=value; commas part attributes, and "
+                    "features are joined by '+', as in features=requested+ave2"
+                )
+            if name not in [field.name for field in fields(cls)]:
+                raise HpcgymError(unknown(f"attribute in {text!r}", name, _NAMES))
+            given[name] = _read(name, value)
+        return cls(**given)
+
+    def __str__(self) -> str:
+        """Return the text that :meth:`parse` takes."""
+        usual = type(self)()
+        parts = [
+            f"{field.name}={_write(getattr(self, field.name))}"
+            for field in fields(self)
+            if getattr(self, field.name) != getattr(usual, field.name)
+            or field.name in ("over", "under", "weight")
+        ]
+        return f"{_PREFIX}:{','.join(parts)}"
+
+
+_NAMES = [field.name for field in fields(Regression)]
+_TEXTS = ("over", "under", "weight")
+
+
+def _number(name: str, value: Any, may_be_0: bool) -> float:
+    """Return a number of at least 0, or above it."""
+    good = is_number(value) and math.isfinite(value)
+    if not good or value < 0 or (value == 0 and not may_be_0):
+        least = "of at least 0" if may_be_0 else "above 0"
+        raise HpcgymError(f"{name} must be a number {least}, not {value!r}")
+    return float(value)
+
+
+def _features(names: Any) -> tuple[str, ...]:
+    """Return names of features, checked."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise HpcgymError(f"features must be names of features, at least one, not {names!r}")
+    for name in names:
+        check_choice("feature", name, JOB_FEATURES)
+    if len(set(names)) < len(names):
+        raise HpcgymError("features: a feature is named twice")
+    return tuple(names)
+
+
+def _read(name: str, text: str) -> Any:
+    """Return the value of an attribute that a text gives."""
+    if name in _TEXTS:
+        return text
+    if name == "features":
+        return tuple(text.split("+"))
+    try:
+        return int(text) if name == "degree" else float(text)
+    except ValueError:
+        raise HpcgymError(f"{name} must be a number, not {text!r}") from None
+
+
+def _write(value: Any) -> str:
+    """Return an attribute's value as a text."""
+    if isinstance(value, tuple):
+        return "+".join(value)
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")
+
+
+# --- The estimates of running times by name -------------------------------------------------------
 
 #: A prediction that is less than this below a whole second [s] is that second: it is a rounded sum.
 ROUNDED_S = 1e-6
@@ -39,12 +329,12 @@ CORRECTIONS = {
 }
 
 CORRECTION_CODES = {
-    "requested": codes.TO_REQUESTED,
-    "incremental": codes.INCREMENTAL,
-    "recursive-doubling": codes.DOUBLING,
-    "predicted-again": codes.AGAIN,
-    "kill": codes.KILL,
-    "next-second": codes.UNCORRECTED,
+    "requested": allocations.TO_REQUESTED,
+    "incremental": allocations.INCREMENTAL,
+    "recursive-doubling": allocations.DOUBLING,
+    "predicted-again": allocations.AGAIN,
+    "kill": allocations.KILL,
+    "next-second": allocations.UNCORRECTED,
 }
 
 
@@ -65,7 +355,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Named:
-    """An estimate that is no :class:`hpcgym.scheduler.estimates.formulas.Formula`.
+    """An estimate that is no :class:`hpcgym.scheduler.estimates.by_name.Formula`.
 
     Attributes
     ----------

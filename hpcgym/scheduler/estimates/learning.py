@@ -4,30 +4,124 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.scheduler import codes
-from hpcgym.scheduler.estimates import learned
+from hpcgym._engine import fields_of
+from hpcgym.scheduler import allocations
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import (
+    BRANCHES,
+    FORMULAS,
+    JOB_FEATURES,
+    WEIGHTINGS,
     Estimate,
     Predictor,
+    Regression,
     average_of,
     formula_of,
     learns,
     predictor_of,
 )
-from hpcgym.scheduler.estimates.features import JOB_FEATURES
-from hpcgym.scheduler.estimates.formulas import FORMULAS
-from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS, Regression
-from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
+
+
+# --- What is learned of run times in a simulation -------------------------------------------------
+
+# `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
+# places in the table of formulas.
+KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
+
+# columns of a user's memory: at first how many of his jobs have ended, from LAST on run times [s]
+NUMBER, LAST = 0, 5
+LEAST_LAST = 3  # run times that are needed for the features
+N_SEEN = len(JOB_FEATURES)
+
+N_ROWS = 3  # of the terms of a regression: weights, scales, sums of squared gradients
+
+#: Of a regression; ``over`` and ``under`` are places in BRANCHES, ``weighting`` in WEIGHTINGS.
+LOSS = np.dtype((np.record, fields_of("Loss")))
+
+
+class Estimators(NamedTuple):
+    """How run times are predicted; an entry for each of the two estimates."""
+
+    kinds: NDArray[np.int64]  # (2,) KNOWN, FROM_OUTSIDE ...
+    last: NDArray[np.int64]  # (2,) how many run times are looked at, where it is a formula
+    loss: NDArray[np.void]  # (2,) LOSS, where it is BY_REGRESSION
+    chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
+    looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
+    classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
+    asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
+    hold: NDArray[
+        np.float64
+    ]  # (4,) of hpcgym.scheduler.backfilling, or (0,) where no job is held back
+
+
+class Learner(NamedTuple):
+    """What a simulation has learned, and the weights of features in its orders."""
+
+    memory: NDArray[np.float64]  # (n_users, LAST + n)
+    ratios: NDArray[np.float64]  # (1 + n_users + n_classes, 2) run time / requested time, or (0, 2)
+    model: NDArray[np.float64]  # (2, N_ROWS, n_terms)
+    model_sums: NDArray[np.float64]  # (2, 2)
+    weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
+
+
+def told_of_learning(by: Estimators, learner: Learner) -> dict[str, NDArray[Any]]:
+    """Return how run times are predicted, and what is known of them, as ``Model`` takes it."""
+    names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
+    return {
+        **{name: getattr(by, name) for name in names},
+        "loss": by.loss.view(np.int64),
+        "weights": learner.weights,
+        **knowledge(by, learner),
+    }
+
+
+def knowledge(by: Estimators, learner: Learner) -> dict[str, NDArray[np.float64]]:
+    """Return what has been learned, by the names of ``Simulation.learned``."""
+    first, second = (learner.model[k, :, : terms_of(by, k)].ravel() for k in range(2))
+    return {
+        "memory": learner.memory,
+        "ratios": learner.ratios,
+        "terms": first,
+        "second_terms": second,
+        "sums": learner.model_sums,
+    }
+
+
+def terms_of(by: Estimators, which: int) -> int:
+    """Return how many terms one of the two estimates has, 0 if it is no regression."""
+    if by.kinds[which] != BY_REGRESSION:
+        return 0
+    return count_terms(int((by.chosen[which] >= 0).sum()), int(by.loss[which]["degree"]))
+
+
+def count_terms(n_features: int, degree: int) -> int:
+    """Return the number of terms of degree 0 up to ``degree``, 1 or 2, of so many features."""
+    return 1 + n_features + (n_features * (n_features + 1) // 2 if degree == 2 else 0)
+
+
+def term_places(places: Sequence[int], n_features: int, degree: int) -> NDArray[np.intp]:
+    """Return where the terms of some features, at increasing places, stand among those of all."""
+    some = np.array(places, np.intp)
+    linear = np.concatenate([[0], 1 + some])
+    if degree == 1:
+        return linear
+    first, second = np.triu_indices(len(some))
+    i, j = some[first], some[second]
+    before = i * n_features - i * (i - 1) // 2  # products whose first feature stands before i
+    return np.concatenate([linear, 1 + n_features + before + (j - i)])
+
+
+# --- Estimates that learn, as the engine takes them; what has been learned ------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +132,7 @@ class Learned:
     ----------
     estimates : the two estimates that it was learned for, in words.
     memory : user -> sums over the user's jobs and last run times, (n,) float64; see
-        :mod:`hpcgym.scheduler.estimates.learned`.
+        :mod:`hpcgym.scheduler.estimates.learning`.
     ratios : (), (user,) or (user, processors) -> number of jobs and sum of the logarithms of run
         time / requested time, (2,) float64.
     model : (2, 3, n_terms) float64, the regressions' weights, scales and sums of squares.
@@ -54,7 +148,7 @@ class Learned:
     predictors: tuple[Predictor | None, Predictor | None]
 
     def __repr__(self) -> str:
-        known = sum(row[learned.NUMBER] > 0 for row in self.memory.values())
+        known = sum(row[NUMBER] > 0 for row in self.memory.values())
         return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
@@ -91,11 +185,11 @@ def learning_rules(
 def _renews(scheduler: Scheduler, counts: bool) -> int:
     """Return when the simulator stops before a pass for new scores, as the engine takes it."""
     if any(scheduler.anew):
-        return codes.EACH_TIME
+        return allocations.EACH_TIME
     # who comes when others have ended is predicted before the pass
     moved = scheduler.moves_submissions and learns(scheduler.estimate)
     renews = learns(scheduler.policy_estimate) or counts or moved
-    return codes.AFTER_ENDS if renews else codes.NEVER
+    return allocations.AFTER_ENDS if renews else allocations.NEVER
 
 
 def looks_at_time(policy: PolicyLike) -> bool:
@@ -112,7 +206,7 @@ def make_estimators(
     processors: NDArray[np.int64],
     counted: NDArray[np.int64],
     size: int,
-) -> learned.Estimators:
+) -> Estimators:
     """Return how the simulator is to predict run times.
 
     Parameters
@@ -124,10 +218,10 @@ def make_estimators(
     size : processors of the machine.
     """
     specs, hold = _specs(scheduler), Hold.parse(scheduler.hold)
-    chosen = np.full((2, learned.N_SEEN), -1, np.int64)
+    chosen = np.full((2, N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
-    return learned.Estimators(
+    return Estimators(
         kinds=np.array([spec.kind for spec in specs]),
         last=np.array([spec.last for spec in specs]),
         loss=np.concatenate([spec.loss for spec in specs]),
@@ -157,21 +251,21 @@ def _classes(
     return numbers
 
 
-def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> learned.Learner:
+def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> Learner:
     """Return what is known before anything has been learned; ``classes``: of the estimators."""
     specs = _specs(scheduler)
     n_terms = max(spec.n_terms for spec in specs)
-    memory = learned.LAST + max(learned.LEAST_LAST, *(spec.last for spec in specs))
+    memory = LAST + max(LEAST_LAST, *(spec.last for spec in specs))
     n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
     weights = np.zeros((2, len(FEATURES)))
     for half, policy in enumerate(_orders(scheduler)):
         given = {} if policy is None else parse_policy(policy).weights
         for name in FEATURES.keys() & given.keys():  # what usage adds is counted elsewhere
             weights[half, list(FEATURES).index(name)] = given[name]
-    return learned.Learner(
+    return Learner(
         memory=np.zeros((n_users, memory)),
         ratios=np.zeros((n_ratios, 2)),
-        model=np.zeros((2, learned.N_ROWS, n_terms)),
+        model=np.zeros((2, N_ROWS, n_terms)),
         model_sums=np.tile([0.0, 1.0], (2, 1)),
         weights=weights,
     )
@@ -207,21 +301,21 @@ class _Spec:
     def of(cls, estimate: Estimate) -> _Spec:
         """Return how run times of an estimate are predicted."""
         nothing = np.zeros(0, np.int64)
-        loss = np.zeros(1, learned.LOSS)
+        loss = np.zeros(1, LOSS)
         if not learns(estimate):
-            return cls(learned.KNOWN, 0, loss, nothing, 0)
+            return cls(KNOWN, 0, loss, nothing, 0)
         if not isinstance(estimate, str) or predictor_of(estimate) is not None:
-            return cls(learned.FROM_OUTSIDE, 0, loss, nothing, 0)
+            return cls(FROM_OUTSIDE, 0, loss, nothing, 0)
         found = formula_of(estimate)
         if found is None:
             return cls._of_regression(Regression.parse(estimate))
         name, formula = found
-        kind = learned.BY_FORMULA + list(FORMULAS).index(name)
+        kind = BY_FORMULA + list(FORMULAS).index(name)
         return cls(kind, formula.last, loss, nothing, 0, formula.by_class)
 
     @classmethod
     def _of_regression(cls, regression: Regression) -> _Spec:
-        loss = np.zeros(1, learned.LOSS)
+        loss = np.zeros(1, LOSS)
         for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
             loss[name] = getattr(regression, name)
         loss["over"] = BRANCHES.index(regression.over)
@@ -229,8 +323,8 @@ class _Spec:
         loss["weighting"] = WEIGHTINGS.index(regression.weight)
         names = list(JOB_FEATURES)
         chosen = np.array([names.index(name) for name in regression.features])
-        n_terms = learned.n_terms(len(chosen), regression.degree)
-        return cls(learned.BY_REGRESSION, 0, loss, chosen, n_terms)
+        n_terms = count_terms(len(chosen), regression.degree)
+        return cls(BY_REGRESSION, 0, loss, chosen, n_terms)
 
 
 def in_words(scheduler: Scheduler) -> tuple[str, str]:

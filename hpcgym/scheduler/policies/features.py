@@ -1,29 +1,83 @@
-"""The job features that policies weigh, each a line of one table.
-
-A feature is known when a job is submitted, but for the time that the job waits: its value is
-``static + wait / patience``. All look at the requested time, which the scheduler knows, or at a
-predicted run time in its place, never at the actual one.
-"""
+"""How much features differ between jobs: what weights are divided by, so that all of them count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
 from hpcgym.naming import NICE
-from hpcgym.scheduler.policies import formulas
-from hpcgym.workload.model import MISSING
-from hpcgym.workload.names import names_of
+from hpcgym.workload.io.swf_header import names_of
+from hpcgym.workload.model import MISSING, Workload
 
-if TYPE_CHECKING:
-    from hpcgym.workload.model import Workload
+# --- The formulas of job features, of columns of jobs or of one job -------------------------------
+
+
+def processors(jobs: Any) -> Any:
+    """Return q."""
+    return jobs.processors
+
+
+def requested(jobs: Any) -> Any:
+    """Return p [s]."""
+    return jobs.requested
+
+
+def ratio(jobs: Any) -> Any:
+    """Return p / q [s]."""
+    return jobs.requested / jobs.processors
+
+
+def one(jobs: Any) -> Any:
+    """Return 1."""
+    return jobs.requested * 0.0 + 1.0
+
+
+def area(jobs: Any) -> Any:
+    """Return p q [processor seconds]."""
+    return jobs.requested * jobs.processors
+
+
+# that of the first job is 0, where the published formulas have no value
+
+
+def f1(jobs: Any) -> Any:
+    """Return log10(p) q + 870 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return np.log10(jobs.requested) * jobs.processors + 870.0 * since
+
+
+def f2(jobs: Any) -> Any:
+    """Return sqrt(p) q + 25,600 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return np.sqrt(jobs.requested) * jobs.processors + 25_600.0 * since
+
+
+def f3(jobs: Any) -> Any:
+    """Return p q + 6,860,000 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return jobs.requested * jobs.processors + 6_860_000.0 * since
+
+
+def f4(jobs: Any) -> Any:
+    """Return p sqrt(q) + 530,000 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return jobs.requested * np.sqrt(jobs.processors) + 530_000.0 * since
+
+
+def serial_patience(jobs: Any) -> Any:
+    """Return log2(q) p [s]."""
+    # log2 of one processor is 0: a serial job that has waited at all comes before all others
+    return np.maximum(np.log2(jobs.processors) * jobs.requested, 1e-200)
+
+
+# --- The job features that policies weigh, each a line of one table -------------------------------
 
 Column = NDArray[np.float64]  # (n_jobs,)
 
@@ -140,22 +194,22 @@ _CARASTAN = "Carastan-Santos and de Camargo, SC 2017"
 
 #: Name -> feature. The first six, in this order, are the features of Legrand et al. 2018.
 FEATURES: dict[str, Feature] = {
-    "processors": Feature("requested processors q", _LEGRAND, static=formulas.processors),
-    "requested": Feature("requested time p [s]", _LEGRAND, static=formulas.requested),
+    "processors": Feature("requested processors q", _LEGRAND, static=processors),
+    "requested": Feature("requested time p [s]", _LEGRAND, static=requested),
     "wait": Feature("waiting time [s]", _LEGRAND, patience=lambda jobs: np.ones_like(jobs.submit)),
-    "ratio": Feature("p / q [s]", _LEGRAND, static=formulas.ratio),
+    "ratio": Feature("p / q [s]", _LEGRAND, static=ratio),
     "expansion": Feature(
         "expansion factor (wait + p) / p",
         _LEGRAND,
-        static=formulas.one,
+        static=one,
         patience=lambda jobs: jobs.requested,
     ),
-    "area": Feature("p q [processor seconds]", _LEGRAND, static=formulas.area),
-    "unicef": Feature("wait / (log2(q) p)", _TANG, patience=formulas.serial_patience),
-    "f1": Feature("log10(p) q + 870 log10(s)", _CARASTAN, static=formulas.f1),
-    "f2": Feature("sqrt(p) q + 25,600 log10(s)", _CARASTAN, static=formulas.f2),
-    "f3": Feature("p q + 6,860,000 log10(s)", _CARASTAN, static=formulas.f3),
-    "f4": Feature("p sqrt(q) + 530,000 log10(s)", _CARASTAN, static=formulas.f4),
+    "area": Feature("p q [processor seconds]", _LEGRAND, static=area),
+    "unicef": Feature("wait / (log2(q) p)", _TANG, patience=serial_patience),
+    "f1": Feature("log10(p) q + 870 log10(s)", _CARASTAN, static=f1),
+    "f2": Feature("sqrt(p) q + 25,600 log10(s)", _CARASTAN, static=f2),
+    "f3": Feature("p q + 6,860,000 log10(s)", _CARASTAN, static=f3),
+    "f4": Feature("p sqrt(q) + 530,000 log10(s)", _CARASTAN, static=f4),
 }
 
 #: Features of a job's user rather than the job: priorities of fair share, from 0 to 1, which change
@@ -175,3 +229,65 @@ PASS_FEATURES: dict[str, str] = {
 
 #: The features that a vector of six weights is for, in order (Legrand et al. 2018, section 4.3).
 WEIGHTED_FEATURES = tuple(FEATURES)[:6]
+
+
+# --- Features of jobs as the compiled sums of mixed policies take them ----------------------------
+
+
+class Weighed(NamedTuple):
+    """What the engine takes of all jobs, to add features up."""
+
+    static: NDArray[np.float64]  # (n_jobs, n_features) what waiting does not change
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
+    places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    serial: NDArray[np.float64]  # (n_jobs,) [s] patience of the feature unicef, or (0,)
+
+
+def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
+    """Return the arrays for weights over these features, in the order of the table of features.
+
+    Those that depend on what users have used are left out: usage is added to scores later.
+    In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit.
+    How these depend on waiting the engine knows.
+    """
+    names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
+    static = np.zeros((n_jobs, len(names)))
+    for k, name in enumerate(names):
+        part = FEATURES[name].static
+        if part is not None:
+            static[:, k] = part(columns)
+    patience = FEATURES["unicef"].patience
+    assert patience is not None
+    return Weighed(
+        static=static,
+        formulas=np.array([list(FEATURES).index(name) for name in names], np.int64),
+        places=np.array([features.index(name) for name in names], np.int64),
+        serial=patience(columns) if "unicef" in names else np.zeros(0),
+    )
+
+
+# --- How much features differ between jobs --------------------------------------------------------
+
+
+def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.float64]:
+    """Return how much each feature differs between waiting jobs, about: (n_features,).
+
+    Weights are divided by it, because areas are a million times as large as expansion factors and
+    would be all that counts. How long jobs wait is not known before the simulation: taken to be as
+    long as the mean job. Nor is what users will have used; priorities are from 0 to 1: taken as 1.
+    """
+    jobs = [JobColumns(part) for part in slices]
+    wait = float(np.mean(np.concatenate([part.requested for part in jobs])))
+    found = []
+    for name in features:
+        if name in USER_FEATURES:
+            found.append(1.0)
+            continue
+        feature, size = FEATURES[name], 0.0
+        if feature.static is not None:
+            size += float(np.std(np.concatenate([feature.static(part) for part in jobs])))
+        if feature.patience is not None:
+            patience = np.concatenate([feature.patience(part) for part in jobs])
+            size += wait / float(np.median(patience))
+        found.append(size if 0 < size < np.inf else 1.0)
+    return np.array(found)

@@ -1,15 +1,31 @@
-"""Names and checksums of files; :mod:`hpcgym.files` reads and writes them."""
+"""Reading CSV and Parquet files as DataFrames; what is wrong with one ends in a clear line."""
 
 from __future__ import annotations
 
 import hashlib
+import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import saying
-from hpcgym.naming import printable
+from hpcgym.files import (
+    csv_frame,
+    csv_lines,
+    csv_rows_of,
+    head_of,
+    need_parquet,
+    parquet_frame,
+    saying,
+)
+from hpcgym.naming import NAME_COLUMNS, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# --- Names and checksums of files -----------------------------------------------------------------
 
 #: How the names of files that hold tables end.
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
@@ -59,3 +75,121 @@ def stem(path: Path) -> str:
     for ending in (".gz", ".swf", ".csv", ".parquet", ".json"):
         name = name.removesuffix(ending)
     return printable(name) or path.name
+
+
+# --- Reading CSV and Parquet files as DataFrames --------------------------------------------------
+
+#: What stands for a number that is not known, as pandas has it.
+_NOTHING = [
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+]
+
+
+def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
+    """Read a CSV file; lines with too many or too few fields end in an error.
+
+    If errors is "skip" they are left out and counted in ``skipped``. Lines whose fields are all
+    empty are always left out and counted, blank lines left out.
+
+    Raises
+    ------
+    WorkloadError : the file cannot be read, or a line has too many or too few fields.
+    """
+    import pandas as pd
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pd.errors.ParserWarning)
+        frame = csv_frame(
+            path,
+            WorkloadError,
+            **_names_as_written(path),
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            index_col=False,
+            on_bad_lines="error" if errors == "raise" else "warn",
+        )
+    said = " ".join(str(warning.message) for warning in caught)
+    if "Length of header" in said:
+        raise WorkloadError(f"{path}, line 2 has more fields than line 1, the names of columns")
+    number = said.count("Skipping line")
+    if number:
+        skipped["dropped: line with too many fields"] = number
+    frame.index = pd.Index(frame.index + 2, name="line")
+    rows = frame.attrs.pop("rows")
+    if len(frame) == rows and (rows == 0 or frame.iloc[:, -1].notna().all()):
+        return frame
+    blank, short = _odd_lines(path)
+    if number := rows - len(frame) - blank:
+        skipped["dropped: line without any value"] = number
+    lacking = frame.index[frame.index.isin(list(short))]
+    if len(lacking) and errors == "raise":
+        first = int(lacking[0])
+        raise WorkloadError(
+            f"{path}, line {first} has {short[first]} fields, and line 1, the names of columns, has"
+            f" {frame.shape[1]}"
+        )
+    if len(lacking):
+        skipped["dropped: line with too few fields"] = len(lacking)
+    return frame.drop(index=lacking)
+
+
+def _names_as_written(path: Path) -> dict[str, Any]:
+    """Return options by which names stay what they are, all digits, or ``null``."""
+    first, end, _ = head_of(path, WorkloadError).partition(b"\n")
+    text = first.decode("utf-8-sig", "replace") if end else ""
+    rows = csv_rows_of(text, str(path), WorkloadError)
+    columns = [name.strip() for _, names in rows for name in names]
+    if not {*columns} & {*NAME_COLUMNS}:
+        return {}
+    blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
+    kinds = dict.fromkeys(NAME_COLUMNS, "str")
+    return {"dtype": kinds, "na_values": blank, "keep_default_na": False}
+
+
+def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:
+    """Return how many lines are blank, and how many fields those have that lack some, by line.
+
+    pandas takes fields that are not there for empty ones. It leaves out lines with too many fields,
+    and does not count them: nor do the numbers of lines here.
+    """
+    lines = csv_lines(path, WorkloadError)
+    width = len(next(lines))
+    blank, short, number = 0, {}, 1
+    for fields in lines:
+        if len(fields) > width:
+            continue
+        number += 1
+        if not fields:
+            blank += 1
+        elif len(fields) < width:
+            short[number] = len(fields)
+    return blank, short
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file."""
+    need_parquet()
+    return parquet_frame(path, WorkloadError)
+
+
+def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers; what is none, or too large to be a float, is missing."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(series, errors="coerce")
+    except OverflowError:  # errors="coerce" is not for numbers of over 308 digits
+        return pd.to_numeric(series.map(_as_float), errors="coerce")
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def where_row(index: pd.Index[Any], row: int, name: str) -> str:
+    """Return the place of a row: the line of a file, the label in a DataFrame."""
+    return f"{name}, {index.name or 'row'} {index[row]}"

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.naming import NAME_COLUMNS, printable
+from hpcgym.naming import NAME_COLUMNS, Clock, printable
 from hpcgym.workload.io.files import Reading, stem
 from hpcgym.workload.io.tables import from_pandas
-from hpcgym.workload.io.times import Clock
 from hpcgym.workload.model import MISSING, Workload
 
 Ints = NDArray[np.int64]

@@ -19,6 +19,7 @@ import numpy as np
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import lines_of
+from hpcgym.naming import Clock, nearest, seconds_in
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
@@ -29,7 +30,6 @@ from hpcgym.workload.io.log_lines import (
     with_units,
     workload_of,
 )
-from hpcgym.workload.io.times import Clock, duration, nearest
 from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)")
@@ -117,7 +117,7 @@ def _drop_no_jobs(log: Log) -> None:
 def _columns(log: Log) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     start, end = log.numbers("start", _whole), log.numbers("end", _whole)
-    lasted = log.numbers("resources_used.walltime", lambda text: nearest(duration(text)))
+    lasted = log.numbers("resources_used.walltime", lambda text: nearest(seconds_in(text)))
     submit = first_known(log.numbers("ctime", _whole), log.numbers("qtime", _whole))
     for place, line in enumerate(log.lines):
         if submit[place] < 0:
@@ -136,7 +136,7 @@ def _columns(log: Log) -> dict[str, Any]:
         "start": start,
         "run_time": np.where(end < 0, lasted, end - start),
         "requested_time": log.numbers(
-            "Resource_List.walltime", lambda text: nearest(duration(text)) or MISSING
+            "Resource_List.walltime", lambda text: nearest(seconds_in(text)) or MISSING
         ),
         "used_memory": np.where(used >= 0, -(-used // np.maximum(cores, 1)), MISSING),
         "status": log.numbers("Exit_status", _status),

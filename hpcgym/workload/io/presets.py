@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import csv_frame, need_parquet, parquet_frame, parquet_names
-from hpcgym.naming import printable
-from hpcgym.workload.io.files import Reading
+from hpcgym.naming import Clock, printable
+from hpcgym.workload.io.files import Reading, as_numbers
 from hpcgym.workload.io.log_lines import (
     Ints,
     Log,
@@ -35,8 +35,6 @@ from hpcgym.workload.io.log_lines import (
     workload_of,
 )
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, state_of
-from hpcgym.workload.io.table_files import as_numbers
-from hpcgym.workload.io.times import Clock
 from hpcgym.workload.model import MISSING, Workload
 
 if TYPE_CHECKING:

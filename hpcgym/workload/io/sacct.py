@@ -20,6 +20,7 @@ import numpy as np
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import lines_of
+from hpcgym.naming import Clock, nearest, seconds_in
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
@@ -29,10 +30,10 @@ from hpcgym.workload.io.log_lines import (
     with_units,
     workload_of,
 )
-from hpcgym.workload.io.sacct_dependencies import preceding
 from hpcgym.workload.io.sacct_fields import (
     ANEW,
     ARRAY_TASKS,
+    GENERIC,
     OPEN_STATES,
     PART,
     STATES,
@@ -41,15 +42,15 @@ from hpcgym.workload.io.sacct_fields import (
     UNUSED_THROTTLE,
     is_step,
     minutes,
+    nice_of,
     parts_of_id,
+    preceding,
+    resources_of,
     state_of,
     task_of_id,
     throttle_of_id,
     time_limit,
 )
-from hpcgym.workload.io.sacct_nice import nice_of
-from hpcgym.workload.io.sacct_resources import GENERIC, resources_of
-from hpcgym.workload.io.times import Clock, duration, nearest
 from hpcgym.workload.model import MISSING, Workload
 
 _HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
@@ -332,7 +333,7 @@ def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
     """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
     for name in ("ElapsedRaw", "Elapsed"):
         if name.casefold() in log.fields:
-            return log.numbers(name, lambda text: nearest(duration(text)))
+            return log.numbers(name, lambda text: nearest(seconds_in(text)))
     end = _after(log, "End", log.numbers("End", clock.seconds), start, clock)
     for place in np.flatnonzero((end < start) & (end >= 0)).tolist():
         hint = "" if clock.name else "; were clocks changed? tz tells by which time zone"

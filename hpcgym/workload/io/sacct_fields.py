@@ -1,13 +1,26 @@
-"""Fields of Slurm's accounting: ids of jobs, states, time limits, memory, trackable resources."""
+"""Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14``.
+
+It stands in a field ``Dependency``, which squeue has and sacct has not, or in ``SubmitLine`` of
+sacct, the command by which a job was submitted. What it may hold:
+https://slurm.schedmd.com/sbatch.html#OPT_dependency
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, NamedTuple
 
-from hpcgym.workload.io.times import duration, nearest
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.naming import CORE, MEMORY, MOST_NICE, nearest, printable, resource_problem, seconds_in
+from hpcgym.workload.io.log_lines import Ints, Log, first_known
 from hpcgym.workload.model import MISSING
+
+# --- Fields of Slurm's accounting -----------------------------------------------------------------
 
 #: What a line is, beside a job.
 STEP = "step of a job"
@@ -121,7 +134,7 @@ def time_limit(text: str) -> int:
         return MISSING
     if ":" not in text:
         raise ValueError("no duration such as 1-00:00:00")
-    return nearest(duration(text)) or MISSING
+    return nearest(seconds_in(text)) or MISSING
 
 
 def memory_mb(text: str) -> int:
@@ -181,3 +194,321 @@ def _amount(name: str, text: str) -> int:
 def asks_beside(text: str) -> bool:
     """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
+
+
+# --- How nice jobs of Slurm are -------------------------------------------------------------------
+
+_LIFTED = f"repaired: nice of {MISSING}, which stands for an unknown one, taken for 0"
+_NO_NICE = f"repaired: nice that is no number from {-MOST_NICE:,} to {MOST_NICE:,} taken for 0"
+_USUAL = 100  # where the option has no value
+
+# the option of sbatch, salloc and srun, as getopt takes it, shortened too: a value is joined by =
+_OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
+_WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
+
+
+def nice_of(log: Log) -> Ints:
+    """Return how nice each job is, (n,) int64, 0 where it does not say.
+
+    ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
+    """
+    if "nice" in log.fields:
+        told = np.array(log.parsed("Nice", _number, blank=0), np.int64)
+    else:
+        known = {line: nice_of_line(line) for line in set(log.texts("submitline"))}
+        found = [known[line] for line in log.texts("submitline")]
+        log.count(_NO_NICE, np.array([one is None for one in found], np.bool_))
+        told = np.array([one or 0 for one in found], np.int64)
+    log.count(_LIFTED, told == MISSING)
+    return np.where(told == MISSING, 0, told)
+
+
+def nice_of_line(line: str) -> int | None:
+    """Return how nice the job of a command such as ``sbatch --nice=50 run.sh`` is.
+
+    None: it has no number within Slurm's limits, which Slurm takes for 0.
+    """
+    found = [match["value"] for match in _OPTION.finditer(line)]
+    if not found:
+        return 0
+    if found[-1] is None:
+        return _USUAL
+    whole = _WHOLE.match(found[-1])
+    nice = int(whole[0]) if whole else None
+    return None if nice is None or abs(nice) > MOST_NICE else nice
+
+
+def _number(text: str) -> int:
+    """Return a nice that squeue tells."""
+    if not _WHOLE.fullmatch(text) or abs(int(text)) > MOST_NICE:
+        raise ValueError(f"no whole number from {-MOST_NICE:,} to {MOST_NICE:,}")
+    return int(text)
+
+
+# --- What jobs of a dump of ``sacct`` held --------------------------------------------------------
+
+#: What stands before the names of columns of generic resources.
+GENERIC = "gres/"
+
+_BESIDE_RESOURCES = "not used: licenses or burst buffers"
+_TRES = ("AllocTRES", "ReqTRES")
+_OF_NODES = ("cpu", "mem", "node", "gpu")
+
+
+def resources_of(log: Log) -> dict[str, Ints]:
+    """Return what jobs held, (n,) each: as allocated, else as requested; -1 is unknown.
+
+    That is ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``, ``memory_mb``,
+    and a column for each other generic resource: ``gres/fpga``.
+    """
+    given, asked = (log.parsed(name, tres, {}) for name in _TRES)
+
+    def amounts(name: str) -> tuple[Ints, Ints]:
+        told = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
+        allocated, requested = (np.array(column, dtype=np.int64) for column in told)
+        return allocated, requested
+
+    (cpus, asked_cpus), (nodes, asked_nodes) = amounts("cpu"), amounts("node")
+    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), cpus)
+    requested = first_known(_count(log, "ReqCPUS"), asked_cpus)
+    cores = first_known(allocated, requested)
+    log.count(
+        "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
+        (requested > 0) & (requested != cores),
+    )
+    for place in np.flatnonzero(cores <= 0).tolist():
+        log.refuse(log.lines[place], "no field tells its processors", "line without processors")
+    nodes = first_known(nodes, _count(log, "NNodes"), _count(log, "AllocNodes"), asked_nodes)
+    _count_beside(log)
+    names = {name for job in (*given, *asked) for name in job} - {*_OF_NODES}
+    generic = {name: first_known(*amounts(name)) for name in sorted(names)}
+    return {
+        "requested_processors": cores,
+        "allocated_processors": allocated,
+        "nodes": nodes,
+        "gpus": first_known(*amounts("gpu")),
+        "memory_mb": first_known(*amounts("mem"), _requested_memory(log, cores, nodes)),
+        **{f"{GENERIC}{name}": one for name, one in generic.items() if _is_name(log, name, one)},
+    }
+
+
+def _is_name(log: Log, name: str, amounts: Ints) -> bool:
+    """Tell whether a generic resource has a name that one can have here; else it is counted."""
+    if name not in (CORE, MEMORY) and not resource_problem(name):
+        return True
+    told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
+    log.count(f"not used: {told}", amounts > 0)
+    return False
+
+
+def _count_beside(log: Log) -> None:
+    """Count the jobs that ask for something of no node, which no simulation goes by."""
+    texts = zip(*(log.texts(name.casefold()) for name in _TRES), strict=True)
+    log.count(
+        _BESIDE_RESOURCES, np.array([any(map(asks_beside, pair)) for pair in texts], np.bool_)
+    )
+
+
+def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
+    """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
+    amount = log.numbers("ReqMem", memory_mb)
+    per = log.parsed("ReqMem", per_what, "")
+    times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
+    return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
+
+
+def _count(log: Log, name: str) -> Ints:
+    """Return a field of whole numbers; 0 is unknown, as of a job that was allocated nothing."""
+
+    def whole(text: str) -> int:
+        if not text.isdecimal() or len(text) > 12:
+            raise ValueError("no whole number")
+        return int(text)
+
+    return log.numbers(name, whole)
+
+
+# --- Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14`` -----------------------
+
+_STARTS = "not used: Dependency after, which is on the start of a job"
+_ANY = "not used: Dependency on any one of several jobs"
+_OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
+_UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
+_UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
+_ITSELF = "not used: Dependency of a job on itself"
+_BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
+
+#: Kind of a dependency on the end of a job -> whether the other must have completed.
+_ENDS = {
+    "afterany": None,
+    "afterburstbuffer": None,
+    "afterok": True,
+    "aftercorr": True,
+    "afternotok": False,
+}
+_SINGLETON = "singleton"
+
+_REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
+_PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
+
+# the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
+# behind its name may have the same letter, so behind -d stands a kind of dependency
+_DEPENDENCY_OPTION = re.compile(
+    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)"
+    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton|\d)[\w:,?+*]*)"""
+    r"""|-d\s*["']?(?P<short>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*))""",
+    re.IGNORECASE,
+)
+
+
+class _Condition(NamedTuple):
+    """One part of a dependency: its kind, and ids of jobs such as ``12``, ``12_3`` or ``12_*``."""
+
+    kind: str
+    ids: tuple[str, ...]
+
+
+def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any]:
+    """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
+
+    Parameters
+    ----------
+    log : counts what is not used, and what the log itself did not keep.
+    number, status, submit : of each job, (n,).
+    """
+    texts = _dependencies(log)
+    if not any(texts):
+        return np.full(len(number), MISSING)
+    known = {text: _conditions(text) for text in set(texts)}
+    jobs = _Jobs(log, number, status)
+    earlier = _of_one_name(log, number, submit, [_is_single(known[text]) for text in texts])
+    found: list[list[int]] = []
+    counts: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        others: list[int] = []
+        odd: set[str] = set()
+        for one in known[text]:
+            if isinstance(one, str):
+                odd.add(one)
+            elif one.kind == _SINGLETON:
+                others += earlier.get(place, ())
+                odd |= set() if earlier else {_UNNAMED}
+            else:
+                others += jobs.meant(place, one, odd)
+        odd |= {_ITSELF} if number[place] in others else set()
+        found.append([other for other in dict.fromkeys(others) if other != number[place]])
+        for reason in odd:
+            counts[reason] = counts.get(reason, 0) + 1
+    log.counts.update(counts)
+    if all(len(others) < 2 for others in found):
+        return np.array([others[0] if others else MISSING for others in found], np.int64)
+    return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
+
+
+def _dependencies(log: Log) -> list[str]:
+    """Return the dependency of each job as Slurm writes it, blank where there is none."""
+    if "dependency" in log.fields:
+        return log.texts("dependency")
+    known = {line: dependency_of_line(line) for line in set(log.texts("submitline"))}
+    return [known[line] for line in log.texts("submitline")]
+
+
+def dependency_of_line(line: str) -> str:
+    """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
+    found = [match["value"] or match["short"] for match in _DEPENDENCY_OPTION.finditer(line)]
+    return found[-1] if found else ""
+
+
+def _conditions(text: str) -> tuple[_Condition | str, ...]:
+    """Return the parts of a dependency, or in place of one the reason why it is not used."""
+    plain = _REMARK.sub("", text)
+    if plain in ("", "None", "null"):
+        return ()
+    if "?" in plain:
+        return (_ANY,)
+    return tuple(map(_condition, plain.split(",")))
+
+
+def _condition(part: str) -> _Condition | str:
+    """Return a part of a dependency, or the reason why it is not used.
+
+    Slurm takes both cases, and ids alone for ``afterany``.
+    """
+    part = part.casefold()
+    if part[:1].isdigit():
+        part = f"afterany:{part}"
+    if part == _SINGLETON:
+        return _Condition(_SINGLETON, ())
+    found = _PART.fullmatch(part)
+    if found is not None and found["kind"] == "after":
+        return _STARTS
+    if found is None or found["kind"] not in _ENDS or "+" in found["jobs"]:
+        return _OTHER
+    return _Condition(found["kind"], tuple(found["jobs"][1:].split(":")))
+
+
+def _is_single(conditions: Iterable[_Condition | str]) -> bool:
+    """Tell whether a dependency is, in part, on all earlier jobs of one name."""
+    return any(isinstance(one, _Condition) and one.kind == _SINGLETON for one in conditions)
+
+
+class _Jobs:
+    """The jobs of a log by their ids: how they ended, tasks of arrays."""
+
+    def __init__(self, log: Log, number: Ints, status: Ints) -> None:
+        self.own = [task_of_id(text) for text in log.texts("jobid")]
+        self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
+        self.tasks: dict[int, dict[int, int]] = {}
+        for task, one in zip(self.own, number.tolist(), strict=True):
+            if task is not None:
+                self.tasks.setdefault(task[0], {})[task[1]] = one
+
+    def meant(self, place: int, one: _Condition, odd: set[str]) -> list[int]:
+        """Return the numbers of the jobs that a part of a job's dependency names.
+
+        ``odd`` gets reasons to count the job by.
+        """
+        found = []
+        own = self.own[place]
+        for text in one.ids:
+            job, _, task = text.partition("_")
+            tasks = self.tasks.get(int(job), {})
+            if one.kind == "aftercorr" and own is not None and not task:
+                task = str(own[1])
+            if task.isdigit() and int(task) not in tasks:
+                odd.add(_UNKNOWN_TASK)
+            elif task.isdigit():
+                found.append(tasks[int(task)])
+            else:
+                found += tasks.values() if tasks else [int(job)]
+        completed = _ENDS[one.kind]
+        ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
+        if completed is not None and any(end != completed for end in ends):
+            odd.add(_BROKEN)
+        return found
+
+
+def _of_one_name(log: Log, number: Ints, submit: Ints, single: list[bool]) -> dict[int, list[int]]:
+    """Return place -> numbers of the earlier jobs of its user and name, of those to run by itself.
+
+    Up to the last of these that is to run by itself: it has waited for those before. A job that was
+    requeued came when it first did. Nothing where the log does not tell names and users.
+    """
+    if not any(single) or not {"jobname", "user"} <= {*log.fields}:
+        return {}
+    found: dict[int, list[int]] = {}
+    before: dict[tuple[str, str], list[int]] = {}
+    keys = list(zip(log.texts("user"), log.texts("jobname"), strict=True))
+    first: dict[int, int] = {}  # number -> place of its first run
+    for place in np.lexsort([number, submit]).tolist():
+        one = int(number[place])
+        earlier = before.setdefault(keys[place], [])
+        if first.setdefault(one, place) != place:
+            if first[one] in found:
+                found[place] = found[first[one]]
+            continue
+        if single[place]:
+            found[place] = list(earlier)
+            earlier.clear()
+        earlier.append(one)
+    return found

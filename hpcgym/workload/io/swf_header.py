@@ -1,14 +1,23 @@
-"""The header of an SWF file: comment lines ``; Key: value`` about the machine and the log."""
+"""The SWF header of a schedule: what was simulated, and what the log said, called so."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
-from hpcgym.naming import printable
+from hpcgym.naming import NAME_COLUMNS, NAMED, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.workload.model import Workload
+
+
+# --- The header of an SWF file --------------------------------------------------------------------
 
 #: The keys of SWF 2.2; they are recognised in any case and at any indentation.
 KEYS = (
@@ -166,3 +175,134 @@ def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[s
             first, *others = value.splitlines() or [""]
             yield f"; {key}: {first}".rstrip()
             yield from (f"{_CONTINUATION}{line}".rstrip() for line in others)
+
+
+# --- Names of users, groups, codes, queues and partitions -----------------------------------------
+
+#: Column of numbers that stand for names -> the key of their lines in a header.
+HEADER_KEYS = {column: word.capitalize() for word, column in NAMED.items()}
+
+#: What they are called in messages.
+_MEANT = {
+    "user": "a user",
+    "group": "a group",
+    "code": "a code",
+    "queue_name": "a queue",
+    "partition_name": "a partition",
+}
+
+
+def names_of(workload: Workload, column: str) -> dict[int, str]:
+    """Return the names of the numbers in a column that the header tells, of ``HEADER_KEYS``.
+
+    Of other columns, such as ``array``, it tells none.
+
+    >>> import hpcgym
+    >>> jobs = hpcgym.load_workload("lublin:jobs=2,processors=4,seed=0")
+    >>> names_of(jobs, "user_id")
+    {}
+    """
+    key = HEADER_KEYS.get(column)
+    return {} if key is None else numbered_names(workload.header, key)
+
+
+def called(names: Mapping[int, str], kind: str, number: int) -> str:
+    """Return what tables and pictures call a number: its name, ``user 7`` or ``unknown user``."""
+    return names.get(number, f"{kind} {number}" if number >= 0 else f"unknown {kind}")
+
+
+def name_all(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """Return a table of the jobs of a workload with names behind the numbers that it has.
+
+    Columns are called as in :data:`hpcgym.naming.NAME_COLUMNS`; there is none of what has no names.
+    A column that is there already stays as it is.
+    """
+    named = table.copy()
+    for column, numbers in NAME_COLUMNS.items():
+        names = names_of(workload, numbers)
+        if names and numbers in named and column not in named:
+            kind = HEADER_KEYS[numbers].lower()
+            texts = [called(names, kind, number) for number in named[numbers].tolist()]
+            named.insert(list(named.columns).index(numbers) + 1, column, texts)
+    return named
+
+
+def check_name(name: Any, column: str = "code") -> str:
+    """Return a name that may stand in a header, or say that it is none.
+
+    Names stand in lines of headers: they are printable, not empty, and have no blanks at the ends.
+
+    Parameters
+    ----------
+    name : what is written.
+    column : of tables with such names, one of :data:`hpcgym.naming.NAME_COLUMNS`.
+
+    Raises
+    ------
+    WorkloadError : it is none.
+    """
+    if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
+        raise WorkloadError(f"{name!r} is no name of {_MEANT[column]}: a text, on one line")
+    return name
+
+
+def name_lines(names: Mapping[int, str]) -> list[str]:
+    """Return the lines of a header that tell the names of numbers, in their order."""
+    return [f"{number} {names[number]}" for number in sorted(names)]
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """Return names with their numbers: from 1 on, in the order in which they first stand there."""
+    return {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
+
+
+# --- The SWF header of a schedule -----------------------------------------------------------------
+
+#: What a log's header says of its clock, and of numbers that jobs have: true of any schedule.
+_OF_THE_JOBS = (
+    *("UnixStartTime", "TimeZone", "TimeZoneString", "StartTime"),
+    *("MaxQueues", "MaxPartitions", *HEADER_KEYS.values()),
+)
+#: Said anew, so that the log's need not be told.
+_RENEWED = ("Version", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "Preemption")
+
+
+def schedule_header(
+    header: Mapping[str, list[str]],
+    made: Iterable[str],
+    jobs: int,
+    processors: int,
+    nodes: int | None = None,
+) -> dict[str, list[str]]:
+    """Return the header of a schedule of the jobs of a log.
+
+    What the log's header says of another scheduler and another machine does not hold for the
+    schedule. So only its clock and the names of numbers stay as they are. The rest becomes notes
+    which say that they are of the original log, a line each.
+
+    Parameters
+    ----------
+    header : of the workload that was simulated.
+    made : notes of what made the schedule, a line each.
+    jobs : their number.
+    processors, nodes : of the machine; nodes None: a pool.
+    """
+    kept = {key: list(values) for key, values in header.items() if key in _OF_THE_JOBS}
+    original = [
+        f"original log: {key}: {line.strip()}" if key != FREE_TEXT else f"original log: {line}"
+        for key, values in header.items()
+        if key not in _OF_THE_JOBS and key not in _RENEWED
+        for value in values
+        for line in value.splitlines()
+        if line.strip()
+    ]
+    return {
+        "Version": ["2.2"],
+        "MaxJobs": [str(jobs)],
+        "MaxRecords": [str(jobs)],
+        "Preemption": ["No"],
+        **({} if nodes is None else {"MaxNodes": [str(nodes)]}),
+        "MaxProcs": [str(processors)],
+        **kept,
+        "Note": [*made, *original],
+    }

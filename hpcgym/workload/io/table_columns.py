@@ -1,25 +1,257 @@
-"""Which columns a table of jobs has: those of jobs, and those of resources; hints for others."""
+"""Times in tables: dates of submissions, durations such as ``1-02:03:04``, as seconds.
+
+Where a column holds such texts, each value that is none stays a text, of which its reader says so.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import (
     CORE,
     JOB_COLUMNS,
     KILLED,
     MEMORY,
+    MOST_NICE,
     NAME_COLUMNS,
+    NICE,
     ONCE_CALLED,
     UNITS,
+    Clock,
+    is_date,
     known_columns,
     near_name,
+    printable,
     resource_problem,
+    seconds_in,
 )
+from hpcgym.workload.io.files import as_numbers, where_row
+from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
+from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, MISSING, ROUNDED_COLUMNS, TIME_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.workload.model import Workload
+
+
+# --- Numbers in tables ----------------------------------------------------------------------------
+
+#: Reasons by which rows are dropped.
+TEXT = "line with text in a numeric field"
+_LARGE = "line with a number too large"
+_FRACTION = "line with a fraction where only whole numbers make sense"
+
+#: Column -> least and most that it may hold; -1 is unknown.
+_LIMITS = {
+    "power_w": (0.0, np.inf),
+    "slowdown": (1.0, MOST_SLOWDOWN),
+    NICE: (-MOST_NICE, MOST_NICE),
+}
+
+
+def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of texts and objects as numbers; what is none is missing.
+
+    True and False are none, in files of JSON too.
+    """
+    given = series.astype(object)
+    truths = given.map(lambda value: isinstance(value, bool | np.bool_)).to_numpy(np.bool_)
+    return as_numbers(given.where(~truths, None) if truths.any() else series)
+
+
+def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], NDArray[np.bool_]]:
+    """Return which rows of a column of numbers hold what it cannot.
+
+    Parameters
+    ----------
+    series : numbers, (n_jobs,); what is missing is not wrong.
+    column : one of ``JOB_COLUMNS``, or ``killed``, which says what it can hold.
+
+    Returns
+    -------
+    (reason, problem) -> (n_jobs,) bool: the reason by which such rows are counted, and what is
+    wrong with the value, in words.
+    """
+    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if column == KILLED:
+        wrong = ~np.isnan(values) & (values != 0) & (values != 1)
+        return {(f"line with {KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
+    found = {(_LARGE, "no finite number"): np.isinf(values)}
+    if column in _LIMITS:
+        least, most = _LIMITS[column]
+        outside = ((values < least) | (values > most)) & (values != MISSING) & np.isfinite(values)
+        limits = f"at least {least:g}" if np.isinf(most) else f"from {least:.10g} to {most:.10g}"
+        problem = f"but must be {limits}, or {MISSING} where it is unknown"
+        found[f"line with {column} out of its limits", problem] = outside
+    if column in FLOAT_COLUMNS:
+        return found
+    if column in TIME_COLUMNS:
+        found[_LARGE, "beyond 2^53 s"] = _beyond(series, values, MAX_TIME)
+    else:
+        found[_LARGE, "beyond 2^63"] = _beyond(series, values, 2**63 - 1)
+    if column not in ROUNDED_COLUMNS:
+        fraction = np.isfinite(values) & (np.floor(values) != values)
+        found[_FRACTION, "not a whole number"] = fraction
+    return found
+
+
+def _beyond(series: pd.Series[Any], values: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
+    """Return which numbers, ``values`` as floats, are beyond ``most`` or below -``most``."""
+    kind = series.dtype.kind
+    if kind == "u":
+        return series.to_numpy(dtype=np.uint64, na_value=0) > np.uint64(most)
+    if kind == "i":
+        exact = series.to_numpy(dtype=np.int64, na_value=0)
+        return (exact > most) | (exact < -most)
+    limit = float(most)
+    if int(limit) > most:  # 2^63 - 1 is no float, and 2^63 is beyond
+        limit = math.nextafter(limit, 0)
+    return np.isfinite(values) & (np.abs(values) > limit)
+
+
+# --- Names in tables ------------------------------------------------------------------------------
+
+
+def without_names(
+    frame: pd.DataFrame, name: str, queues: Mapping[str, int] | None = None
+) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Return a table with numbers in place of names, and the lines of a header that tell them.
+
+    Parameters
+    ----------
+    frame : the table.
+    name : what messages call it.
+    queues : name of a queue -> its number, if they are numbered already: by a machine, or a file.
+
+    Raises
+    ------
+    WorkloadError : what is no name, a number that two names have, or a name without a number where
+        others have one; the message names the row.
+    """
+    header: dict[str, list[str]] = {}
+    for column, number in NAME_COLUMNS.items():
+        if list(frame.columns).count(column) > 1:
+            raise WorkloadError(f"{name} has the column {column!r} twice")
+        if column not in frame and not (number in frame and _holds_names(frame, number, queues)):
+            continue
+        held = column if column in frame else number
+        names = _names(frame, held, column, name)
+        told = held == column and number in frame
+        bare = frame.drop(columns=held)
+        if told:
+            of_number = _told_numbers(frame, column, names, name)
+        else:
+            of_name = numbered(filter(None, names))
+            bare = bare.assign(**{number: [of_name.get(one, np.nan) for one in names]})
+            of_number = {of: one for one, of in of_name.items()}
+        frame = bare
+        header[HEADER_KEYS[number]] = name_lines(of_number)
+    return frame, header
+
+
+def with_names(
+    frame: pd.DataFrame, workload: Workload, without: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """Return the table of a workload with columns of the names that any job has.
+
+    ``without`` are columns that are told otherwise.
+    """
+    import pandas as pd
+
+    found: dict[str, Any] = {}
+    for column, number in NAME_COLUMNS.items():
+        names = names_of(workload, number)
+        if column in without or not names:
+            continue
+        texts = [names.get(one) for one in workload.columns[number].tolist()]
+        if any(texts):
+            found[column] = pd.Series(texts, frame.index, dtype=object)
+    return frame.assign(**found)
+
+
+def _holds_names(frame: pd.DataFrame, column: str, queues: Mapping[str, int] | None) -> bool:
+    """Tell whether a column of numbers has texts that are none; those of ``queues`` are known."""
+    import pandas as pd
+
+    if column == "queue" and queues:
+        return False
+    values = frame[column]
+    if list(frame.columns).count(column) > 1 or pd.api.types.is_numeric_dtype(values.dtype):
+        return False
+    kinds = pd.api.types.is_string_dtype(values.dtype) or pd.api.types.is_object_dtype(values.dtype)
+    if not (kinds or isinstance(values.dtype, pd.CategoricalDtype)):
+        return False
+    given = values.dropna().astype(object)
+    if not given.map(lambda value: isinstance(value, str | int | float)).all():
+        return False
+    if given.map(lambda value: isinstance(value, bool)).any():
+        return False
+    unread = given[numbers_alone(given).isna().to_numpy()]
+    return bool(unread.map(lambda text: isinstance(text, str) and bool(text.strip())).any())
+
+
+def _names(frame: pd.DataFrame, held: str, column: str, name: str) -> list[str]:
+    """Return the names in a column, nothing where it is blank; numbers are names in ``held``."""
+    cache: dict[Any, str] = {}
+    texts = []
+    for row, given in enumerate(frame[held].astype(object)):
+        known = cache.get(given) if isinstance(given, str) else None
+        if known is None:
+            numbers = held != column
+            known = _name(given, numbers, column, where_row(frame.index, row, name))
+            if isinstance(given, str):
+                cache[given] = known
+        texts.append(known)
+    return texts
+
+
+def _name(given: Any, numbers: bool, column: str, where: str) -> str:
+    """Return a name, nothing where it is blank."""
+    if not isinstance(given, str):
+        # what is not equal to itself is not-a-number
+        if given is None or given != given or type(given).__name__ == "NAType":
+            return ""
+        if not numbers:
+            what = f"not the name of a {column.removesuffix('_name')}"
+            raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
+        given = f"{given:.15g}" if isinstance(given, float) else str(given)
+    try:
+        return printable(check_name(given.strip(), column)) if given.strip() else ""
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from None
+
+
+def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str) -> dict[int, str]:
+    """Return names by the numbers that the table tells itself."""
+    of = NAME_COLUMNS[column]
+    # as objects: large numbers stay exact
+    told = as_numbers(frame[of]).to_numpy(object, na_value=np.nan)
+    numbers: dict[int, str] = {}
+    for row, (number, text) in enumerate(zip(told.tolist(), names, strict=True)):
+        if not text:
+            continue
+        if not (number >= 0 and number % 1 == 0):
+            where = where_row(frame.index, row, name)
+            shown, kind = frame[of].iloc[row], column.removesuffix("_name")
+            raise WorkloadError(f"{where}: {of} is {shown}, no number for the {kind} {text!r}")
+        if numbers.setdefault(int(number), text) != text:
+            raise WorkloadError(
+                f"{where_row(frame.index, row, name)}: {of} {int(number)} is {text!r} here, and"
+                f" {numbers[int(number)]!r} before"
+            )
+    return numbers
+
+
+# --- Which columns a table of jobs has ------------------------------------------------------------
 
 #: Columns of other programs' logs, for which a table has two others.
 _TIMES = ("start", "start_time", "begin_time", "end", "end_time", "finish_time")
@@ -93,3 +325,138 @@ def _hint(column: str, has_units: bool, name: str) -> str:
         f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each unit of a job"
         f" asks for some, needs the column {UNITS!r} or {CORE!r} beside it"
     )
+
+
+# --- Jobs that follow several others, in tables ---------------------------------------------------
+
+#: A column of a table while it is read: from 0 on, also where rows have been dropped.
+_ROW = "row of the table"
+
+_SEVERAL = re.compile(r"\s*-?[0-9]{1,18}(\s+[1-9][0-9]{0,17})+\s*")
+
+
+def without_several(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, list[int]]]:
+    """Return a table with one preceding job a row, and the others by the place of the row.
+
+    If there are any, the table has a column more, for :func:`pairs_in`. What is no such text stays.
+    """
+    import pandas as pd
+
+    if "preceding_job" not in frame:
+        return frame, {}
+    given = frame["preceding_job"]
+    if pd.api.types.is_numeric_dtype(given.dtype):
+        return frame, {}
+    first: list[Any] = []
+    more: dict[int, list[int]] = {}
+    for row, value in enumerate(given.astype(object)):
+        if isinstance(value, str) and _SEVERAL.fullmatch(value):
+            value, *others = value.split()
+            more[row] = [int(other) for other in others]
+        first.append(value)
+    if not more:
+        return frame, {}
+    frame = frame.assign(preceding_job=pd.Series(first, frame.index, dtype=object))
+    frame[_ROW] = range(len(frame))
+    return frame, more
+
+
+def pairs_in(
+    frame: pd.DataFrame, more: Mapping[int, list[int]], name: str
+) -> list[tuple[int, int]] | None:
+    """Return the numbers of jobs, and of one more that each follows, of the rows that are left.
+
+    Raises
+    ------
+    WorkloadError : a job that follows several, and has no number.
+    """
+    if not more:
+        return None
+    pairs = []
+    rows = zip(frame[_ROW].tolist(), frame["job_number"].tolist(), strict=True)
+    for place, (row, number) in enumerate(rows):
+        if row in more and not number >= 1:
+            where = where_row(frame.index, place, name)
+            raise WorkloadError(f"{where}: a job that follows several others needs a job_number")
+        pairs += [(int(number), other) for other in more.get(row, ())]
+    return pairs
+
+
+# --- Times in tables ------------------------------------------------------------------------------
+
+SUBMIT = "submit_time"
+_DURATIONS = ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time")
+
+
+def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Return a table with seconds in place of dates and durations, and lines of its header.
+
+    Dates of ``submit_time`` become seconds from the first of them on; the header tells when it was.
+
+    Parameters
+    ----------
+    frame : the table.
+    tz : the time zone of dates without an offset; None: UTC.
+
+    Raises
+    ------
+    WorkloadError : no such time zone.
+    """
+    import pandas as pd
+
+    clock = Clock(tz)
+    header: dict[str, list[str]] = {}
+    for column in map(str, frame.columns):
+        if list(frame.columns).count(column) > 1:
+            continue  # which is said later
+        values = frame[column]
+        if column in _DURATIONS and _has(values, lambda text: ":" in text):
+            frame = frame.assign(**{column: values.map(_seconds)})
+        elif column == SUBMIT and _holds_dates(values):
+            seconds = [_unix(value, clock) for value in values]
+            first = min((one for one in seconds if isinstance(one, int)), default=0)
+            since = [one - first if isinstance(one, int) else one for one in seconds]
+            frame = frame.assign(**{column: pd.Series(since, frame.index, dtype=object)})
+            header = clock.header(first)
+    return frame, header
+
+
+def _has(values: pd.Series[Any], test: Callable[[str], bool]) -> bool:
+    """Tell whether a column has a text for which the test holds."""
+    import pandas as pd
+
+    dtype = values.dtype
+    if not (pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)):
+        return False
+    return any(isinstance(value, str) and test(value) for value in values)
+
+
+def _holds_dates(values: pd.Series[Any]) -> bool:
+    """Tell whether a column has dates, as such or as texts."""
+    import pandas as pd
+
+    return pd.api.types.is_datetime64_any_dtype(values.dtype) or _has(values, is_date)
+
+
+def _seconds(value: Any) -> Any:
+    """Return the seconds of a duration, or what is none as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return seconds_in(value.strip())
+    except ValueError:
+        return value
+
+
+def _unix(value: Any, clock: Clock) -> Any:
+    """Return the seconds since 1970 of a date; None if it is blank, else a text if it is none."""
+    import pandas as pd
+
+    if value is None or value is pd.NaT or value != value or (isinstance(value, str) and not value):
+        return None
+    text = value.isoformat() if isinstance(value, pd.Timestamp) else str(value).strip()
+    try:
+        return clock.seconds(text)
+    except ValueError:
+        # a number among dates is none
+        return f"{text} (no date)" if text.lstrip("+-").replace(".", "").isdigit() else text

@@ -1,18 +1,18 @@
 """Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is what
-the jobs tell of it (:func:`hpcgym.workload.io.records.size_by_jobs`). Nor does it tell the numbers
+the jobs tell of it (:func:`hpcgym.workload.cleaning.size_by_jobs`). Nor does it tell the numbers
 of queues: where jobs have their names, give the machine's. (JSON may tell both:
-:mod:`hpcgym.workload.io.json_jobs`.) Users, groups, queues, partitions and what jobs run may have
-names: :mod:`hpcgym.workload.io.table_names`. Submissions may be dates, and durations such as
-``1-02:03:04``: :mod:`hpcgym.workload.io.table_times`.
+:mod:`hpcgym.workload.io.tables`.) Users, groups, queues, partitions and what jobs run may have
+names: :mod:`hpcgym.workload.io.table_columns`. Submissions may be dates, and durations such as
+``1-02:03:04``: :mod:`hpcgym.workload.io.table_columns`.
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
 share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
 ``mem`` is in whole MB, or a text such as ``16 GB``.
 
-A table with the column ``begin`` is an extract: :mod:`hpcgym.workload.io.table_extracts`.
+A table with the column ``begin`` is an extract: :mod:`hpcgym.workload.io.tables`.
 
 Other columns that SWF lacks are ``power_w``, the mean power of a job on each processor [W],
 ``slowdown``, its completion time at the lowest frequency over that at the highest, and ``killed``,
@@ -21,9 +21,11 @@ Other columns that SWF lacks are ``power_w``, the mean power of a job on each pr
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, unknown
-from hpcgym.files import need_parquet
+from hpcgym.files import MOST_COLUMNS, bytes_of, check_value, check_values, json_of, need_parquet
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.naming import (
     CORE,
@@ -43,25 +45,201 @@ from hpcgym.naming import (
     UNITS,
     megabytes,
 )
-from hpcgym.workload.io.files import TABLE_ENDINGS, Errors, check_errors, is_table, stem
-from hpcgym.workload.io.json_jobs import is_json, read_json, write_json
-from hpcgym.workload.io.records import size_by_jobs
-from hpcgym.workload.io.table_columns import resource_columns
-from hpcgym.workload.io.table_extracts import BEGIN, begin_of, extract_of, trace_of
-from hpcgym.workload.io.table_files import read_csv, read_parquet, where_row
-from hpcgym.workload.io.table_names import with_names, without_names
-from hpcgym.workload.io.table_numbers import TEXT, numbers_alone, wrong_numbers
-from hpcgym.workload.io.table_preceding import pairs_in, without_several
-from hpcgym.workload.io.table_times import with_seconds
-from hpcgym.workload.model import (
-    FLOAT_COLUMNS,
-    MISSING,
-    Workload,
+from hpcgym.workload.cleaning import size_by_jobs
+from hpcgym.workload.extracts import extract, joined
+from hpcgym.workload.io.files import (
+    TABLE_ENDINGS,
+    Errors,
+    check_errors,
+    is_table,
+    read_csv,
+    read_parquet,
+    stem,
+    where_row,
 )
-from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.io.table_columns import (
+    TEXT,
+    numbers_alone,
+    pairs_in,
+    resource_columns,
+    with_names,
+    with_seconds,
+    without_names,
+    without_several,
+    wrong_numbers,
+)
+from hpcgym.workload.model import FLOAT_COLUMNS, MISSING, Workload, check_processors
+from hpcgym.workload.needs import queue_names, queue_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# --- Extracts as tables ---------------------------------------------------------------------------
+
+BEGIN = "begin"
+
+
+def begin_of(frame: pd.DataFrame, processors: int | None, name: str) -> Any:
+    """Return when the extract begins that a table is, None if it is none.
+
+    Raises
+    ------
+    WorkloadError : several times, or an extract without the size of its machine, which says how
+        many jobs could run.
+    """
+    if BEGIN not in frame:
+        return None
+    if processors is None:
+        raise WorkloadError(
+            f"{name} is an extract, and does not tell the machine's size: give processors"
+        )
+    begins = frame[BEGIN].unique()
+    if len(begins) != 1:
+        raise WorkloadError(f"{name}: column {BEGIN!r} must be the same in all rows")
+    return begins[0]
+
+
+def extract_of(trace: Workload, begin: Any) -> Workload:
+    """Return the extract from ``begin`` on, called and counted as the trace."""
+    return extract(trace, begin).take(slice(None), name=trace.name, cleaning=trace.cleaning)
+
+
+def trace_of(workload: Workload, where: str) -> tuple[Workload, int | None]:
+    """Return all jobs that are to be written of a workload, and when it begins if it is an extract.
+
+    Raises
+    ------
+    WorkloadError : an extract of a simulation, which knows more of its jobs than a table has.
+    """
+    initial = workload.initial
+    if initial is None:
+        return workload, None
+    if initial.ongoing is not None:
+        raise WorkloadError(
+            f"{where}: a table cannot hold the state of a simulation, but pickle can; and a table "
+            "can that of a trace, result.as_workload().extract(start, end)"
+        )
+    return joined(initial.past, workload), initial.begin
+
+
+# --- Jobs in JSON ---------------------------------------------------------------------------------
+
+_KEYS = ("processors", "queues", "begin", "jobs")
+_LARGE = 1 << 63
+_MOST_BYTES = 1 << 30  # in the memory they take ten times as much
+
+
+def is_json(path: Path) -> bool:
+    """Tell whether a file's name ends as that of a file of jobs in JSON does."""
+    return path.name.casefold().endswith((".json", ".json.gz"))
+
+
+def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | None]:
+    """Return the jobs as a table, and the processors and queues if the file tells them.
+
+    Raises
+    ------
+    WorkloadError : a file that is no JSON of this form; the message names the job.
+    """
+    import pandas as pd
+
+    text = bytes_of(path, _MOST_BYTES, WorkloadError)
+    given = json_of(text, str(path), WorkloadError, flat=True)
+    top = {"jobs": given} if isinstance(given, list) else given
+    if not isinstance(top, dict) or not isinstance(top.get("jobs"), list):
+        raise WorkloadError(f"{path} holds neither a list of jobs nor an object with 'jobs'")
+    others = {key: value for key, value in top.items() if key != "jobs"}
+    check_values(others, str(path), WorkloadError)
+    for key in others:
+        if key not in _KEYS:
+            near = get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KEYS)}"
+            raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
+    for number, job in enumerate(top["jobs"], 1):
+        _check_job(f"{path}, job {number}", job)
+    columns = _columns(top["jobs"])
+    check_values(columns, str(path), WorkloadError)
+    if len(columns) > MOST_COLUMNS:
+        raise WorkloadError(f"{path}: jobs have {len(columns):,} fields, over {MOST_COLUMNS:,}")
+    frame = pd.DataFrame(top["jobs"], columns=columns)
+    if "begin" in top:
+        if type(top["begin"]) is not int:
+            raise WorkloadError(f"{path}: 'begin' is {_shown(top['begin'])}, not whole seconds")
+        frame["begin"] = top["begin"]
+    frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
+    told = _processors(path, top.get("processors")), _queues(path, top.get("queues"))
+    if not top["jobs"]:
+        raise WorkloadError(f"{path} holds no job")
+    return frame, *told
+
+
+def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
+    """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
+    frame = with_names(workload.to_pandas(), workload, without=("queue_name",))
+    known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
+    unknown = [c for c in known if (frame[c] == -1).all()]
+    rows = frame.drop(columns=unknown).to_dict("records")
+    queues = {name: number for number, name in queue_names(workload).items()}
+    with whole_text(path) as file:
+        file.write(f'{{"processors": {workload.processors},\n')
+        if queues:
+            file.write(f' "queues": {json.dumps(queues)},\n')
+        if begin is not None:
+            file.write(f' "begin": {begin},\n')
+        file.write(' "jobs": [\n  ')
+        file.write(",\n  ".join(json.dumps(row) for row in rows))
+        file.write("]}\n")
+
+
+def _check_job(where: str, job: Any) -> None:
+    """Say so if a job is none: an object of numbers, and of texts where names may stand."""
+    if not isinstance(job, dict):
+        raise WorkloadError(f"{where} is not an object but {_shown(job)}")
+    for field, value in job.items():
+        if type(value) is int and -_LARGE < value < _LARGE:
+            continue  # nearly all: of many million values none is looked at twice
+        if isinstance(value, bool | list | dict):
+            raise WorkloadError(f"{where}: {field} is {_shown(value)}, not a number")
+        check_value(value, f"{where}, {field}", WorkloadError)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON has it; of a list or an object, only which of the two it is."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value)[:24]
+
+
+def _columns(jobs: list[dict[str, Any]]) -> list[str]:
+    """Return the fields that any job has, in order of first appearance."""
+    return list(dict.fromkeys(field for job in jobs for field in job))
+
+
+def _processors(path: Path, processors: Any) -> int | None:
+    """Return the machine's size if it is told, or say that it cannot be one."""
+    if processors is None:
+        return None
+    try:
+        return check_processors(processors)
+    except WorkloadError as error:
+        raise WorkloadError(f"{path}: {error}") from None
+
+
+def _queues(path: Path, queues: Any) -> dict[str, int] | None:
+    """Return the numbers of queues by name, or say that they are none."""
+    if queues is None:
+        return None
+    if not isinstance(queues, dict) or not all(type(number) is int for number in queues.values()):
+        raise WorkloadError(f"{path}: 'queues' must tell the number of each name")
+    if min(queues.values(), default=0) < 0:
+        raise WorkloadError(f"{path}: the number of one of the 'queues' is below 0")
+    if len({*queues.values()}) < len(queues):
+        raise WorkloadError(f"{path}: two of the 'queues' have the same number")
+    return queues
+
+
+# --- Workloads from and to tables -----------------------------------------------------------------
 
 
 def from_pandas(
@@ -80,9 +258,9 @@ def from_pandas(
     memory are rounded to the nearest whole number (halves away from 0) and counted.
 
     Users, groups, executables, queues and partitions may be names in place of numbers, or have
-    their names in columns of their own; see :mod:`hpcgym.workload.io.table_names`. They are
+    their names in columns of their own; see :mod:`hpcgym.workload.io.table_columns`. They are
     numbered, and the names become lines of the header. ``submit_time`` may be dates, and durations
-    texts such as ``1-02:03:04``; see :mod:`hpcgym.workload.io.table_times`. ``preceding_job`` may
+    texts such as ``1-02:03:04``; see :mod:`hpcgym.workload.io.table_columns`. ``preceding_job`` may
     be several numbers with blanks between, ``7 9``.
 
     Parameters

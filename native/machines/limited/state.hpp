@@ -15,7 +15,7 @@
 
 namespace hpc {
 
-// The first three are places in STATE_NAMES of hpcgym.schedule.node_states.
+// The first three are places in STATE_NAMES of hpcgym.schedule.runs.
 enum class NodeState : std::uint8_t { off, switching_off, switching_on, on };
 
 struct LimitedNode {

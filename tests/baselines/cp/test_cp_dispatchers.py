@@ -10,15 +10,11 @@ pytest.importorskip("ortools")
 
 from ortools.sat.python import cp_model
 
-from hpcgym.baselines.cp import objective, pcp20
-from hpcgym.baselines.cp.bounds import earliest_starts, latest_starts, running_of
-from hpcgym.baselines.cp.cph import CPH
-from hpcgym.baselines.cp.hcp19 import HCP19
-from hpcgym.baselines.cp.pcp19 import PCP19
-from hpcgym.baselines.cp.pcp20 import PCP20
-from hpcgym.baselines.cp.problem import pose
-from hpcgym.baselines.cp.pure_cp import PureCP
-from hpcgym.baselines.cp.solve import Limits, parameters
+from hpcgym.baselines.cp import dispatchers
+from hpcgym.baselines.cp import problem as objective
+from hpcgym.baselines.cp.dispatcher import Limits, parameters
+from hpcgym.baselines.cp.dispatchers import CPH, HCP19, PCP19, PCP20, PureCP
+from hpcgym.baselines.cp.problem import earliest_starts, latest_starts, pose, running_of
 from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.allocations import WORST_FIT
@@ -212,8 +208,8 @@ def test_the_search_of_pcp20_takes_each_start_and_then_its_positions(monkeypatch
         )
         search(model, units)
 
-    search = pcp20._search
-    monkeypatch.setattr(pcp20, "_search", noting)
+    search = dispatchers._search
+    monkeypatch.setattr(dispatchers, "_search", noting)
     dispatcher = PCP20()
     assert dispatcher.fixed
     for view in VIEWS:

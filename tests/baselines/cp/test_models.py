@@ -14,12 +14,10 @@ pytest.importorskip("ortools")
 
 from ortools.sat.python import cp_model
 
-from hpcgym.baselines.cp import boxes
+from hpcgym.baselines.cp import models
+from hpcgym.baselines.cp.dispatcher import Limits, search, solve
+from hpcgym.baselines.cp.dispatchers import HCP19, PCP19, PCP20
 from hpcgym.baselines.cp.exact import exact, known_best
-from hpcgym.baselines.cp.hcp19 import HCP19
-from hpcgym.baselines.cp.pcp19 import PCP19
-from hpcgym.baselines.cp.pcp20 import PCP20
-from hpcgym.baselines.cp.solve import Limits, search, solve
 from hpcgym.benchmarks.cp.published import VARIABLES_BELOW
 from hpcgym.errors import HpcgymError
 
@@ -102,7 +100,7 @@ def test_contiguous_positions_can_cost_something():
 def test_what_runs_is_moved_on_its_node_while_it_is_little(monkeypatch):
     least = least_slowdown(*EDGE)
     assert answer_of(PCP20, EDGE)[0] == least
-    monkeypatch.setattr(boxes, "MOVABLE", 0)
+    monkeypatch.setattr(models, "MOVABLE", 0)
     assert answer_of(PCP20, EDGE)[0] > least
 
 
@@ -123,9 +121,9 @@ def test_on_these_made_up_states_the_published_ratio_of_variables_holds(kind, qu
 def test_pcp20_boxes_of_what_runs_fill_what_is_not_free():
     view = busy("eurora", 20, 1)
     problem = PCP20(Limits(jobs=20)).pose(view)
-    usable = boxes.usable_nodes(problem)
-    first = boxes.first_positions(view.capacity)
-    lists = boxes.running_boxes(problem, usable, list(range(4)))
+    usable = models.usable_nodes(problem)
+    first = models.first_positions(view.capacity)
+    lists = models.running_boxes(problem, usable, list(range(4)))
     for resource, found in lists.items():
         covered = np.zeros(first[-1, resource], dtype=int)
         for position, size in zip(found.position, found.size, strict=True):

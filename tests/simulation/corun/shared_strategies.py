@@ -7,8 +7,7 @@ from typing import Any
 
 from drawing import strategies as st
 
-from hpcgym.reference.shared import simulate_shared
-from hpcgym.reference.shared_nodes import (
+from hpcgym.reference.shared import (
     COMPACT,
     PART,
     SPREAD,
@@ -17,6 +16,7 @@ from hpcgym.reference.shared_nodes import (
     Machine,
     Rules,
     Speedups,
+    simulate_shared,
 )
 
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")

@@ -15,9 +15,8 @@ from shared_strategies import Case, cases, with_files
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
-from hpcgym.cluster.nodes import NodeGroup
-from hpcgym.reference.shared import SharedSimulation
-from hpcgym.reference.shared_nodes import COMPACT, Job, Machine, Rules, Speedups
+from hpcgym.cluster.pool import NodeGroup
+from hpcgym.reference.shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload

@@ -22,7 +22,7 @@ from test_against_slow_simulator import (
 )
 
 import hpcgym
-from hpcgym.reference.shared_nodes import Job, Machine, Rules, Speedups
+from hpcgym.reference.shared import Job, Machine, Rules, Speedups
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import Heatmap
 from hpcgym.workload.model import Workload

@@ -14,11 +14,12 @@ from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 from test_shared_properties import congested
 
-from hpcgym.reference.shared_nodes import FileSystem, Job, Machine, Rules, Speedups
-from hpcgym.validation.corun_arrays import (
+from hpcgym.reference.shared import FileSystem, Job, Machine, Rules, Speedups
+from hpcgym.validation.corun import (
     COMPACT,
     PART,
     SPREAD,
+    Files,
     SharedSchedule,
     check_parts,
     check_places,
@@ -27,7 +28,6 @@ from hpcgym.validation.corun_arrays import (
     check_work,
     prove_shared,
 )
-from hpcgym.validation.corun_files import Files
 
 RANDOM = settings(max_examples=100)
 SHAPES = {"compact": COMPACT, "spread": SPREAD, "part": PART}

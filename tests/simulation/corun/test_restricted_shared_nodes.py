@@ -24,8 +24,7 @@ from test_against_slow_simulator import (
 )
 
 import hpcgym
-from hpcgym.reference.shared import SharedSimulation
-from hpcgym.reference.shared_nodes import Job
+from hpcgym.reference.shared import Job, SharedSimulation
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes

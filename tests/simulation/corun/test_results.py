@@ -11,7 +11,7 @@ import pytest
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.over_time import processors_in_use
+from hpcgym.schedule.metrics import processors_in_use
 from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap
 from hpcgym.validation.books import check_books

@@ -14,8 +14,15 @@ from test_against_slow_simulator import cluster_of, heatmap_of, one_that_both_ta
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.shared import simulate_shared
-from hpcgym.reference.shared_nodes import COMPACT, FileSystem, Job, Machine, Rules, Speedups
+from hpcgym.reference.shared import (
+    COMPACT,
+    FileSystem,
+    Job,
+    Machine,
+    Rules,
+    Speedups,
+    simulate_shared,
+)
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes

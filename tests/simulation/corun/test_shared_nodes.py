@@ -13,8 +13,8 @@ from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 
 import hpcgym
-from hpcgym.baselines.coschedulers import COSCHEDULERS
-from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.cluster.pool import NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload

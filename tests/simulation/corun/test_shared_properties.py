@@ -12,7 +12,7 @@ from shared_strategies import STATIC_ORDERS, Case, cases, with_files
 
 from hpcgym.reference.jobs import Job as PoolJob
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.reference.shared_nodes import COMPACT, PART, FileSystem, Job
+from hpcgym.reference.shared import COMPACT, PART, FileSystem, Job
 
 RANDOM = settings(max_examples=60)
 

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from hpcgym.reference.shared import simulate_shared
-from hpcgym.reference.shared_nodes import COMPACT, PART, SPREAD, Job, Machine, Rules, Speedups
+from hpcgym.reference.shared import (
+    COMPACT,
+    PART,
+    SPREAD,
+    Job,
+    Machine,
+    Rules,
+    Speedups,
+    simulate_shared,
+)
 
 EVERYTHING_1 = Speedups([[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0])
 

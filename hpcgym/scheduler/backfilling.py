@@ -1,0 +1,299 @@
+"""Back-filling as Slurm's ``sched/backfill`` does it: from time to time, over the first jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
+from hpcgym.naming import seconds_of
+
+# --- The rule that holds long jobs back -----------------------------------------------------------
+
+#: The run times by which a job is held back -> what they are.
+HOLD_BY = {
+    "requested": "the requested time",
+    "policy_estimate": "the run time that the policy looks at",
+    "both": "the geometric mean of these two",
+}
+BY_REQUESTED, BY_PREDICTED, BY_BOTH = range(3)
+_CODES = dict(zip(HOLD_BY, (BY_REQUESTED, BY_PREDICTED, BY_BOTH), strict=True))
+#: The numbers of the rule as the engine takes them: processors that the longest jobs hold back,
+#: share P; from [s]; the logarithm of factor; by which run times.
+MOST, FROM, LOG_FACTOR, BY = range(4)
+_MOST_S = 2**53
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Hold jobs back that are probably long: they start only if some processors stay free.
+
+    On a machine of P processors, a job of q starts only if there are so many free:
+    min(P, q + round(share P z / (1 + wait / erode_s))), with z = ln(x / from_s) / ln(factor), at
+    least 0 and at most 1, of a run time x. Halves are rounded to even numbers. docs/semantics.md
+    says what it means for the reservation of the head and for backfilling.
+
+    Attributes
+    ----------
+    share : the part of the machine that the longest jobs leave free, 0 to 1.
+    from_s : run time from which on jobs are held back [s].
+    factor : above 1: jobs ``factor`` times as long as ``from_s``, and longer ones, leave the whole
+        share free.
+    erode_s : whole seconds of waiting after which a job leaves half as much free; ``math.inf``:
+        waiting changes nothing.
+    by : the run time x, a name of :data:`HOLD_BY`.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.backfilling import Hold
+    >>> print(Hold(0.1))
+    share=0.1,from_s=3600,factor=64,erode_s=14400,by=requested
+    """
+
+    share: float
+    from_s: float = 3600.0
+    factor: float = 64.0
+    erode_s: float = 14400
+    by: str = "requested"
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        settle(self, "share", _number("share", self.share, 0, 1))
+        settle(self, "from_s", _number("from_s", self.from_s, 1, _MOST_S))
+        settle(self, "factor", _number("factor", self.factor, 1, 1e12))
+        if self.factor == 1:
+            raise HpcgymError("hold: factor must be above 1")
+        settle(self, "erode_s", _erode(self.erode_s))
+        check_choice("hold: by", self.by, HOLD_BY)
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{name}={value if isinstance(value, str) else repr(value).removesuffix('.0')}"
+            for name, value in self.table().items()
+        )
+
+    @classmethod
+    def parse(cls, given: Any) -> Hold | None:
+        """Return what a number, a text or a mapping says; None where nothing is held back.
+
+        That is a share, ``0.1``; ``share=0.1,from_s=3600``; or a mapping of the attributes.
+
+        Raises
+        ------
+        HpcgymError : an unknown name or a value that is wrong.
+        """
+        if given is None or isinstance(given, Hold):
+            found = given
+        elif isinstance(given, Mapping):
+            found = cls._of(given)
+        elif isinstance(given, str):
+            found = cls._of(_pairs(given))
+        else:
+            found = cls(given)
+        return None if found is None or found.share == 0 else found
+
+    @classmethod
+    def _of(cls, entries: Mapping[str, Any]) -> Hold:
+        known = [each.name for each in fields(cls)]
+        for name in entries:
+            if name not in known:
+                raise HpcgymError(unknown("entry in hold", name, known))
+        if "share" not in entries:
+            raise HpcgymError("hold: share is missing, the part of the machine to leave free")
+        return cls(**entries)
+
+    def table(self) -> dict[str, Any]:
+        """Return the attributes as JSON can hold them; :meth:`parse` takes them back."""
+        table = {each.name: getattr(self, each.name) for each in fields(self)}
+        return table | ({"erode_s": "inf"} if self.erode_s == math.inf else {})
+
+    def numbers(self, processors: int) -> NDArray[np.float64]:
+        """Return the numbers of the rule as the engine takes them, on so many processors."""
+        numbers = np.empty(4)
+        numbers[MOST] = self.share * processors
+        numbers[FROM] = self.from_s
+        numbers[LOG_FACTOR] = math.log(self.factor)
+        numbers[BY] = _CODES[self.by]
+        return numbers
+
+    def held_back(
+        self, requested: NDArray[np.int64], predicted: NDArray[np.int64], processors: int
+    ) -> NDArray[np.float64]:
+        """Return how many processors each job holds back before it has waited, (n_jobs,).
+
+        Parameters
+        ----------
+        requested, predicted : (n_jobs,) [s], of those the run times that policies look at.
+        processors : of the machine.
+        """
+        most, least, log_factor, by = self.numbers(processors)
+        x = requested.astype(np.float64)
+        if by == BY_PREDICTED:
+            x = predicted.astype(np.float64)
+        elif by == BY_BOTH:
+            x = np.sqrt(x * predicted)
+        # the logarithms of the C library, as in the engine: numpy's may differ in the last bit
+        times, place = np.unique(x, return_inverse=True)
+        held = [
+            most * min(math.log(each / least) / log_factor, 1.0) if each > least else 0.0
+            for each in times.tolist()
+        ]
+        return np.array(held, np.float64)[place]
+
+    @property
+    def looks_at_estimate(self) -> bool:
+        """Whether it looks at the run times that policies look at."""
+        return self.by != "requested"
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """Return the entries that a text names; one without a name is the share."""
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            name, value = "share", name
+        if name in found:
+            raise HpcgymError(f"hold: {name} is there twice in {text!r}")
+        seconds = seconds_of(value) if name in ("from_s", "erode_s") else None
+        found[name] = seconds if seconds is not None else value
+        if seconds is None and name != "by":
+            found[name] = number_in(f"hold: {name}", value)
+    return found
+
+
+def _erode(value: Any) -> float:
+    """Return after how long half as much is held back [s], checked."""
+    if value in (math.inf, "inf"):
+        return math.inf
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_number(value) or not 1 <= value <= _MOST_S or value != int(value):
+        raise HpcgymError(f"hold: erode_s must be whole seconds from 1 on, or inf, not {value!r}")
+    return float(value)
+
+
+def _number(name: str, value: Any, least: float, most: float) -> float:
+    """Return a number within bounds, checked."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_number(value) or not least <= value <= most:
+        raise HpcgymError(f"hold: {name} must be a number from {least} to {most:g}, not {value!r}")
+    return float(value)
+
+
+# --- Back-filling as Slurm's ``sched/backfill`` does it -------------------------------------------
+
+NAME = "slurm"
+_MOST = 10**9
+_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
+
+
+@dataclass(frozen=True)
+class SlurmBackfill:
+    """Slurm's way to back-fill: at events jobs start in order; others start from time to time.
+
+    docs/slurm.md says which schedules it makes, and what Slurm does beside that.
+
+    Attributes
+    ----------
+    bf_interval : [s] from one pass that back-fills to the next.
+    bf_max_job_test : how many queued jobs such a pass looks at.
+    bf_window : [min] from the pass on in which reservations begin.
+    bf_job_part_count_reserve : how many jobs may have reservations; 0: all that are looked at.
+    bf_resolution : [s] plans have reservations begin and end at multiples of it.
+    bf_window_linear : [s] by which the spans grow within which running jobs count as ending
+        together, as Slurm tries when a job can start; 0: they double.
+    bf_max_job_user : how many queued jobs of one user such a pass looks at; 0: any number. It skips
+        the others, which do not count in ``bf_max_job_test``.
+    default_queue_depth : how many queued jobs a pass at an event looks at, and one more, as Slurm
+        counts.
+    sched_interval : [s] at multiples of it such a pass looks at all queued jobs.
+
+    Raises
+    ------
+    HpcgymError : a value that is no whole number, or out of its bounds.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.backfilling import SlurmBackfill
+    >>> print(SlurmBackfill(bf_interval=60, bf_max_job_test=1000))
+    slurm:bf_interval=60+bf_max_job_test=1000
+    >>> print(SlurmBackfill())
+    slurm
+    """
+
+    bf_interval: int = 30
+    bf_max_job_test: int = 500
+    bf_window: int = 1440
+    bf_job_part_count_reserve: int = 0
+    bf_resolution: int = 60
+    bf_window_linear: int = 0
+    bf_max_job_user: int = 0
+    default_queue_depth: int = 100
+    sched_interval: int = 60
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            least = 0 if each.name in _MAY_BE_ZERO else 1
+            if not (is_number(value) and least <= value <= _MOST and value == int(value)):
+                raise HpcgymError(
+                    f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}, not"
+                    f" {value!r}"
+                )
+            object.__setattr__(self, each.name, int(value))
+
+    def __str__(self) -> str:
+        usual = SlurmBackfill()
+        said = [
+            f"{each.name}={getattr(self, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(usual, each.name)
+        ]
+        return ":".join([NAME, "+".join(said)]) if said else NAME
+
+    @property
+    def reservations(self) -> int:
+        """How many jobs may have reservations."""
+        return min(self.bf_job_part_count_reserve or self.bf_max_job_test, self.bf_max_job_test)
+
+    @classmethod
+    def parse(cls, text: str) -> SlurmBackfill | None:
+        """Return what a text says, such as ``slurm:bf_interval=60``; None if it is another rule.
+
+        Raises
+        ------
+        HpcgymError : an unknown setting, none behind a colon, one that stands twice, or a value
+            that it cannot have.
+        """
+        name, _, rest = text.partition(":")
+        if name != NAME:
+            return None
+        if "," in rest:
+            raise HpcgymError(
+                f"backfill {text!r}: settings of slurm are joined by +, not by commas, as in"
+                " slurm:bf_interval=60+bf_window=2880"
+            )
+        if text != NAME and not rest.strip():
+            raise HpcgymError(
+                f"backfill {text!r}: a setting is missing behind it, such as bf_interval=60; slurm"
+                " alone has Slurm's own"
+            )
+        known = [each.name for each in fields(cls)]
+        found: dict[str, Any] = {}
+        for part in filter(None, (part.strip() for part in rest.split("+"))):
+            key, _, value = (piece.strip() for piece in part.partition("="))
+            if key not in known:
+                raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
+            if key in found:
+                raise HpcgymError(f"backfill {text!r}: {key} is there twice")
+            found[key] = int(value) if value.isascii() and value.isdigit() else value
+        return cls(**found)

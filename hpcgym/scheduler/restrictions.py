@@ -1,0 +1,529 @@
+"""Preemption: jobs of which partitions, or queues, stop those of which others to start at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.failures import Failures
+from hpcgym.cluster.partitions import text_of_nodes
+from hpcgym.errors import HpcgymError, is_number, unknown
+from hpcgym.files.reading import check_is_there, header_number
+from hpcgym.naming import ARRAY, WITH_QOS, Clock, is_date, zone_of
+from hpcgym.scheduler.policies.features import JobColumns
+
+if TYPE_CHECKING:
+    from hpcgym.workload.model import Workload
+
+
+# --- Quotas ---------------------------------------------------------------------------------------
+
+#: What a quota may bound: jobs and processors that run at once, and jobs that run or wait.
+BOUNDS = ("jobs", "processors", "submitted")
+#: What jobs are counted apart by -> columns of their numbers. In logs of Slurm, queues are QOS.
+COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
+_MOST = 2**31
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A bound of what runs, or is submitted: of all jobs, of some, of each user by itself.
+
+    A job that would exceed it does not start, and is passed over as if it did not wait; or it is
+    not submitted, and waits outside the queue until others have ended.
+
+    Attributes
+    ----------
+    each : columns by which jobs are counted apart, of :data:`COLUMNS`: of ("user",) each user by
+        itself; of () all together. Of ("array",) jobs that are in none do not count.
+    where : pairs of such a column and a name of the log, or a number that has none: only jobs that
+        are called so count.
+    jobs, processors : how many may run, and how many processors they may have; None: any number.
+    submitted : how many may run or wait in the queue, together; None: any number.
+
+    Raises
+    ------
+    HpcgymError : an unknown column, or a bound that is no whole number from 1 to 2^31.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import Quota
+    >>> print(Quota(each=("user",), where=(("queue", "normal"),), jobs=10))
+    queue=normal/user:jobs=10
+    """
+
+    each: tuple[str, ...] = ()
+    where: tuple[tuple[str, str], ...] = ()
+    jobs: int | None = None
+    processors: int | None = None
+    submitted: int | None = None
+
+    def __post_init__(self) -> None:
+        for column in (*self.each, *(column for column, _ in self.where)):
+            if column not in COLUMNS:
+                hint = "; accounts of Slurm are groups" if column == "account" else ""
+                raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}{hint}")
+        for name in BOUNDS:
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and 1 <= value <= _MOST):
+                raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
+        for _, name in self.where:
+            if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
+                raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
+        if all(getattr(self, name) is None for name in BOUNDS):
+            raise HpcgymError(f"quota: it bounds nothing; give {', '.join(BOUNDS)} or several")
+
+    def __str__(self) -> str:
+        of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
+        bounds = [f"{name}={getattr(self, name)}" for name in BOUNDS if getattr(self, name)]
+        return f"{'/'.join(of)}:{'+'.join(bounds)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Quota:
+        """Return the quota of a text such as ``queue=normal/user:jobs=10+processors=512``.
+
+        Raises
+        ------
+        HpcgymError : it is none.
+        """
+        of, colon, bounds = text.strip().rpartition(":")
+        if not colon:
+            raise HpcgymError(f"quota {text!r}: it must be such as 'user:jobs=10'")
+        each: list[str] = []
+        where: list[tuple[str, str]] = []
+        for part in (part.strip() for part in of.split("/")):
+            column, equals, name = (piece.strip() for piece in part.partition("="))
+            if equals:
+                where.append((column, name))
+            elif part != "all":
+                each.append(column)
+        found: dict[str, int] = {}
+        for part in bounds.split("+"):
+            name, _, number = (piece.strip() for piece in part.partition("="))
+            if name not in BOUNDS or name in found or not (number.isascii() and number.isdigit()):
+                raise HpcgymError(
+                    f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
+                    " processors=512 or submitted=50, each at most once"
+                )
+            found[name] = int(number)
+        try:
+            return cls(tuple(each), tuple(where), **found)
+        except HpcgymError as error:
+            raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
+
+    def counted(self, workload: Workload) -> NDArray[np.int64]:
+        """Return which count each job is in, (n_jobs,) int64: from 0 on, -1 of those in none."""
+        n = len(workload)
+        within = np.ones(n, np.bool_)
+        columns = JobColumns(workload)
+        for column, name in self.where:
+            within &= columns.is_called(COLUMNS[column], name)
+        keys = np.zeros((n, 0), np.int64)
+        if self.each:
+            keys = np.column_stack([workload.columns[COLUMNS[column]] for column in self.each])
+        if ARRAY in self.each:
+            within &= workload.columns[ARRAY] >= 0
+        _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
+        return np.where(within, place.reshape(-1), -1).astype(np.int64)
+
+
+def bound_submissions(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds how many jobs may run or wait."""
+    return any(quota.submitted is not None for quota in quotas)
+
+
+def quotas_of(text: str | None) -> tuple[Quota, ...]:
+    """Return the quotas of a text, one after the other with ``;`` between them.
+
+    Raises
+    ------
+    HpcgymError : one of them is none.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import quotas_of
+    >>> [quota.jobs for quota in quotas_of("user:jobs=10; group=physics:jobs=100")]
+    [10, 100]
+    """
+    return tuple(Quota.parse(part) for part in (text or "").split(";") if part.strip())
+
+
+# --- Windows --------------------------------------------------------------------------------------
+
+_LATEST = 2**53  # [s] as of all times in a workload
+_TEXT = re.compile(
+    r"(?P<begin>[^/]+)/(?P<end>[^/]+?)(?::\s*(?P<what>processors|nodes)\s*=(?P<of>.*))?"
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time at which processors or nodes are closed to jobs; from the beginning everyone knows it.
+
+    No job runs on them within it: one starts only if it ends by ``begin``, as predicted, or runs
+    elsewhere. In the very second of ``end`` one may start.
+
+    Attributes
+    ----------
+    begin, end : whole seconds of the log's clock, or dates such as ``2026-03-01T08:00``, in the
+        zone of the log unless they tell another; ``end`` is not in it.
+    processors : of a pool; None: all.
+    nodes : of a machine of nodes, as in its file: groups and numbers, ``gpu,0-3``; "": all.
+
+    Raises
+    ------
+    HpcgymError : a time that is none, an end that is not after the beginning, processors that are
+        no whole number from 1 to 2^31, or processors beside nodes.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import Window
+    >>> print(Window("2026-03-01T08:00", "2026-03-02T08:00", nodes="gpu,0-3"))
+    2026-03-01T08:00/2026-03-02T08:00:nodes=gpu,0-3
+    """
+
+    begin: int | str
+    end: int | str
+    processors: int | None = None
+    nodes: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("begin", "end"):
+            object.__setattr__(self, name, _time(name, getattr(self, name)))
+        if isinstance(self.begin, int) and isinstance(self.end, int) and self.end <= self.begin:
+            raise HpcgymError("window: its end must be after its beginning")
+        width = self.processors
+        whole = isinstance(width, int) and not isinstance(width, bool)
+        if width is not None and not (whole and 1 <= width <= _MOST):
+            raise HpcgymError(
+                f"window: processors must be a whole number from 1 on, not {self.processors!r}"
+            )
+        if not isinstance(self.nodes, str) or any(sign in self.nodes for sign in "/;"):
+            raise HpcgymError(f"window: nodes must be a text such as 'gpu,0-3', not {self.nodes!r}")
+        if self.nodes and width is not None:
+            raise HpcgymError(f"window {self}: it takes nodes or processors, not both")
+
+    def __str__(self) -> str:
+        of = f":nodes={self.nodes}" if self.nodes else ""
+        of = of if self.processors is None else f":processors={self.processors}"
+        return f"{self.begin}/{self.end}{of}"
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """Return the window of a text such as ``86400/172800:processors=32``.
+
+        Raises
+        ------
+        HpcgymError : it is none.
+        """
+        found = _TEXT.fullmatch(text.strip())
+        if found is None:
+            raise HpcgymError(
+                f"window {text!r}: it must be BEGIN/END such as 2026-03-01T08:00/2026-03-02T08:00,"
+                " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all; several are"
+                " separated by ;"
+            )
+        of = (found["of"] or "").strip()
+        if found["what"] == "nodes" and not of:
+            raise HpcgymError(f"window {text!r}: nodes= names none; such as nodes=gpu,0-3")
+        if found["what"] == "processors" and not (of.isascii() and of.isdigit()):
+            raise HpcgymError(f"window {text!r}: processors must be a whole number, not {of!r}")
+        try:
+            if found["what"] == "processors":
+                return cls(found["begin"], found["end"], processors=int(of))
+            return cls(found["begin"], found["end"], nodes=of)
+        except HpcgymError as error:
+            raise HpcgymError(f"window {text!r}: {str(error).removeprefix('window: ')}") from None
+
+    def seconds(self, header: Mapping[str, list[str]]) -> tuple[int, int]:
+        """Return when it begins and ends [s] on the clock of a log, at second 0 or later.
+
+        Raises
+        ------
+        HpcgymError : dates that the log has no clock for, an end before the log begins, or one that
+            is not after the window's own beginning.
+        """
+        begin, end = (self._second(time, header) for time in (self.begin, self.end))
+        if end <= begin:
+            raise HpcgymError(f"window {str(self)!r}: its end must be after its beginning")
+        if end <= 0:
+            raise HpcgymError(f"window {str(self)!r} is over before the log begins")
+        if end > _LATEST:
+            raise HpcgymError(f"window {str(self)!r} ends too late: after second {_LATEST:,}")
+        return max(begin, 0), end
+
+    def _second(self, time: int | str, header: Mapping[str, list[str]]) -> int:
+        if isinstance(time, int):
+            return time
+        zero = header_number(header, "UnixStartTime", least=0)
+        if zero is None:
+            raise HpcgymError(
+                f"window {self}: the log does not tell by which date it begins; give whole seconds"
+                " of its clock"
+            )
+        return Clock(zone_of(header)[1]).seconds(time) - zero
+
+
+def windows_of(text: str | None) -> tuple[Window, ...]:
+    """Return the windows of a text, one after the other with ``;`` between them.
+
+    Raises
+    ------
+    HpcgymError : one of them is none.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import windows_of
+    >>> [window.processors for window in windows_of("0/60; 3600/7200:processors=8")]
+    [None, 8]
+    """
+    return tuple(Window.parse(part) for part in (text or "").split(";") if part.strip())
+
+
+def window_text(value: Any) -> str | None:
+    """Return windows as the text that :func:`windows_of` takes, or None.
+
+    Parameters
+    ----------
+    value : such a text, windows, or a CSV file of failures, which are planned then: those of the
+        same time and repair are a window.
+
+    Raises
+    ------
+    HpcgymError : what is no window, or a file that does not hold failures.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        value = _planned(Failures.read(value))
+    elif isinstance(value, Window | str | os.PathLike):
+        check_is_there(value)
+        if "/" not in str(value):
+            raise HpcgymError(
+                f"window {value!r} is neither a file nor BEGIN/END, such as"
+                " 2026-03-01T08:00/2026-03-02T08:00"
+            )
+        value = windows_of(str(value))
+    if not isinstance(value, list | tuple) or not all(isinstance(one, Window) for one in value):
+        raise HpcgymError(f"maintenance must be a text BEGIN/END, a file or Windows, not {value!r}")
+    return "; ".join(map(str, value)) or None
+
+
+def _planned(failures: Failures) -> list[Window]:
+    """Return failures of nodes as windows."""
+    nodes: dict[tuple[int, int], list[int]] = {}
+    rows = zip(*(column.tolist() for column in vars(failures).values()), strict=True)
+    for node, time, repaired in rows:
+        nodes.setdefault((time, repaired), []).append(node)
+    return [Window(*times, nodes=text_of_nodes(some)) for times, some in nodes.items()]
+
+
+def _time(name: str, value: Any) -> int | str:
+    """Return whole seconds, or the text of a date, checked."""
+    text = str(value).strip()
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        if text.isascii() and text.isdigit() and int(text) <= _LATEST:
+            return int(text)
+        if is_date(text):
+            try:
+                Clock("UTC").seconds(text)
+                return text
+            except ValueError:
+                pass
+    raise HpcgymError(
+        f"window: {name} must be whole seconds of the log's clock or a date such as"
+        f" 2026-03-01T08:00, not {value!r}"
+    )
+
+
+# --- Preemption -----------------------------------------------------------------------------------
+
+#: What becomes of jobs that are stopped.
+MODES = {
+    "requeue": "they wait again, and then run from the beginning",
+    "cancel": "they do not run again",
+    "suspend": "they give up their processors, and later go on where they were",
+}
+_EXEMPT = "exempt="
+_LONGEST = 10**9  # [s]
+SUCH = "'partition:interactive>batch'"  # in messages
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """Who may stop whom, and what becomes of jobs that are stopped.
+
+    Attributes
+    ----------
+    column : what jobs are told apart by, of :data:`hpcgym.naming.WITH_QOS`.
+    pairs : names, or numbers that have none, of whose jobs may stop whose.
+    mode : a name of :data:`MODES`.
+    exempt : (name, seconds) of those that nobody stops before they have run for so long; each run
+        counts anew.
+
+    Raises
+    ------
+    HpcgymError : an unknown column or mode, no pairs, pairs by which somebody could stop whoever
+        stops it, a name that no text could have, or times of names that nobody stops, or beside
+        "suspend", with which Slurm has none either.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import Preemption
+    >>> print(Preemption.parse("partition:debug>interactive>batch,cancel"))
+    partition:debug>interactive;debug>batch;interactive>batch,cancel
+    """
+
+    column: str
+    pairs: tuple[tuple[str, str], ...]
+    mode: str = "requeue"
+    exempt: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.column not in WITH_QOS:
+            raise HpcgymError(f"preemption: {unknown('column', self.column, WITH_QOS)}")
+        if self.mode not in MODES:
+            raise HpcgymError(f"preemption: {unknown('mode', self.mode, MODES)}")
+        for name in (name for pair in self.pairs for name in pair):
+            if not name:
+                raise HpcgymError(f"preemption: a name is missing; it must be such as {SUCH}")
+            column, colon, rest = name.partition(":")
+            if colon and column in WITH_QOS:
+                raise HpcgymError(
+                    f"preemption: one column is for all names, {self.column}: {rest!r} stands with"
+                    f" another, {column}"
+                )
+            if any(sign in name for sign in ">;,") or name != name.strip():
+                raise HpcgymError(
+                    f"preemption: no name has blanks at its ends, or > ; , as {name!r}"
+                )
+        if not self.pairs:
+            raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {SUCH}")
+        assert self.levels  # or there is an error
+        self._check_exempt()
+
+    def _check_exempt(self) -> None:
+        """Raise an HpcgymError of times for which runs are exempt that cannot be."""
+        if self.exempt and self.mode == "suspend":
+            raise HpcgymError(
+                "preemption: exempt goes with requeue and cancel; with suspend Slurm ignores such a"
+                " time, PreemptExemptTime"
+            )
+        names = [name for name, _ in self.exempt]
+        for name, seconds in self.exempt:
+            if name not in self.stopped:
+                raise HpcgymError(f"preemption: exempt: nobody may stop jobs of {name!r}")
+            if names.count(name) > 1:
+                raise HpcgymError(f"preemption: exempt: {name!r} is there twice")
+            if not (is_number(seconds) and seconds == int(seconds) and 1 <= seconds <= _LONGEST):
+                raise HpcgymError(
+                    f"preemption: exempt: seconds must be a whole number from 1 to {_LONGEST:,},"
+                    f" not {seconds!r}"
+                )
+        in_order = sorted(self.exempt, key=lambda one: self.stopped.index(one[0]))
+        object.__setattr__(self, "exempt", tuple((name, int(s)) for name, s in in_order))
+
+    def __str__(self) -> str:
+        mode = "" if self.mode == "requeue" else f",{self.mode}"
+        exempt = ";".join(f"{name}={seconds}" for name, seconds in self.exempt)
+        times = {seconds for _, seconds in self.exempt}
+        if len(self.exempt) == len(self.stopped) and len(times) == 1:
+            exempt = str(*times)
+        exempt = f",{_EXEMPT}{exempt}" if exempt else ""
+        return f"{self.column}:{';'.join('>'.join(pair) for pair in self.pairs)}{mode}{exempt}"
+
+    @classmethod
+    def parse(cls, text: str) -> Preemption:
+        """Return the preemption of a text such as ``partition:debug>interactive>batch,requeue``.
+
+        Behind that may stand for how many seconds runs are exempt, ``,exempt=600``, or of some
+        names, ``,exempt=batch=600;interactive=60``.
+
+        Raises
+        ------
+        HpcgymError : it is none.
+        """
+        column, colon, said = text.partition(":")
+        chains, *words = (word.strip() for word in said.split(","))
+        times = [words.pop()] if words and words[-1].startswith(_EXEMPT) else []
+        if not colon or ">" not in chains:
+            raise HpcgymError(f"preemption {text!r} is neither a file nor a rule such as {SUCH}")
+        pairs = []
+        for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
+            names = [name.strip() for name in chain.removeprefix(f"{column}:").split(">")]
+            if len(names) < 2:
+                raise HpcgymError(f"preemption {text!r}: {chain!r} does not say who stops whom")
+            pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        unique = tuple(dict.fromkeys(pairs))
+        mode = ",".join(words) if words else "requeue"
+        return cls(column.strip(), unique, mode, _times_of(times[0], unique) if times else ())
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """The level of each name: 0 if it may stop nobody, else one more than all it may stop."""
+        levels = dict.fromkeys((name for pair in self.pairs for name in pair), 0)
+        for _ in range(len(levels) + 1):
+            before = dict(levels)
+            for one, other in self.pairs:
+                levels[one] = max(levels[one], levels[other] + 1)
+            if levels == before:
+                return levels
+        raise HpcgymError(f"preemption: jobs could stop each other in a circle: {self}")
+
+    def groups(self, workload: Workload) -> NDArray[np.int64]:
+        """Return the group of each job, (n_jobs,) int64: the place in ``levels``, -1 of none."""
+        group = np.full(len(workload), -1, np.int64)
+        columns = JobColumns(workload)
+        for place, name in enumerate(self.levels):
+            group[columns.is_called(WITH_QOS[self.column], name)] = place
+        return group
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """The names of those that may be stopped."""
+        return _stopped(self.pairs)
+
+    @property
+    def exempt_of_groups(self) -> NDArray[np.int64]:
+        """For how long nobody stops a run of each group, (G,) int64 [s]."""
+        seconds = dict(self.exempt)
+        return np.array([seconds.get(name, 0) for name in self.levels], np.int64)
+
+    @property
+    def may(self) -> NDArray[np.bool_]:
+        """Whether the jobs of one group may stop those of another, (G, G)."""
+        place = {name: i for i, name in enumerate(self.levels)}
+        may = np.zeros((len(place), len(place)), np.bool_)
+        for one, other in self.pairs:
+            may[place[one], place[other]] = True
+        return may
+
+
+def _times_of(text: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, Any], ...]:
+    """Return the names and seconds of ``exempt=600``, which is of all, or ``exempt=a=600;b=60``."""
+    names = _stopped(pairs)
+    found: list[tuple[str, Any]] = []
+    for part in text.removeprefix(_EXEMPT).split(";"):
+        name, equals, seconds = (word.strip() for word in part.rpartition("="))
+        value = int(seconds) if seconds.isascii() and seconds.isdigit() else seconds
+        found += [(one, value) for one in ([name] if equals else names)]
+    return tuple(found)
+
+
+def _stopped(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the names of those that may be stopped, once each."""
+    return tuple(dict.fromkeys(name for _, name in pairs))
+
+
+def by_tier(tiers: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+    """Return who may stop whom, of names with tiers: each all that have a lower one."""
+    known = sorted(tiers, key=lambda item: -item[1])
+    return tuple((a, b) for a, high in known for b, low in known if low < high)

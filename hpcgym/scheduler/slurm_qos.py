@@ -1,0 +1,275 @@
+"""Who may stop whom by a slurm.conf, or by Slurm's QOS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hpcgym.cluster.slurm import Qos, read_qos
+from hpcgym.cluster.slurm.lines import minutes_text
+from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, warn_caller
+from hpcgym.files import head_of
+from hpcgym.naming import ARRAY
+from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
+from hpcgym.workload.io.sacct import is_sacct, throttles
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.slurm import SlurmConf
+
+
+# --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
+
+#: What quotas do not follow, in the words of sacctmgr; preemption goes by the last.
+_LEFT = {
+    "max_tres": "MaxTRES",
+    "max_wall_s": "MaxWall",
+    "preempts": "Preempt",
+}
+#: Limits of jobs that run, or are submitted.
+_OF_JOBS = {
+    "max_jobs_per_user": "MaxJobsPU",
+    "max_submitted_per_user": "MaxSubmitPU",
+    "group_jobs": "GrpJobs",
+    "group_submitted": "GrpSubmit",
+}
+_TRES = {"max_tres_per_user": "MaxTRESPU", "group_tres": "GrpTRES"}
+#: What says how jobs are stopped, and what it says unless somebody sets it.
+_STOPPING = {
+    "grace_time": ("GraceTime", ("", "00:00:00")),
+    "preempt_mode": ("PreemptMode", ("", "cluster")),
+    "preempt_exempt_time": ("PreemptExemptTime", ("",)),
+}
+#: What other columns have unless somebody sets them.
+_UNLESS_SET = {"usagefactor": "1.000000"}
+
+
+class Left(NamedTuple):
+    """Something that a QOS says and no quota follows: its name, and which column, in words."""
+
+    qos: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.qos}: {self.column}"
+
+
+def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
+    """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
+
+    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, GrpJobs, GrpTRES and GrpSubmit
+    of all of it; of TRES processors count (``cpu=256``). Logs have QOS as queues. A warning names
+    what is not followed.
+    A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
+
+    Raises
+    ------
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; a dump without throttles.
+    """
+    if is_sacct(head_of(Path(path))):
+        most = throttles(Path(path))
+        if not most:
+            raise HpcgymError(
+                f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
+            )
+        return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
+    found, left = limits_as_quotas(read_qos(path))
+    if left:
+        warn_caller(f"{path}: not followed by quotas: {', '.join(map(str, left))}", HpcgymWarning)
+    return found
+
+
+def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
+    """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed."""
+    found: list[Quota] = []
+    left: list[Left] = []
+    for qos in known:
+        where = (("queue", qos.name),)
+        of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
+        of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
+        for each, (jobs, tres, submitted) in ((("user",), of_users), ((), of_all)):
+            bounds = [most or None for most in (jobs, tres.get("cpu"), submitted)]
+            if any(bounds):
+                found.append(Quota(each, where, *bounds))
+        left += _not_followed(qos)
+    return found, left
+
+
+def limits_of(qos: Qos) -> list[str]:
+    """Return the names of the limits that a QOS has, followed or not."""
+    return [
+        *(name for field, name in _OF_JOBS.items() if getattr(qos, field) is not None),
+        *(name for field, name in _TRES.items() if getattr(qos, field)),
+        *(name for field, name in _LEFT.items() if field != "preempts" and getattr(qos, field)),
+    ]
+
+
+def _not_followed(qos: Qos) -> list[Left]:
+    """Return what of a QOS no quota follows."""
+    left = [name for field, name in _LEFT.items() if getattr(qos, field)]
+    left += [
+        f"{what} {name}"
+        for field, what in _TRES.items()
+        for name, most in getattr(qos, field).items()
+        if name != "cpu" or not most
+    ]
+    # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
+    left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
+    left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
+    left += [name for name, text in qos.others.items() if _UNLESS_SET.get(name.casefold()) != text]
+    return [Left(qos.name, name) for name in left]
+
+
+# --- Who may stop whom by a slurm.conf, or by Slurm's QOS -----------------------------------------
+
+#: Settings that are followed where jobs may stop others, in lower case.
+FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
+#: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
+YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
+_TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
+# All that Slurm takes; "on" is "suspend". WITHIN and PRIORITY, beside another, are not simulated.
+_MODES = (
+    "off", "cancel", "gang", "requeue", "suspend", "on", "within", "priority", "cluster",
+    "checkpoint",
+)  # fmt: skip
+_UNLESS_SAID = "requeue"  # what stands for the mode of the slurm.conf
+_EXEMPT = "PreemptExemptTime"
+_NO_GRACE = ("", "00:00:00", "0")  # GraceTime of QOS unless somebody sets it
+
+
+def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
+    """Return who may stop whom; None: nobody anybody, or in a way that is not simulated.
+
+    With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
+    ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
+    the jobs of partitions of which ``PreemptMode`` is OFF. ``PreemptExemptTime`` is for how long
+    runs are exempt, but not beside SUSPEND, with which Slurm ignores it (its page "slurm.conf").
+
+    Raises
+    ------
+    HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
+        go on (the same; "PreemptMode=SUSPEND requires GANG too"); a type or a mode that is none, or
+        an exempt time.
+    """
+    kind = conf.said("preempttype")
+    if kind not in _TYPES:
+        raise conf.wrong("preempttype", f"PreemptType={kind}: {nearest(kind, _TYPES)}")
+    _check_modes(conf)
+    mode = mode_of_slurm(conf)
+    if kind != "preempt/partition_prio" or mode not in MODES:
+        return None
+    safe = spared(conf)
+    partitions = [(one.name, one.priority_tier) for one in conf.cluster.partitions]
+    pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
+    if not pairs:
+        return None
+    seconds = exempt_of_slurm(conf)
+    return Preemption("partition", pairs, mode, _exempt([(b, seconds) for _, b in pairs], mode))
+
+
+def _check_modes(conf: SlurmConf) -> None:
+    """Refuse modes of the file, or of its partitions, that Slurm does not have."""
+    told = {"PreemptMode": conf.said("preemptmode")}
+    told |= {f"partition {name!r}: PreemptMode": v for name, v in conf.preempt_modes.items()}
+    for name, value in told.items():
+        for mode in (part.strip().casefold() for part in value.split(",")):
+            if mode not in _MODES:
+                setting = "preemptmode" if name == "PreemptMode" else ""
+                raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}")
+    if mode_of_slurm(conf) == "suspend" and "gang" not in conf.said("preemptmode"):
+        text = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
+        raise conf.wrong("preemptmode", text)
+
+
+def exempt_of_slurm(conf: SlurmConf) -> int | None:
+    """Return for how long runs are exempt [s] unless their QOS says otherwise; None: not at all."""
+    name = _EXEMPT.casefold()
+    place = f"{conf.where[name]}: " if name in conf.where else ""
+    return minutes_text(conf.scheduling.get(name, ""), f"{place}{_EXEMPT}")
+
+
+def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
+    """Return for how long runs of some are exempt [s], but for those that are not."""
+    known = {} if mode == "suspend" else dict(times)
+    return tuple((name, seconds) for name, seconds in known.items() if seconds)
+
+
+def mode_of_slurm(conf: SlurmConf) -> str:
+    """Return PreemptMode as a mode, in lower case; it is none of MODES if no job stops another."""
+    return _mode_of(conf.said("preemptmode"))
+
+
+def _mode_of(value: str) -> str:
+    """Return the mode of a PreemptMode; beside SUSPEND, GANG only lets such jobs go on."""
+    modes = [mode.strip() for mode in value.casefold().split(",")]
+    modes = ["suspend" if mode == "on" else mode for mode in modes]
+    return ",".join(mode for mode in modes if mode != "gang" or "suspend" not in modes)
+
+
+def spared(conf: SlurmConf) -> set[str]:
+    """Return the partitions whose jobs nobody stops."""
+    return {name for name, mode in conf.preempt_modes.items() if mode.casefold() == "off"}
+
+
+def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
+    """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
+
+    Those that may be stopped are cancelled, or suspended, if their PreemptMode says so; else they
+    wait again. The mode ``cluster`` is that of the slurm.conf, which is not known here: they wait
+    again, too. Those whose PreemptMode is OFF are never stopped. Runs of each are exempt for its
+    PreemptExemptTime, but not where they are suspended.
+
+    Raises
+    ------
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; no QOS may stop another, or
+        they are to be stopped in several ways.
+
+    Warns
+    -----
+    HpcgymWarning : times for which jobs that are stopped run on; limits, which are quotas.
+    """
+    found = read_qos(path)
+    preemption, left = stopping_of(found, path, _UNLESS_SAID)
+    left += [f"{one.name}: {limit}" for one in found for limit in limits_of(one)]
+    if left:
+        warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
+    return preemption
+
+
+def stopping_of(
+    found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
+) -> tuple[Preemption, list[str]]:
+    """Return who may stop whom of the QOS of a file, and times for which stopped jobs run on.
+
+    As :func:`preemption_of_qos` does; ``usual`` and ``exempt_s`` are the mode and the
+    PreemptExemptTime of the slurm.conf, for those that have no own.
+    """
+    known = {qos.name: qos for qos in found}
+    pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
+    if not pairs:
+        raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
+    told = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
+    how = {one.name: _mode_of(one.preempt_mode) for one in told if one.preempt_mode}
+    pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
+    if not pairs:
+        raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
+    modes = {mode for mode in how.values() if mode != "off"}
+    modes = {usual if mode == "cluster" else mode for mode in modes}
+    if len(modes) > 1:
+        raise HpcgymError(
+            f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
+            " whom as 'qos:high>low,cancel'"
+        )
+    left = [f"{one.name}: GraceTime" for one in told if one.grace_time not in _NO_GRACE]
+    mode = next(iter(modes), usual)
+    stopped = {name for _, name in pairs}
+    times = dict.fromkeys(sorted(stopped), exempt_s) | {
+        one.name: minutes_text(one.preempt_exempt_time, f"{path}: {one.name}: {_EXEMPT}")
+        for one in told
+        if one.preempt_exempt_time and one.name in stopped
+    }
+    try:
+        return Preemption("qos", pairs, mode, _exempt(times.items(), mode)), left
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None

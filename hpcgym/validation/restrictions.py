@@ -1,0 +1,358 @@
+"""Proofs that jobs come into the queue as soon as quotas of submitted jobs let them, not before."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.partitions import nodes_of_text
+from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.validation.passes import owner_of
+from hpcgym.validation.schedules import Mask, Times, cases
+from hpcgym.workload.io.swf_header import names_of
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.restrictions import Quota, Window
+    from hpcgym.workload.model import Workload
+
+
+# --- Proofs that no quota was exceeded ------------------------------------------------------------
+
+#: Words of rules -> columns of jobs, not taken from where rules are read.
+COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "executable"}
+
+
+def check_quotas(result: Result) -> list[str]:
+    """Find quotas that were exceeded, and when first, in O(n log n) for each."""
+    found = []
+    width = result.workload.requested_processors
+    for quota in result.scheduler.quotas:
+        group = groups_of(result.workload, quota)
+        rows = np.flatnonzero(group >= 0)
+        for what, bound, amount in (
+            ("jobs run", quota.jobs, np.ones_like(rows)),
+            ("processors are busy", quota.processors, width[rows]),
+        ):
+            times = (result.start[rows], result.end[rows])
+            time, used = most_at_once(group[rows], *times, amount)
+            # those that run at the beginning of an extract may exceed it, but then nobody starts
+            started = (np.diff(used, prepend=0) > 0) & (time >= result.begin)
+            over = started & (used > (np.inf if bound is None else bound))
+            if over.any():
+                at = int(over.argmax())
+                found.append(f"quota {quota}: at {time[at]} s {used[at]} {what}")
+    return found
+
+
+def most_at_once(
+    group: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    amount: NDArray[np.int64] | int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return times at which something changes, [s], and what each group has then, both (2 n,).
+
+    Parameters
+    ----------
+    group, begin, end : (n,) who has it together, and from when to when [s].
+    amount : (n,) how much of it, or that for all.
+    """
+    sign = np.repeat([-1, 1], len(group))
+    time = np.concatenate([end, begin])
+    change = sign * np.tile(np.broadcast_to(amount, group.shape), 2)
+    order = np.lexsort((sign, time, np.tile(group, 2)))  # of one second, ends come first
+    # each group ends with nothing, so that sums may go on from group to group
+    return time[order], np.cumsum(change[order])
+
+
+def groups_of(workload: Workload, quota: Quota) -> NDArray[np.int64]:
+    """Return a number for the jobs that count together, -1 of those that do not count, (n_jobs,).
+
+    Worked out job by job, unlike where quotas are kept.
+    """
+    needed = {*quota.each, *(word for word, _ in quota.where)}
+    columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in needed}
+    names = {word: names_of(workload, COLUMNS.get(word, word)) for word in needed}
+    numbers: dict[tuple[int, ...], int] = {}
+    found = np.full(len(workload), -1, np.int64)
+    for row in range(len(workload)):
+        of = {word: columns[word][row] for word in needed}
+        if "array" in quota.each and of["array"] < 0:  # those in none are not an array of their own
+            continue
+        if all(names[word].get(of[word], str(of[word])) == name for word, name in quota.where):
+            key = tuple(of[word] for word in quota.each)
+            found[row] = numbers.setdefault(key, len(numbers))
+    return found
+
+
+# --- Proofs that no job runs within a window ------------------------------------------------------
+
+
+def check_windows(result: Result) -> list[str]:
+    """Find jobs that run within a window on what it closes, in O(n log n) for each.
+
+    Jobs that ran at the beginning of an extract may: nobody could plan them.
+    """
+    found = []
+    initial = result.workload.initial
+    planned = np.ones(len(result.start), np.bool_) if initial is None else ~initial.running
+    held: list[tuple[int, int, int]] = []  # from when to when a window has how many processors
+    for window in result.scheduler.windows:
+        begin, end = window.seconds(result.workload.header)
+        inside = planned & (result.start < end) & (result.end > begin)
+        if window.processors is None:
+            on = _on(result, window)
+            text = f"job {{}} runs from {{}} s to {{}} s, within the window {window}"
+            found += cases(inside & on, text, result.start, result.end)
+        else:
+            held.append((begin, end, window.processors))
+    if held:
+        found += _check_room(result, np.array(held, np.int64), planned)
+    return found
+
+
+def window_ends(result: Result) -> Times:
+    """Return when windows end, (n_ends,) [s], from the beginning to the last end."""
+    windows = result.scheduler.windows
+    if not len(result.start):
+        return np.zeros(0, np.int64)
+    ends = np.array([one.seconds(result.workload.header)[1] for one in windows], np.int64)
+    inside: Times = ends[(ends >= result.begin) & (ends <= result.end.max())]
+    return inside
+
+
+def _on(result: Result, window: Window) -> Mask:
+    """Return which jobs have a node that a window closes, (n_jobs,)."""
+    on = np.ones(len(result.start), np.bool_)
+    if not window.nodes:
+        return on
+    cluster, held = result.cluster, result.allocation
+    assert held is not None  # as units are proved
+    sizes = [(group.name, group.nodes) for group in cluster.groups]
+    closed = np.zeros(cluster.nodes, np.bool_)
+    closed[nodes_of_text(window.nodes, sizes, str(window))] = True
+    on[:] = False
+    on[owner_of(held.first)[closed[held.node]]] = True
+    return on
+
+
+def _check_room(result: Result, held: NDArray[np.int64], planned: Mask) -> list[str]:
+    """Find times at which jobs and windows hold more processors than there are.
+
+    And a job that was planned is among them, (n_jobs,) bool.
+    """
+    width = result.workload.requested_processors
+    begin, end = np.append(result.start, held[:, 0]), np.append(result.end, held[:, 1])
+    taken = np.append(width, held[:, 2])
+    time = np.concatenate([end, begin])
+    change = np.concatenate([-taken, taken])
+    order = np.lexsort((change > 0, time))  # of one second, ends come first
+    used = np.cumsum(change[order])
+    own = np.append(width * planned, np.zeros_like(held[:, 2]))
+    running = np.cumsum(np.concatenate([-own, own])[order])
+    text = f"at {{1}} s jobs and windows hold {{2}} of {result.cluster.processors} processors"
+    wrong = (used > result.cluster.processors) & (running > 0)
+    return cases(wrong, text, time[order], used)
+
+
+# --- Proofs that jobs come after those that they follow -------------------------------------------
+
+Ints = NDArray[np.int64]
+
+_AT_ANY_TIME = -(2**62)  # [s] in place of when a job is due, where that is not known
+
+
+def check_dependencies(result: Result) -> list[str]:
+    """Find jobs that are submitted before those have ended that they follow, or too late.
+
+    Worked out job by job. When each is due is known from the jobs as they were given, if no two
+    have the same number. Where a number stands twice, as of a job that was requeued, the schedule
+    does not say which row was followed: then its first end counts, and it is only proved that no
+    job comes too early. Where the given jobs are not known, it is proved of think times that the
+    log tells, in closed loop, that no job comes too late. Quotas of submitted jobs may let jobs
+    come later than they are due.
+    """
+    due, exact, _ = _due(result)
+    submit = result.workload.submit_time
+    if bound_submissions(result.scheduler.quotas):
+        exact = np.zeros_like(exact)
+    return [
+        *cases(
+            submit < due, "job {} is submitted at {} s, and may not be before {} s", submit, due
+        ),
+        *cases(
+            exact & (submit > due),
+            "job {} is submitted at {} s, and should be at {} s",
+            submit,
+            due,
+        ),
+    ]
+
+
+def ended_by(result: Result) -> Ints:
+    """Return the first whole second at which each job has ended, (n_jobs,)."""
+    shared = result.coschedule
+    return result.end if shared is None else -(-shared.end_ticks // shared.ticks)
+
+
+def due_times(result: Result) -> tuple[Ints, Ints]:
+    """Return when each job is to be submitted [s], and its place in the log, both (n_jobs,).
+
+    The place is -1 where either is not known.
+    """
+    due, exact, rows = _due(result)
+    numbers = result.workload.job_number.tolist()
+    place = np.array([rows.get(number, -1) for number in numbers], np.int64)
+    return due, np.where(exact, place, -1)
+
+
+def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
+    """Return when each job is due, whether just then; and places in the log by number, if known."""
+    workload, given = result.workload, result.given
+    ends: dict[int, list[int]] = {}
+    over = ended_by(result)
+    for row, number in enumerate(workload.job_number.tolist()):
+        ends.setdefault(number, []).append(int(over[row]))
+    once = all(number > 0 and len(found) == 1 for number, found in ends.items())
+    rows: dict[int, int] = {}
+    if given is not None and once:
+        rows = {number: row for row, number in enumerate(given.job_number.tolist())}
+    closed = result.scheduler.dependencies == "closed-loop"
+    n = len(workload)
+    follows = result.scheduler.dependencies != "none"
+    due, exact = np.full(n, _AT_ANY_TIME), np.zeros(n, np.bool_)
+    for row, named in enumerate(_named(workload)):
+        others = [number for number in named if number in ends and follows]
+        number, think = int(workload.job_number[row]), int(workload.think_time[row])
+        if not others:
+            due[row] = (
+                given.submit_time[rows[number]] if given is not None and rows else _AT_ANY_TIME
+            )
+            exact[row] = bool(rows)
+            continue
+        last = max(min(ends[other]) for other in others)
+        if given is not None and rows:
+            own = rows[number]
+            if closed and think < 0:
+                think = _between(given, own, [rows[other] for other in others])
+            earliest = -1 if closed else int(given.submit_time[own])
+            due[row], exact[row] = max(last + max(think, 0), earliest), True
+        else:
+            due[row] = last + max(think, 0)
+            exact[row] = closed and think >= 0 and all(len(ends[other]) == 1 for other in others)
+    return due, exact, rows
+
+
+def _named(workload: Workload) -> list[list[int]]:
+    """Return the numbers of the jobs that each job follows, whether they are there or not."""
+    more: dict[int, list[int]] = {}
+    if workload.more_preceding is not None:
+        for number, other in workload.more_preceding.tolist():
+            more.setdefault(number, []).append(other)
+    columns = zip(workload.job_number.tolist(), workload.preceding_job.tolist(), strict=True)
+    return [
+        [other for other in (first, *more.get(number, ())) if other > 0]
+        for number, first in columns
+    ]
+
+
+def _between(given: Workload, own: int, others: list[int]) -> int:
+    """Return how long the user of a job thought in the log, as far as it tells [s]."""
+    ended = []
+    for other in others:
+        if given.wait_time[other] < 0:
+            return 0
+        columns = (given.submit_time, given.wait_time, given.run_time)
+        ended.append(sum(int(column[other]) for column in columns))
+    return max(int(given.submit_time[own]) - max(ended), 0)
+
+
+# --- Proofs that jobs come into the queue as soon as quotas of submitted jobs let them ------------
+
+Key = tuple[int, int]  # a quota, and a number of those that count together
+
+
+def check_submitted(result: Result) -> list[str]:
+    """Find quotas of submitted jobs that were exceeded, and jobs that came too early or too late.
+
+    When each job comes follows from when the jobs are due and when others end. It is worked out
+    anew where all due times are known (:func:`hpcgym.validation.restrictions.due_times`), and all
+    ends of a second come first; else it is only proved that no quota was exceeded. Jobs that run or
+    wait at the beginning of an extract may exceed one, but then nobody comes.
+    """
+    quotas = [quota for quota in result.scheduler.quotas if quota.submitted is not None]
+    most = [quota.submitted or 0 for quota in quotas]
+    groups = [groups_of(result.workload, quota) for quota in quotas]
+    submit, end = result.workload.submit_time, ended_by(result)
+    found = []
+    for quota, bound, group in zip(quotas, most, groups, strict=True):
+        rows = np.flatnonzero(group >= 0)
+        time, used = most_at_once(group[rows], submit[rows], end[rows])
+        over = (used > bound) & (np.diff(used, prepend=0) > 0) & (time >= result.begin)
+        if over.any():
+            at = int(over.argmax())
+            found.append(f"quota {quota}: at {time[at]} s {used[at]} jobs run or wait")
+    due, place = due_times(result)
+    if (place < 0).any() or result.scheduler.passes == "per-event":
+        return found
+    columns = zip(*(group.tolist() for group in groups), strict=True)
+    keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]
+    came = _came(due, place, end, keys, most, result.begin)
+    text = "job {} is submitted at {} s, and should be at {} s"
+    return [*found, *cases(submit != came, text, submit, came)]
+
+
+def _came(
+    due: Ints, place: Ints, end: Ints, keys: list[list[Key]], most: list[int], begin: int
+) -> Ints:
+    """Return when each job comes into the queue, (n_jobs,) [s]; -1: never.
+
+    Who waits outside is kept under one key of which there is no place; only those of keys that get
+    places are looked at, in the order in which they were due.
+
+    Parameters
+    ----------
+    due, place, end : (n_jobs,) [s] when each is due, its place in the log, [s] when it ends.
+    keys : of each job, those that count it.
+    most : of each quota.
+    begin : [s] of the schedule; who was due before has come, whatever quotas say.
+    """
+    came = np.full(len(due), -1, np.int64)
+    taken: dict[Key, int] = {}
+    outside: dict[Key, list[tuple[int, int, int]]] = {}
+    ending = np.argsort(end, kind="stable").tolist()
+    coming = np.lexsort((place, due)).tolist()
+    ending.reverse()
+    coming.reverse()
+
+    def try_to_come(row: int, time: int) -> None:
+        for key in keys[row]:
+            if time >= begin and taken.get(key, 0) >= most[key[0]]:
+                line = outside.setdefault(key, [])
+                heapq.heappush(line, (int(due[row]), int(place[row]), row))
+                return
+        came[row] = time
+        for key in keys[row]:
+            taken[key] = taken.get(key, 0) + 1
+
+    for time in np.union1d(due, end).tolist():
+        freed = set()
+        while ending and end[ending[-1]] == time:
+            row = ending.pop()
+            for key in keys[row] if came[row] >= 0 else ():
+                taken[key] -= 1
+                freed.add(key)
+        while lines := [
+            (outside[key][0], key)
+            for key in freed
+            if outside.get(key) and taken[key] < most[key[0]]
+        ]:
+            heapq.heappop(outside[min(lines)[1]])
+            try_to_come(min(lines)[0][2], time)
+        while coming and due[coming[-1]] == time:
+            try_to_come(coming.pop(), time)
+    return came
