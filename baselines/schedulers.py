@@ -18,6 +18,11 @@ from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
+#
+# Each is an order of the queue over the same core: jobs take half of each socket, on nodes in use
+# before idle ones, and there beside those with whom they are fastest. The document names them and
+# says in a line what they do; formulas are ours
+# (:data:`hpcgym.scheduler.policies.index.PASS_POLICIES`).
 
 _HALF = Scheduler(allocation="half-socket")
 

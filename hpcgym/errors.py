@@ -1,4 +1,4 @@
-"""Numbers that describe machines, checked."""
+"""Errors and warnings that a user can cause, and the checks that raise them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of generators, checked."""
+"""Words: names of columns and resources, times as texts and back, and arguments behind a colon."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from zoneinfo import ZoneInfo
 from hpcgym.errors import WorkloadError
 
 # --- What columns of jobs and resources of nodes are called ---------------------------------------
+#
+# Tables of jobs and files of machines share these names: what is a column of jobs in one cannot be
+# a resource in the other. And how people say a time.
 
 #: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
 SWF_COLUMNS = (
@@ -296,6 +299,9 @@ def counted(number: int, word: str) -> str:
 
 
 # --- Times and durations as logs write them -------------------------------------------------------
+#
+# A workload counts seconds from its log's first submission; its header tells when that was, as
+# ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
 
 _UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")

@@ -18,8 +18,8 @@ in the list of cores; that implies the paper's all-different, and breaks the sym
 future work.
 
 **Left out, and cannot matter**: nodes that no job could use in a schedule as good as the plan; of
-what runs, the detail that no unit can use (:func:`hpcgym.baselines.cp.models.running_boxes`); and the boxes of a unit
-in other lists where it takes all cores of its node.
+what runs, the detail that no unit can use (:func:`hpcgym.baselines.cp.models.running_boxes`); and
+the boxes of a unit in other lists where it takes all cores of its node.
 
 **Left out, and relaxes**: the list of a resource of which no unit takes a larger share of its node
 than of the node's cores. Counted, it is never short where cores are not; but its positions need not
@@ -52,6 +52,11 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
 
 # --- The variants 0 to 3 of CPH and pure CP -------------------------------------------------------
+#
+# Remediani 2017, sections 4.2.1 and 4.3.1: 0, expected waits in both; 1, slowdown in the search;
+# 2, slowdown in the objective; 3, slowdown in both. By these names equation 4.4 is read as 4.1,
+# although the text below it calls ewt_j the expected duration of the job, and its maximum that of
+# the queue.
 
 
 class Variant(NamedTuple):
@@ -75,6 +80,16 @@ def variant(number: int, waits: Callable[[PassView], Objective]) -> Variant:
 
 
 # --- CPH ------------------------------------------------------------------------------------------
+#
+# Remediani 2017, section 4.2. The relaxed model has one cumulative for each resource type, over
+# the whole machine (equations 4.7 and 4.8), and minimises the waits weighted by the queues'
+# expected waits (4.6) or the slowdowns (4.12); the search follows the priority of PRB (4.4) or the
+# slowdown (4.3). The jobs that start now go to the first nodes that hold them, in the order of
+# priority. Equations 4.9 to 4.11, for units on nodes, are in pure CP: the section says that CPH
+# solves the relaxation.
+#
+# HCP'19 has the same variables, constraints and search. There the objective is slowdown, the order
+# of the jobs that of the slowdown, and the nodes are chosen by best fit: ``cph-3`` with best fit.
 
 
 def build_cph(problem: Problem) -> Model:
@@ -96,6 +111,14 @@ class CPH(CPDispatcher):
 
 
 # --- HCP'19 ---------------------------------------------------------------------------------------
+#
+# Galleguillos 2020, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of
+# one type as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the
+# order of their priority, and one for which no nodes are found is postponed to the next pass:
+# there is no iteration between the two stages.
+#
+# The model is that of CPH (Remediani 2017, section 4.2) with slowdown in the search and the
+# objective; what differs is best fit. PCP'19 adds the allocation to it.
 
 
 def build_hcp19(problem: Problem) -> Model:
@@ -117,6 +140,16 @@ class HCP19(CPDispatcher):
 
 
 # --- PCP'19 ---------------------------------------------------------------------------------------
+#
+# Galleguillos 2020, section 2.2. The scheduling model (cumulatives over the whole machine), the
+# allocation model (alternatives over the nodes), total slowdown, and a search on the jobs of
+# highest priority: their slowdown if they started now. Conditional interval variables are CP-SAT's
+# optional intervals, whose start is their job's own. The search strategy covers the starts; the
+# allocation is left to the solver's default order.
+#
+# Pure CP (Remediani 2017, section 4.3) has the same variables and constraints, in variants 1 and 3
+# the same search, and in 2 and 3 the same objective. What differs is that nodes of the plan are
+# chosen by best fit here.
 
 
 def build_pcp19(problem: Problem) -> Model:
@@ -137,6 +170,14 @@ class PCP19(CPDispatcher):
 
 
 # --- Pure CP: constraint programming decides when jobs start and where ----------------------------
+#
+# Remediani 2017, section 4.3. The cumulatives of CPH, and for each unit an alternative over the
+# nodes (equations 4.9, 4.10, 4.11 and 4.13); the units of a job may share a node. It minimises the
+# waits over the queues' expected waits (4.14) or the slowdowns (4.12). Variants 0 and 2 use the
+# solver's own search, 1 and 3 branch on the jobs of the highest slowdown (4.3).
+#
+# PCP'19 (Galleguillos 2020, section 2.2) is variant 3 with nodes of the plan chosen by best fit;
+# the variables and constraints of both are in :mod:`hpcgym.baselines.cp.models`.
 
 
 def build_pure_cp(problem: Problem, *, branches: bool) -> Model:

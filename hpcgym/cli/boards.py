@@ -1,4 +1,4 @@
-"""Options of ``hpcgym evaluate``: the slices to compare on, and what is around them."""
+"""Tables and options of ``hpcgym evaluate``: slices, rows, and who pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hpcgym evaluate``: agents and schedulers on unseen slices of a workload."""
+"""``hpcgym evaluate``: agents and schedulers on unseen slices, or on one pass through a log."""
 
 from __future__ import annotations
 

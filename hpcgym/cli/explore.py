@@ -1,4 +1,4 @@
-"""``hpcgym index``: a page about the results in a folder."""
+"""``hpcgym explore`` and ``hpcgym index``: pages of schedules, and of the results in a folder."""
 
 from __future__ import annotations
 

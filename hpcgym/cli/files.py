@@ -1,4 +1,4 @@
-"""Standard input (``-``) or a pipe as a log, standard output as a file to write."""
+"""Files of commands: what may be written where, standard input and output as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where commands do their tasks: options, and how a command becomes one of many MPI ranks."""
+"""Groups of options, values that may be given several times, and executors of tasks."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 
 # --- What a recorded command may cost -------------------------------------------------------------
+#
+# A file that tells five jobs is not made again from a hundred million. What is checked here is
+# known before the work: how many jobs a generator is asked for, and how many simulations there
+# would be. Logs that are read from files are bounded by these files.
 
 #: Jobs that may be generated whatever is told, for each job that is told (a week of many may have
 #: been simulated), and at most.

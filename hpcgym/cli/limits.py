@@ -1,4 +1,4 @@
-"""Options for carbon intensities and prices, and the metrics that come of them."""
+"""Options for limits of power and energy, and for carbon intensities and prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hpcgym speedups``: how fast codes run beside each other; files in one form or another."""
+"""``hpcgym machines`` and ``hpcgym speedups``: machines, and pairs of codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what their values become."""
+"""Options that several commands have, names that help lists, and what a shell completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The option of commands that write what they print as a page, too."""
+"""What commands print and write: tables that fit, json, csv, pictures and pages."""
 
 from __future__ import annotations
 

@@ -23,6 +23,10 @@ from hpcgym.files import toml_file
 from hpcgym.files.recorded import Command, commanded, date_text
 
 # --- ``hpcgym --config FILE COMMAND`` -------------------------------------------------------------
+#
+# [simulate] scheduler = "saf" threshold = "5h"
+#
+# [train.xnes] budget = 2000
 
 _FILE = "hpcgym.config"  # in what contexts keep
 _SOURCE = "DEFAULT_MAP"  # of an option that the file gave

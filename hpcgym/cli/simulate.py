@@ -1,4 +1,4 @@
-"""``hpcgym compare``: one workload, several schedulers, rules and sizes of the machine."""
+"""``hpcgym simulate`` and ``hpcgym compare``: one scheduler, or several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hpcgym tune-weekly``: what weights reach that are chosen anew each week."""
+"""``hpcgym tune`` and ``hpcgym tune-weekly``: a scheduler for one's own log."""
 
 from __future__ import annotations
 

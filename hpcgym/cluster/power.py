@@ -1,4 +1,4 @@
-"""The power of nodes in their states and at their frequencies, and of what stands above nodes."""
+"""The power of nodes: in their states, at their frequencies, and of what stands above them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 # --- What nodes draw, by group: arrays made of a machine ------------------------------------------
+#
+# G groups, L levels of power at most.
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

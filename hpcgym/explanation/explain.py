@@ -1,4 +1,4 @@
-"""What all waiting of a schedule is due to: its passes again, and what each job waits for."""
+"""Explanations: of one job, with the schedule without each of the others; and of all waiting."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 
 # --- Which jobs delayed another: the schedule again without each of them --------------------------
+#
+# Job X delayed job J by as long as J starts earlier in the simulation of all jobs but X. That
+# counts all that follows from X, also through others.
 
 
 def can_repeat(result: Result) -> bool:

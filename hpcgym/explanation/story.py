@@ -1,4 +1,4 @@
-"""An explanation in words: plain sentences, the answer first."""
+"""Why a job waited: spells of one reason, and the same in plain sentences, the answer first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who ran while a job waited: before its first start, and after each time it was stopped."""
+"""What happened while a job waited: passes, stops, and who ran meanwhile."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ def over_after(seconds: float) -> Callable[[], bool]:
 
 
 # --- What a scheduler knew of jobs at each pass of their wait -------------------------------------
+#
+# The simulation itself keeps nothing of this, so that it costs nothing where nobody asks. It is
+# run again, one pass at a time from where it matters.
 
 Rows = NDArray[np.int64]  # rows of jobs, (k,)
 

@@ -1,4 +1,4 @@
-"""One page about all files of a folder that say where they are from: a row for each schedule."""
+"""Pages of HTML: markup, one builder for all, and the index of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live app's server: on this machine alone, and for the page that it has given out alone."""
+"""The live app: schedules that change with the rules, served on this machine alone."""
 
 from __future__ import annotations
 

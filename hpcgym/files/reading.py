@@ -1,4 +1,4 @@
-"""JSON and TOML: what a text holds, or one line that says why it holds nothing."""
+"""Reading files: bounded, unpacked, decoded, parsed; mistakes name the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the record of a file's origin stands, by the kind of file, and how it is read again.
+"""What files say of their origin: the record, and where it stands in each kind.
 
 It is one line of JSON in ASCII. SWF has it as a note of the header, a page as a meta element,
 Parquet and pictures of schedules as metadata, results of simulate, compare and evaluate in JSON

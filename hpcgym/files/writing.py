@@ -1,4 +1,4 @@
-"""Which folder compiled code is kept in: one where nobody else can put code of theirs.
+"""Writing files whole or not at all, numbers as JSON has them, and folders of one's own.
 
 Compiled code is run, so whoever can write it can do all that the user can. The rule:
 

@@ -1,4 +1,4 @@
-"""The settings of Slurm's backfilling, read from the rule."""
+"""Jobs as the reference simulators have them, and settings of Slurm's back-filling."""
 
 from __future__ import annotations
 

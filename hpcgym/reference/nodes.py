@@ -94,6 +94,8 @@ from hpcgym.reference.jobs import Amounts, Job, Nodes, Placed
 from hpcgym.reference.pool import Simulation
 
 # --- Units of jobs and nodes ----------------------------------------------------------------------
+#
+# Rules 1 to 3, 10, 13 and 14 of :mod:`hpcgym.reference.nodes`.
 
 
 def hold(free: Sequence[int], demand: Sequence[int]) -> int:

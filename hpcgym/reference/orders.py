@@ -1,4 +1,4 @@
-"""Slurm's multifactor priority of a job, worked out as its page says.
+"""Orders of the queue: policies, expressions, and Slurm's multifactor priority.
 
 https://slurm.schedmd.com/priority_multifactor.html: the sum of weighted factors from 0 to 1, less
 the nice of the job. No priority is below 1, which is the lowest of a job that is not held. Jobs in
@@ -128,6 +128,10 @@ def looks_at_times(policy: Any) -> bool:
 
 
 # --- Expressions as policies, worked out by Python's own ``eval`` ---------------------------------
+#
+# Numbers are Python's floats, which `Number` lets go on where Python would stop: what is divided
+# by 0 is infinite, 0 / 0 and the logarithm of -1 are no number. What is no number is the least of
+# all scores.
 
 COLUMNS = {"user": "user_id", "group": "group_id", "code": "executable"}
 COLUMNS |= {"queue": "queue", "partition": "partition"}

@@ -1,4 +1,4 @@
-"""Backfilling as Slurm does it: rule 23."""
+"""Reservations: back-filling around them; rule 23, as Slurm does it."""
 
 from __future__ import annotations
 

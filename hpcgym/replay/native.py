@@ -1,4 +1,4 @@
-"""The virtual clock in C: compiled when it is first used, and moved from here."""
+"""What a replay needs: Slurm's programs, free ports, and the virtual clock in C."""
 
 from __future__ import annotations
 

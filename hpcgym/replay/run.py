@@ -1,4 +1,4 @@
-"""How two schedules of the same jobs differ, job by job: a replayed and a simulated one."""
+"""Replays: the jobs on a private Slurm, and how its schedule differs from the simulated one."""
 
 from __future__ import annotations
 

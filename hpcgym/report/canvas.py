@@ -1,4 +1,4 @@
-"""Which colour each job has in a Gantt chart: by user, by code, or by how much it was sped up."""
+"""What pictures are drawn on: sizes, fonts, colours, files; the colour of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of how much faster or slower jobs run beside others: by code and by scheduler."""
+"""Pictures of distributions: of waits and slowdowns, and of speeds beside other jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the schedules of a page are from, for people."""
+"""Words and numbers of tables and pictures, and where schedules are from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One picture of everything: Gantt charts, utilization, queue, slowdowns and the main metrics."""
+"""One picture of everything, and figures for a paper."""
 
 from __future__ import annotations
 

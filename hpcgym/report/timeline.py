@@ -1,4 +1,4 @@
-"""A picture of how long classes of jobs wait, by size or by run time, under several schedulers."""
+"""Pictures over time: utilization, queue, power; and waits of classes of jobs."""
 
 from __future__ import annotations
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 # --- Which jobs have had which cores of nodes, at which level of power ----------------------------
+#
+# m cells, each what a job has of a node.
 
 #: Measured powers of jobs count in these steps [W], so that sums of them are exact.
 QUANTUM_W = 2.0**-20
@@ -173,6 +175,8 @@ def known_powers(result: Result) -> Floats | None:
 
 
 # --- Nodes that several jobs share ----------------------------------------------------------------
+#
+# Only nodes that are busy as a whole matter here, and of their jobs those that have not all cores.
 
 
 class EnergySplit(NamedTuple):

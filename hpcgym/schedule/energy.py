@@ -1,4 +1,4 @@
-"""Power and energy as tables."""
+"""Power and energy of a schedule as tables, and how much slower jobs ran to save it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of jobs that a failure of a node, or another job, ended: a schedule of all runs as jobs.
+"""Where and when jobs ran: nodes, states of nodes, and runs that were lost or in pieces.
 
 Pieces of jobs that were suspended are runs, too.
 """

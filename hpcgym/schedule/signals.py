@@ -1,4 +1,4 @@
-"""Limits that follow a price or a carbon intensity: more power where energy is cheap or clean.
+"""Prices and carbon intensities over time, and limits that follow them.
 
 Glesser 2016, section 8.2, names budgets that follow the price of energy, or what of it is green, as
 future work; it gives no rule. The one here is the simplest that keeps the mean.
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 
 
 # --- Carbon intensities and prices over time ------------------------------------------------------
+#
+# A signal is a CSV file with a column of times and one of values, whose name ends in its unit::
+#
+#     time_s,carbon_g_per_kwh        datetime,price_eur_per_mwh
+#     0,56.5                         2024-01-01T00:00Z,41.2
+#     3600,61.0                      2024-01-01T01:00Z,38.9
+#
+# Each value holds up to the time of the next; the last one as long as the one before.
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""In which order nodes are filled, and how jobs lie on nodes that they share: by name."""
+"""How nodes are filled, and how jobs lie on nodes that they share; and codes of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of a site: what machines and users may do, whatever the order of the queue."""
+"""What a scheduler asks for, in the words of the table of what goes together; rules of a site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back-filling as Slurm's ``sched/backfill`` does it: from time to time, over the first jobs."""
+"""How long jobs are held back, and how Slurm back-fills."""
 
 from __future__ import annotations
 

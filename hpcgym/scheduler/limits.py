@@ -1,4 +1,4 @@
-"""Limits as texts, such as ``percent=60,start=90000,end=93600``: of options and of experiments."""
+"""Limits of power and energy, also as texts such as ``percent=60,start=90000,end=93600``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preemption: jobs of which partitions, or queues, stop those of which others to start at once."""
+"""What restricts who may run when: quotas, windows of maintenance, and preemption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may stop whom by a slurm.conf, or by Slurm's QOS."""
+"""Quotas and preemption by Slurm's QOS, and by throttles that sacct shows."""
 
 from __future__ import annotations
 

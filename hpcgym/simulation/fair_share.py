@@ -1,4 +1,4 @@
-"""Warnings of what has no effect in schedules, given once for a whole workload."""
+"""Shares of users as the engine takes them; warnings of shares that change nothing."""
 
 from __future__ import annotations
 

@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 
 
 # --- Machines and limits as the engine takes them -------------------------------------------------
+#
+# Power is in whole milliwatts and energy in millijoules: what limits look at is rounded up, limits
+# are rounded down. So sums are exact, and nothing depends on their order.
+#
+# Two powers are kept. The *true* one is what nodes draw. The *charged* one, which is never below
+# it, is what limits look at: a node that is on and free may begin to switch off in the next
+# second, and counts as the larger of both powers; one whose job waits for other nodes counts as
+# being switched on or busy, whichever is more.
 
 CAP, BUDGET = np.dtype(fields_of("PowerCap")), np.dtype(fields_of("EnergyBudget"))
 _BEFORE = -1  # [s] before all events: when caps are announced that are known from the beginning

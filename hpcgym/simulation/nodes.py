@@ -1,4 +1,4 @@
-"""Policies that are functions in Python: asked at each pass for the scores of the queued jobs.
+"""Machines of nodes, dispatchers that say what starts there, and policies in Python.
 
 The engine does all else: who fits, the reservation of the head, backfilling. So such a policy needs
 no EASY of its own, as a dispatcher does.

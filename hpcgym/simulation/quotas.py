@@ -1,4 +1,4 @@
-"""Jobs that may stop others, as the engine takes it, and the runs that have ended so."""
+"""Quotas, windows and preemption as the engine takes them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 # --- Quotas ---------------------------------------------------------------------------------------
+#
+# A job that would exceed a quota is passed over, as if it did not wait.
 
 #: The reason by which :func:`within_quotas` counts the jobs that it drops.
 OVER_QUOTA = "dropped: asks for more processors than a quota lets run"
@@ -165,6 +167,8 @@ def called_together(slices: Sequence[Workload]) -> str:
 
 
 # --- Windows --------------------------------------------------------------------------------------
+#
+# On nodes somebody holds these then.
 
 
 class Closing(NamedTuple):

@@ -1,4 +1,4 @@
-"""Simulations of extracts, which begin with jobs that run and jobs that wait."""
+"""Beginnings: run times as predicted by then, and simulations that begin with jobs that run."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------
+#
+# The simulator predicts and learns by itself, but for predictors in Python, which are asked here.
 
 
 class Learning:

@@ -1,4 +1,4 @@
-"""Heatmaps from a seed, and heatmaps by name.
+"""Heatmaps from files, of ELiSE too, and from a seed; and by name.
 
 What memory does is what makes speedups differ. A code that is bound by memory bandwidth or cache
 gains much on half sockets, where each of its processes has more of both, and costs its neighbour
@@ -45,6 +45,16 @@ from hpcgym.speedups.heatmap import (
 )
 
 # --- Load files of ELiSE --------------------------------------------------------------------------
+#
+# A load is an object of JSON, or a text that is one: its name, its processes, its run times on
+# whole nodes and, for each other load, its run times on half sockets beside it::
+#
+#     {"machine": ..., "suite": ..., "loads": [
+#         {"load_name": "lu.D.64", "num_of_processes": 64, "compact_timelogs": [280.5, 281.0],
+#          "coscheduled_timelogs": {"mg.E.128": [[301.0, 299.5], [302.0]]}}, ...]}
+#
+# Runs of a pair are lists of lists, one for each time that the pair was started: a load that ends
+# before its neighbour is started again and again.
 
 LOADS = "loads"
 
@@ -117,6 +127,29 @@ def _mean(what: str, times: Any) -> float:
 
 
 # --- Heatmaps from and to files -------------------------------------------------------------------
+#
+# A square table has a row for each code and a column for each neighbour; what was not measured is
+# empty::
+#
+#     code,lu,mg
+#     lu,1.04,0.94
+#     mg,1.25,
+#
+# The same as a list, whatever the order, and as JSON, where null is what was not measured::
+#
+#     code,beside,speedup         {"codes": ["lu", "mg"],
+#     lu,lu,1.04                   "speedup": [[1.04, 0.94], [1.25, null]],
+#     lu,mg,0.94                   "alone": [1.1, 1.3], "compact_s": [280, 150],
+#     mg,lu,1.25                   "processes": [64, 64]}
+#
+# and as JSON in short: ``{"lu": {"lu": 1.04, "mg": 0.94}, "mg": {"lu": 1.25}}``.
+#
+# What codes read and write is in columns behind the codes of a square table, and in keys of JSON
+# with ``codes``; empty, or null, is nothing::
+#
+#     code,lu,mg,io_share,io_demand_mb_s
+#     lu,1.04,0.94,0.05,2
+#     mg,1.25,,0.3,8.5
 
 _MOST_BYTES = 32 << 20
 _LIST = {"code", "beside", "speedup"}

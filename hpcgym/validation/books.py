@@ -1,4 +1,4 @@
-"""What is proved of schedules whose dispatcher takes time."""
+"""Proofs of books: energy, limits, and dispatchers whose calls take time."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 # --- What can be proved of power that nodes have of their own, for --------------------------------
+#
+# Lengths of jobs at their frequencies, states of nodes, and that the books close.
 
 _MILLION = 10**6
 _RELATIVE_ERROR = 1e-12  # of sums of the same energy
@@ -187,6 +189,8 @@ def _cells(result: Result) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 # --- What can be proved of schedules under limits, for --------------------------------------------
+#
+# Power and energy are those of the books; nothing of the simulator is used.
 
 _MIX_FROM = 0.74  # of the highest frequency
 

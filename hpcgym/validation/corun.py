@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 # --- How a file system that jobs share slows them down --------------------------------------------
+#
+# What running jobs ask for is added up; where it is more than the bandwidth, all that waits for
+# files takes so many times as long. n jobs.
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -81,6 +84,11 @@ def slowed(congestion: Congestion, files: Files, owner: Ints, time: Ints, rate: 
 
 
 # --- What can be proved of a schedule in which jobs share nodes -----------------------------------
+#
+# Rates are those of ELiSE, "The simulation workflow": the least speedup beside any job that is on
+# a node of the job's at the same time; where jobs share a file system, less by its congestion.
+# Times are in ticks; an end is at a whole one, rounded up. An allocation is cells: so many parts
+# of a node that a job has. n jobs, m cells.
 
 COMPACT, SPREAD, PART = 0, 1, 2  #: Shapes: alone on full nodes, alone on half ones, sharing nodes.
 

@@ -1,4 +1,4 @@
-"""What can be proved where jobs stop others, for :mod:`hpcgym.validation.validate`.
+"""Proofs of schedules in which runs are lost or suspended: failures of nodes, and preemption.
 
 Most of it is proved of all runs as if each was a job, also of those that were stopped. What is
 proved of suspended jobs alone is in :mod:`hpcgym.validation.lost_runs`.
@@ -118,6 +118,8 @@ def energies_of_runs(result: Result, runs: Result) -> list[str]:
 
 
 # --- What can be proved where nodes fail, for -----------------------------------------------------
+#
+# Most of it is proved of all runs as if each was a job, lost ones too.
 
 
 def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""What a pass leaves waiting, and what it marks, for :mod:`hpcgym.validation.validate`."""
+"""Proofs of passes: nodes, orders of the queue, promises, and what a pass leaves waiting."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 # --- What can be proved of jobs on nodes, for -----------------------------------------------------
+#
+# An allocation is cells: so many units of a job on a node. N nodes, R resources, m cells.
 
 Ints = NDArray[np.int64]
 Down = tuple[Ints, Ints, Ints]

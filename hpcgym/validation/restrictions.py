@@ -1,4 +1,4 @@
-"""Proofs that jobs come into the queue as soon as quotas of submitted jobs let them, not before."""
+"""Proofs of restrictions: quotas, windows, jobs that follow others, submissions."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 # --- What can be proved of processors that are switched off, for ----------------------------------
+#
+# The energy of nodes with a power of their own is looked at in :mod:`hpcgym.validation.books`.
 
 Times = NDArray[np.int64]  # seconds
 _RELATIVE_ENERGY_ERROR = 1e-12  # a few roundings of double precision

@@ -1,4 +1,4 @@
-"""Cleaning: small named filters, and recipes that are several of them in turn.
+"""Cleaning: records that are repaired or dropped, counted; filters, and recipes of several.
 
 A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
 is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
@@ -21,6 +21,11 @@ from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload, check_processors
 
 # --- What the records of a log tell beside its jobs -----------------------------------------------
+#
+# The Standard Workload Format says that a job which was swapped out may have a record for each
+# partial execution, status 2 (to be continued), then 3 or 4 (the last one), beside one of the
+# whole job; and that studies of workloads should only look at that one. Source:
+# https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 
 Columns = Mapping[str, NDArray[Any]]
 

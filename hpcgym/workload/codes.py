@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 
 # --- Codes that jobs run, by name -----------------------------------------------------------------
+#
+# The column ``executable`` holds numbers, and lines ``Code`` of the header tell what is meant by
+# them, as lines ``Queue`` do of queues: ``; Code: 1 lu.E.2048``. Tables have the names in a column
+# ``code``.
 
 Ints = NDArray[np.int64]
 

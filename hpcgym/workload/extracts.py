@@ -1,4 +1,4 @@
-"""The same jobs in another order."""
+"""Parts of a workload: slices, weeks, shuffles, and extracts, which begin with running jobs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 
 # --- The state from which the jobs of an extract are simulated ------------------------------------
+#
+# Glesser 2016, section 3.2.1, names what has to be set up before an extract of a trace is
+# replayed: running and queued jobs, where the running ones lie, and counters such as those of fair
+# share.
 
 Ints = NDArray[np.int64]
 
@@ -171,6 +175,12 @@ def joined(first: Workload, second: Workload) -> Workload:
 
 
 # --- An interval of a trace to be studied alone ---------------------------------------------------
+#
+# This is the replay method of Glesser 2016, section 3.2, as simulation: running and queued jobs
+# are put back, and what happened before is kept for the counters of fair share. What the method
+# cannot do holds here too (section 3.2.2): failures of the machine and the reaction of users to
+# other waiting times are not replayed, so that schedules of an extract compare with each other,
+# and not with what was recorded.
 
 UNKNOWN = "dropped: submitted before the extract, and nobody knows when it ran"
 OVER_USED = "repaired: ran at the beginning on processors that others had; queued"
@@ -304,6 +314,15 @@ def _fitting(
 
 
 # --- Slicing a trace into weeks and months --------------------------------------------------------
+#
+# The rule is that of the paper on index and mixed policies (Legrand, Trystram and Zrigui, sections
+# 5.1 and 11): the first period is ignored as the machine's test phase, and jobs that started in
+# one period and ended in another are dropped. A job belongs to the period it was *submitted* in.
+# (That is the paper's text; its numbers come out without the dropping, and with 60 s in bounded
+# slowdowns: see ``benchmarks/mixed_policies/README.md``.)
+#
+# Periods count from the first submission of the log, wherever its clock begins: a log in seconds
+# since 1970 has the same weeks. The paper's count from time 0 of the log's clock, ``origin_s=0``.
 
 DAY_S = 86_400
 WEEK_S = 7 * DAY_S

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 
 # --- The formats of files of jobs -----------------------------------------------------------------
+#
+# A file is of the first format that recognises it: by its first bytes, or by the ending of its
+# name.
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,8 @@ def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
 
 # --- One door to every workload -------------------------------------------------------------------
 
-#: Names of the generators, and their modules, which are imported when they are needed. A generator's
-#: arguments follow its name: ``lublin:jobs=1000,seed=3``.
+#: Names of the generators, and their modules, which are imported when they are needed. A
+#: generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
 GENERATORS = {
     "lublin": "hpcgym.workload.generators.lublin",
     "eurora": "hpcgym.workload.generators.campaigns",

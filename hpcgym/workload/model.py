@@ -75,6 +75,9 @@ def called(numbers: NDArray[np.int64], row: int) -> str:
 
 
 # --- Jobs that follow others ----------------------------------------------------------------------
+#
+# A job follows the one of its ``preceding_job``, and those that ``more_preceding`` of the workload
+# has beside it. Both are by number.
 
 Ints = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""What jobs need of a machine with nodes: units, their demands, and whether any node holds them.
+"""What jobs need of a machine: partitions, units, what each unit takes, which nodes have it.
 
 A machine is here what its nodes have: ``resources``, the types in order, and ``capacity``, an array
 with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.

@@ -1,4 +1,4 @@
-"""Jobs of partitions that give whole nodes alone, as Slurm's with ``OverSubscribe=EXCLUSIVE``.
+"""What partitions let run: limits of their jobs, and nodes that they give whole.
 
 Each unit of such a job is a node: all of its cores and generic resources, and as much memory as the
 job asks for there. So nobody else has anything of it.
@@ -21,6 +21,9 @@ from hpcgym.workload.model import Workload, read_only
 from hpcgym.workload.needs import called_in, lacking, megabytes, needs_of, partitions_of
 
 # --- Which jobs partitions let run, by time, nodes, account, QOS and state ------------------------
+#
+# Others would wait for ever, as in Slurm with ``EnforcePartLimits=NO``. Jobs of none of the
+# machine's partitions have no such limits.
 
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"

@@ -242,7 +242,7 @@ def test_what_another_version_wrote_is_compared_too(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [written(log, "a.swf"), printed(log, "json"), written(log, "a.csv")]
-    for module in ("schedule.provenance", "files.origin", "cli.output", "cli.verify"):
+    for module in ("schedule.provenance", "files.recorded", "cli.output", "cli.verify"):
         monkeypatch.setattr(f"hpcgym.{module}.__version__", "9.9")
     said = "equal; hpcgym 0.1.0 wrote it, not 9.9"
     assert succeed("verify", *files).stdout == "".join(f"{file}: {said}\n" for file in files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation import explain as module
 
 
 def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
@@ -32,6 +32,7 @@ def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
 def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each simulation takes a second of 2.5: the last of four jobs is not tried."""
     now = 0.0
+    module = sys.modules["hpcgym.explanation.explain"]  # the package has a function of this name
     start = module._start
 
     def slow(*arguments: Any) -> int:

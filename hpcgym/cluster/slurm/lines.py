@@ -1,4 +1,4 @@
-"""Lists of node names as Slurm writes them: ``gpu[01-04,7],login1``."""
+"""The lines of a slurm.conf, and what stands in them: amounts, and lists of hosts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import text_of
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
+#
+# A line is ``Name=value`` once or several times, with blanks between. ``#`` begins a comment, a
+# backslash at the end joins the next line, quotes keep blanks, ``Include FILE`` reads another
+# file, and names are the same in any case (man page slurm.conf, "DESCRIPTION").
 
 #: How the names of these files end.
 ENDING = ".conf"

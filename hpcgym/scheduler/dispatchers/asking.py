@@ -1,4 +1,4 @@
-"""Dispatchers that take time: what they answer at one time starts at a later one.
+"""How dispatchers are asked: at a pass, on nodes of jobs' own, and where calls take time.
 
 While a dispatcher thinks, jobs are submitted and end as always, and nothing starts. It is asked
 anew, at the earliest, when its answer is there.
@@ -407,6 +407,9 @@ def _name(dispatcher: Any) -> str:
 
 
 # --- Asking a dispatcher where each job has nodes of its own --------------------------------------
+#
+# What it answers is a queue: it is served in that order, without backfilling. The first job that
+# limits do not let start now waits, and all behind it; at the next pass it is asked anew.
 
 
 def propose(

@@ -1,4 +1,4 @@
-"""The estimates of running times by name, and the corrections of estimates that were too short."""
+"""Estimates of run times by name: formulas, heuristics and regression; and corrections."""
 
 from __future__ import annotations
 

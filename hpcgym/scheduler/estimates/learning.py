@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 
 # --- What is learned of run times in a simulation -------------------------------------------------
+#
+# Memory has a row for each user, ratios one for all jobs, then one for each user, then one for
+# each class: jobs of a user with the same number of processors.
 
 # `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
 # places in the table of formulas.

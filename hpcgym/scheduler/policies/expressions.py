@@ -26,6 +26,11 @@ from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
 
 # --- The grammar of policies that are expressions -------------------------------------------------
+#
+# It is a part of Python's, read with :mod:`ast`: numbers, names, ``+ - * / // % **``, comparisons,
+# ``and or not``, ``A if C else B`` and the functions of :data:`FUNCTIONS`. Python runs none of it.
+# A text in quotes is compared with a number that has names in the log: ``queue == "urgent"``.
+# Steps are in postfix order, see :mod:`hpcgym.scheduler.policies.operations`.
 
 #: Function -> operation, and what it returns; ``min`` and ``max`` take two values or more.
 FUNCTIONS: dict[str, tuple[int, str]] = {

@@ -1,4 +1,4 @@
-"""How much features differ between jobs: what weights are divided by, so that all of them count."""
+"""The features of jobs that policies weigh, and how much these differ between jobs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.model import MISSING, Workload
 
 # --- The formulas of job features, of columns of jobs or of one job -------------------------------
+#
+# Each takes something with the attributes ``requested`` [s] (or the run time that stands for it),
+# ``processors`` and ``since_first`` [s], the submit time counted from the first submission of the
+# whole log: columns, (n_jobs,) float64, or numbers where it is compiled.
 
 
 def processors(jobs: Any) -> Any:
@@ -78,6 +82,10 @@ def serial_patience(jobs: Any) -> Any:
 
 
 # --- The job features that policies weigh, each a line of one table -------------------------------
+#
+# A feature is known when a job is submitted, but for the time that the job waits: its value is
+# ``static + wait / patience``. All look at the requested time, which the scheduler knows, or at a
+# predicted run time in its place, never at the actual one.
 
 Column = NDArray[np.float64]  # (n_jobs,)
 

@@ -1,4 +1,4 @@
-"""An Eurora-like workload: the log itself is not public, so this is fitted to what is published.
+"""Workloads of campaigns of users: fitted to what is published of Eurora, and of KIT.
 
 Published (Remediani 2017, sections 3.1, 3.1.1 and 5.1; Galleguillos et al. 2020, section 4):
 
@@ -47,6 +47,23 @@ from hpcgym.naming import CORE, MEMORY, positive, whole
 from hpcgym.workload.model import MAX_TIME, Workload
 
 # --- Jobs that come in campaigns ------------------------------------------------------------------
+#
+# A *campaign* is one user running one program again and again: the same name, queue, requested
+# time and resources, and nearly the same run time, until something else begins. So Remediani 2017,
+# section 3.1.2, describes its log; the machinery is this project's own:
+#
+# 1. Each class of run times gets its published share of the jobs, to the nearest job. Its jobs are
+#    cut into campaigns of 1 to ``repeats`` jobs, log-uniform.
+# 2. A campaign has a user, drawn by Zipf's law, and one of the user's programs, the first ones more
+#    often. The program tells what a unit asks for; the campaign, how many units.
+# 3. The campaign's run time is log-uniform in its class; that of a job differs from it by a factor
+#    exp(normal(0, ``SPREAD``)), and stays in the class.
+# 4. The campaign's queue and requested time follow from its class: that of most users is the
+#    queue's limit, its default; the others over-estimate by ``FACTORS``, rounded up to ``ROUND_S``.
+# 5. Campaigns begin by a daily cycle. Half of the other jobs follow within seconds, as scripts
+#    submit them; half after an exponential time with the mean of the run time, but at least
+#    ``LEAST_THINKING_S``. Time is a circle: what would be submitted after the end is so at the
+#    beginning, so that the load is even without a start-up phase.
 
 IntArray = NDArray[np.int64]
 
@@ -321,6 +338,21 @@ def _workload(model: Model, columns: dict[str, IntArray], name: str, given: str)
 
 
 # --- A workload like that of ForHLR II at KIT -----------------------------------------------------
+#
+# Published (Galleguillos et al. 2020, section 4):
+#
+# - 114,355 jobs from June 2016 to January 2018, 187 a day.
+# - 66.26 % of them run for less than an hour.
+# - 1,152 nodes of 20 cores and 64 GB, 21 of 48 cores, 4 GPUs and 1 TB: 98 % of the nodes have cores
+#   and memory only. The log tells no names of jobs.
+#
+# Assumed, since the document says nothing of it: how the other run times divide (24 % up to twelve
+# hours, the rest up to three days), run times within the classes, requested times, how many users
+# there are, what jobs ask for (whole thin nodes, and a few jobs the fat ones), and how campaigns
+# repeat and arrivals cluster (:mod:`hpcgym.workload.generators.campaigns`). The document gives no
+# load either; the numbers of nodes are chosen so that at the published number of jobs a day it is
+# about 0.6. A campaign of large jobs moves that of a single month a good deal, so ``load`` sets it
+# where it matters. With the log itself, ``load_workload("KIT-FH2")``, none of this is needed.
 
 _KIT_JOBS, _KIT_DAYS = 114_355, 610  # June 2016 to January 2018, whole months
 

@@ -1,4 +1,4 @@
-"""Reading CSV and Parquet files as DataFrames; what is wrong with one ends in a clear line."""
+"""Reading CSV and Parquet files of jobs as DataFrames; what is wrong is one line."""
 
 from __future__ import annotations
 

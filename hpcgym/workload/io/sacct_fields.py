@@ -1,4 +1,4 @@
-"""Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14``.
+"""What the fields of sacct say: columns, nice, resources, and which jobs a job follows.
 
 It stands in a field ``Dependency``, which squeue has and sacct has not, or in ``SubmitLine`` of
 sacct, the command by which a job was submitted. What it may hold:
@@ -197,6 +197,9 @@ def asks_beside(text: str) -> bool:
 
 
 # --- How nice jobs of Slurm are -------------------------------------------------------------------
+#
+# It stands in a field ``Nice``, which squeue has and sacct has not, or in ``SubmitLine`` of sacct,
+# the command by which a job was submitted: https://slurm.schedmd.com/sbatch.html#OPT_nice
 
 _LIFTED = f"repaired: nice of {MISSING}, which stands for an unknown one, taken for 0"
 _NO_NICE = f"repaired: nice that is no number from {-MOST_NICE:,} to {MOST_NICE:,} taken for 0"

@@ -38,6 +38,10 @@ from hpcgym.workload.model import (
 )
 
 # --- A line of the Standard Workload Format -------------------------------------------------------
+#
+# ``hpcgym._engine.parse_lines`` reads what nearly every line of a log looks like, millions of
+# lines a second. What it does not understand (text, an exponent, a field too few, a number too
+# long) it leaves to :func:`parse_line`, which knows the whole format.
 
 FIELDS = len(SWF_COLUMNS)
 

@@ -1,4 +1,4 @@
-"""The SWF header of a schedule: what was simulated, and what the log said, called so."""
+"""The header of an SWF file: what it says of the log, of names, and of a schedule."""
 
 from __future__ import annotations
 
@@ -178,6 +178,10 @@ def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[s
 
 
 # --- Names of users, groups, codes, queues and partitions -----------------------------------------
+#
+# A line ``User: 7 alice`` of a workload's header says that the user with number 7 is called alice.
+# So names stay with jobs through every cleaning and slice, and in SWF they are comments. SWF
+# itself knows the keys ``Queue`` and ``Partition``.
 
 #: Column of numbers that stand for names -> the key of their lines in a header.
 HEADER_KEYS = {column: word.capitalize() for word, column in NAMED.items()}

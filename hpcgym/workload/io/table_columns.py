@@ -1,4 +1,4 @@
-"""Times in tables: dates of submissions, durations such as ``1-02:03:04``, as seconds.
+"""Columns of tables as columns of a workload: numbers, names, times, predecessors.
 
 Where a column holds such texts, each value that is none stays a text, of which its reader says so.
 """
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 
 # --- Numbers in tables ----------------------------------------------------------------------------
+#
+# The limits and the reasons by which rows are counted are those of lines of the Standard Workload
+# Format (:mod:`hpcgym.workload.io.swf`).
 
 #: Reasons by which rows are dropped.
 TEXT = "line with text in a numeric field"
@@ -119,6 +122,10 @@ def _beyond(series: pd.Series[Any], values: NDArray[np.float64], most: int) -> N
 
 
 # --- Names in tables ------------------------------------------------------------------------------
+#
+# Beside such a column may stand that of the numbers, which then numbers the names; without it they
+# are numbered from 1 in the order in which they first stand there. Or the column of numbers has
+# itself the names, as in ``user_id`` alice, bob. A blank is a job of which the name is not known.
 
 
 def without_names(

@@ -76,6 +76,9 @@ if TYPE_CHECKING:
 
 
 # --- Extracts as tables ---------------------------------------------------------------------------
+#
+# A table with the column ``begin`` [s], the same in all rows, is an extract from that time on, as
+# :func:`hpcgym.workload.extracts.extract` takes one of a trace.
 
 BEGIN = "begin"
 
@@ -124,6 +127,17 @@ def trace_of(workload: Workload, where: str) -> tuple[Workload, int | None]:
 
 
 # --- Jobs in JSON ---------------------------------------------------------------------------------
+#
+# ::
+#
+#     {"processors": 1024,
+#      "queues": {"debug": 1, "parallel": 2},
+#      "jobs": [{"submit_time": 0, "run_time": 60, "requested_time": 3600, "queue": "debug",
+#                "units": 2, "core": 8, "mem": 4000, "gpu": 1, "code": "lu.D.64"}, ...]}
+#
+# Fields of jobs are the columns of tables (:mod:`hpcgym.workload.io.tables`); what a job leaves
+# out is unknown. ``processors`` and ``queues`` may be left out. With ``begin``, a time [s], it is
+# an extract from then on, as a table with such a column is.
 
 _KEYS = ("processors", "queues", "begin", "jobs")
 _LARGE = 1 << 63
