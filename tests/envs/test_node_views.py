@@ -125,7 +125,6 @@ def of_one_kind(**resources: int) -> Cluster:
         ({"passes": "per-event"}, "passes='per-event' and a machine of nodes"),
         ({"allocation": "best"}, "did you mean 'best-fit'"),
         ({"processors": 1024}, "either cluster or processors, not both"),
-        ({"correction": "kill"}, "correction='kill' and environments do not"),
         ({"correction": "next-second"}, "'next-second' is for dispatchers only"),
         (
             {"cluster": of_one_kind(core=16)},
