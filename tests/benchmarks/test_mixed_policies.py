@@ -173,7 +173,7 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
     known = sources.files_of("hpcgym.simulation.run", "hpcgym.sweep.batch")
     package = Path(hpcgym.__file__).parent
-    engine = ("simulation/driver.py", "sweep/slices.py")
+    engine = ("simulation/driver.py", "sweep/batch.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
         assert str(package / name) in known
     assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them

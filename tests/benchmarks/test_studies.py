@@ -216,8 +216,8 @@ BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
     *("hpcgym.files", "hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
-    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
-    *(f"hpcgym.files.{name}" for name in ("folders", "opening", "tables", "texts")),
+    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.speedups"),
+    *(f"hpcgym.files.{name}" for name in ("reading", "tables")),
     *(
         f"hpcgym.workload.io.{name}"
         for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
