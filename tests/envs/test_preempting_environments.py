@@ -363,5 +363,5 @@ def test_a_reward_of_ones_own_is_refused() -> None:
 def test_energy_of_nodes_is_no_reward() -> None:
     power = NodePower(idle_w=100, busy_w=200)
     nodes = Cluster(groups=(NodeGroup("thin", 8, {"core": 8}, power),))
-    with pytest.raises(HpcgymError, match="reward .energy.: .* no start is final"):
+    with pytest.raises(HpcgymError, match=r"reward .energy.: .* no start is final"):
         QueueOrdering(stopping(), cluster=nodes, preemption="queue:2>3", reward="energy")
