@@ -465,8 +465,12 @@ class Books:
     def _sharing(self) -> EnergySplit:
         if self._alone.all():
             return no_split()
-        cells = self._cells.take(~self._alone)
-        begin, end = (places[cells.job] for places in self._of_jobs)
+        begin, end = self._of_jobs
+        lasts = (
+            begin[self._cells.job] < end[self._cells.job]
+        )  # not so of a run lost as it all begins
+        cells = self._cells.take(~self._alone & lasts)
+        begin, end = begin[cells.job], end[cells.job]
         return share(cells, begin, end, self._powers, len(self.time))
 
     @cached_property

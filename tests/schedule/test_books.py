@@ -20,8 +20,10 @@ from hpcgym.schedule.books import Books, seconds
 from hpcgym.schedule.energy import job_slowdowns
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import NodeStates
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.validate import validate_schedule
+from hpcgym.workload.extracts import extract
 from hpcgym.workload.model import Workload
 
 SLOW = settings(
@@ -343,3 +345,22 @@ def test_books_without_what_they_need() -> None:
         _ = replace(result, node_states=NodeStates([2], [0], [0], [5])).books
     with pytest.raises(HpcgymError, match="levels are counted from 0"):
         replace(result, frequency=np.array([-1, 0])).books.by_job()
+
+
+def test_a_run_that_is_lost_as_an_extract_begins_is_charged_nothing() -> None:
+    """A cap ends the job that runs then; another starts on its node in that second."""
+    power = NodePower(idle_w=0.0, busy_w=(0.5, 2.0), off_w=0.0, frequency_ghz=(1.0, 2.0))
+    cluster = Cluster(groups=(NodeGroup("node", 1, {"core": 2}, power),))
+    jobs = {
+        "submit_time": [0, 1],
+        "wait_time": [0, 5],
+        "run_time": [2, 1],
+        "requested_time": [2, 1],
+        "requested_processors": [1, 1],
+    }
+    workload = extract(Workload.from_columns(jobs, processors=2), 1)
+    cap = PowerCap(0.6, 1, 2, kills=True)
+    result = hpcgym.simulate(workload, "fcfs", cluster=cluster, limits=[cap], power="dvfs")
+    assert result.end.tolist() == [1, 2]
+    assert result.books.by_job().tolist() == [0.0, 0.5]
+    validate_schedule(result)
