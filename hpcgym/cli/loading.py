@@ -45,7 +45,7 @@ def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     from hpcgym.naming import ARRAY
     from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
 
-    quotas = [[ARRAY in dict(quota.where) for quota in one.quotas] for one in schedulers]
+    quotas = [[ARRAY in dict(quota.where) for quota in one.quota] for one in schedulers]
     if not quotas or not all(map(any, quotas)):
         return workload
     left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
@@ -56,7 +56,7 @@ def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) ->
     """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
     from hpcgym.simulation.quotas import check_within, within_quotas
 
-    quotas = [quota for one in schedulers for quota in one.quotas]
+    quotas = [quota for one in schedulers for quota in one.quota]
     if drop:
         return within_quotas(workload, quotas)
     try:

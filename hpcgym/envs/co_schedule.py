@@ -210,7 +210,7 @@ for each pair |
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given, beside speedups and cluster."""
         names = ("allocation", "partners", "estimate", "backfill")
-        return {name: getattr(self.options.scheduler, name) for name in names}
+        return self.options.scheduler.given(names)
 
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission."""

@@ -41,7 +41,7 @@ def read_job_selection(
             "reservation='kept' does not go with quota, maintenance or dependencies: not supported"
             " yet, for the selected job may come to exceed its quota"
         )
-    if options.scheduler.hold is not None and options.scheduler.quotas:
+    if options.scheduler.hold is not None and options.scheduler.quota:
         raise HpcgymError(
             "hold and quota do not go together where an agent names each job: it would be asked for"
             " one although those that find room exceed a quota"

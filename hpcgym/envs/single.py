@@ -213,7 +213,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ``result().limits``.
         """
         names = (*OF_ENVIRONMENTS, *self.simulations.machines.own_rules)
-        return {name: getattr(self.options.scheduler, name) for name in names}
+        return self.options.scheduler.given(names)
 
     @property
     def keeps_selected(self) -> bool:

@@ -322,10 +322,9 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     A rule that may be None, as a quota, is kept if it is. Any other that is None was not given.
     """
     usual = Scheduler()
+    may_be_none = [rule for rule, value in usual.given().items() if value is None]
     given = {
-        rule: value
-        for rule, value in rules.items()
-        if value is not None or getattr(usual, rule, "") is None
+        rule: value for rule, value in rules.items() if value is not None or rule in may_be_none
     }
     for rule in given:
         check_choice("argument", rule, OF_ENVIRONMENTS)

@@ -44,7 +44,6 @@ from hpcgym.files.writing import plain
 from hpcgym.naming import NAMED, ONCE_CALLED, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import WEEK_S
@@ -345,7 +344,7 @@ def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
     table = pd.DataFrame([one.at for one in passes], columns=list(Moment._fields))
     table.insert(1, "ahead", [one.ahead for one in passes])
     table["before"] = [one.before for one in passes]
-    table["quotas"] = [quota_text(one.quotas) or "" for one in passes]
+    table["quotas"] = ["; ".join(map(str, one.quotas)) for one in passes]
     heads = table["head"].to_numpy(np.int64)
     table["head"] = np.where(heads >= 0, result.workload.job_number[np.maximum(heads, 0)], -1)
     return table

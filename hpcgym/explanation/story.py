@@ -111,7 +111,7 @@ def reasons_at(
     if scheduler.backfill == "none":
         return _first(tests, "order")
     # on nodes what is left beside the head is counted by nodes, under quotas it is not counted
-    if result.allocation is None and scheduler.quota is None:
+    if result.allocation is None and not scheduler.quota:
         ends = at.time + result.predicted_run_time[rows]
         until = at.shadow - (scheduler.backfill == "until-shadow")  # ends before it
         tests.append(("hold", (width <= at.extra) | (ends <= until)))

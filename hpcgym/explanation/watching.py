@@ -115,7 +115,7 @@ def why_not_watched(result: Result) -> str:
         "where a dispatcher says what starts": result.dispatcher is not None,
         "where the order of the queue came from outside": result.outside,
         "where a function orders the queue": callable(rules.policy),
-        "with maintenance windows": bool(rules.windows),
+        "with maintenance windows": bool(rules.maintenance),
         "where jobs follow others (dependencies)": rules.dependencies != "none",
         "under quotas of submitted jobs": rules.moves_submissions,
     }
@@ -172,7 +172,7 @@ class Watched:
 
     def exceeding(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
-        shape = len(rows), len(self.result.scheduler.quotas)
+        shape = len(rows), len(self.result.scheduler.quota)
         return self._native.exceeded(rows).reshape(shape) > 0
 
     def unseen(self, rows: Rows) -> Rows:
@@ -230,7 +230,7 @@ def watch(result: Result, job: int, going_on: Callable[[], None] = lambda: None)
     watched.go_on(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
-    known = result.scheduler.quotas
+    known = result.scheduler.quota
     for at in watched.each_pass(start):
         ahead, before = (
             watched.before(job, watched.queued(waited, with_filled=filled))
@@ -303,7 +303,7 @@ class _Starters(NamedTuple):
 
 def stops_of(result: Result, row: int) -> list[Stop]:
     """Return each time at which a job was stopped, by time; ``row`` is its own."""
-    rule, found = result.scheduler.preempts, []
+    rule, found = result.scheduler.preemption, []
     starters = None if rule is None else _starters(result, rule)
     for began, stopped, held in _stopped_runs(result, row):
         if rule is None or starters is None:
@@ -317,7 +317,7 @@ def stops_of(result: Result, row: int) -> list[Stop]:
 
 def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Iterator[Victim]:
     """Yield the jobs that others stopped within some spans of time, ends included [s]."""
-    rule, lost = result.scheduler.preempts, result.interrupted
+    rule, lost = result.scheduler.preemption, result.interrupted
     if rule is None or lost is None:
         return
     rows = np.concatenate((lost.job, np.flatnonzero(result.cancelled)))

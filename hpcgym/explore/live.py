@@ -229,7 +229,7 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
             "jobs stop others": result.scheduler.preemption is not None,
             "nodes fail": result.lost is not None,
             "jobs follow others": result.scheduler.dependencies != "none",
-            "quotas say when jobs are submitted": bound_submissions(result.scheduler.quotas),
+            "quotas say when jobs are submitted": bound_submissions(result.scheduler.quota),
         }
         for reason in (text for text, true in why.items() if true):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")

@@ -253,7 +253,7 @@ class Result:
     @property
     def cancels(self) -> bool:
         """Whether jobs may be stopped by others for good (``preemption``)."""
-        rule = self.scheduler.preempts
+        rule = self.scheduler.preemption
         return self.lost is not None and rule is not None and rule.mode == "cancel"
 
     @cached_property

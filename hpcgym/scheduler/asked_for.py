@@ -48,16 +48,16 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
     if scheduler.threshold is not None:
         found["threshold"] = "threshold"
-    if scheduler.quotas:
-        found["quota"] = f"quota={scheduler.quota!r}"
-    if bound_submissions(scheduler.quotas):
-        found["submitted"] = f"quota={scheduler.quota!r} (submitted)"
-    if scheduler.maintenance is not None:
-        found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
+    if scheduler.quota:
+        found["quota"] = scheduler.said("quota")
+    if bound_submissions(scheduler.quota):
+        found["submitted"] = f"{scheduler.said('quota')} (submitted)"
+    if scheduler.maintenance:
+        found["maintenance"] = scheduler.said("maintenance")
     if scheduler.preemption is not None:
-        found["preemption"] = f"preemption={scheduler.preemption!r}"
+        found["preemption"] = scheduler.said("preemption")
     if scheduler.dependencies != "none":
-        found["dependencies"] = f"dependencies={scheduler.dependencies!r}"
+        found["dependencies"] = scheduler.said("dependencies")
     if scheduler.power != "none":
         found["limits"] = f"power={scheduler.power!r}"
     if scheduler.allocation == "contiguous":

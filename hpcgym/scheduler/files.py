@@ -65,11 +65,10 @@ def scheduler_text(scheduler: Scheduler, note: str = "") -> str:
     HpcgymError : a rule that no file can hold, such as a function.
     """
     lines = [f"# {line}" for line in note.splitlines()]
-    usual = vars(Scheduler(policy=scheduler.policy)) | {"policy": "fcfs"}
-    for rule in fields(Scheduler):
-        value = getattr(scheduler, rule.name)
-        if isinstance(value, np.ndarray) or value != usual[rule.name]:
-            lines.append(f"{rule.name} = {_text(rule.name, value)}")
+    usual = Scheduler(policy=scheduler.policy).given() | {"policy": "fcfs"}
+    for name, value in scheduler.given().items():
+        if isinstance(value, np.ndarray) or value != usual[name]:
+            lines.append(f"{name} = {_text(name, value)}")
     return "\n".join(lines) + "\n"
 
 

@@ -140,22 +140,6 @@ def bound_submissions(quotas: Iterable[Quota]) -> bool:
     return any(quota.submitted is not None for quota in quotas)
 
 
-def quotas_of(text: str | None) -> tuple[Quota, ...]:
-    """Return the quotas of a text, one after the other with ``;`` between them.
-
-    Raises
-    ------
-    HpcgymError : one of them is none.
-
-    Examples
-    --------
-    >>> from hpcgym.scheduler.restrictions import quotas_of
-    >>> [quota.jobs for quota in quotas_of("user:jobs=10; group=physics:jobs=100")]
-    [10, 100]
-    """
-    return tuple(Quota.parse(part) for part in (text or "").split(";") if part.strip())
-
-
 # --- Windows --------------------------------------------------------------------------------------
 
 _LATEST = 2**53  # [s] as of all times in a workload
@@ -272,36 +256,26 @@ class Window:
         return Clock(zone_of(header)[1]).seconds(time) - zero
 
 
-def windows_of(text: str | None) -> tuple[Window, ...]:
-    """Return the windows of a text, one after the other with ``;`` between them.
-
-    Raises
-    ------
-    HpcgymError : one of them is none.
-
-    Examples
-    --------
-    >>> from hpcgym.scheduler.restrictions import windows_of
-    >>> [window.processors for window in windows_of("0/60; 3600/7200:processors=8")]
-    [None, 8]
-    """
-    return tuple(Window.parse(part) for part in (text or "").split(";") if part.strip())
-
-
-def window_text(value: Any) -> str | None:
-    """Return windows as the text that :func:`windows_of` takes, or None.
+def read_windows(value: Any) -> tuple[Window, ...]:
+    """Return the windows that a rule of a scheduler says; of None none.
 
     Parameters
     ----------
-    value : such a text, windows, or a CSV file of failures, which are planned then: those of the
-        same time and repair are a window.
+    value : a text with ``;`` between them, windows, or a CSV file of failures, which are planned
+        then: those of the same time and repair are a window.
 
     Raises
     ------
     HpcgymError : what is no window, or a file that does not hold failures.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.restrictions import read_windows
+    >>> [window.processors for window in read_windows("0/60; 3600/7200:processors=8")]
+    [None, 8]
     """
     if value is None:
-        return None
+        return ()
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = _planned(Failures.read(value))
     elif isinstance(value, Window | str | os.PathLike):
@@ -311,10 +285,10 @@ def window_text(value: Any) -> str | None:
                 f"window {value!r} is neither a file nor BEGIN/END, such as"
                 " 2026-03-01T08:00/2026-03-02T08:00"
             )
-        value = windows_of(str(value))
+        value = [Window.parse(part) for part in str(value).split(";") if part.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(one, Window) for one in value):
         raise HpcgymError(f"maintenance must be a text BEGIN/END, a file or Windows, not {value!r}")
-    return "; ".join(map(str, value)) or None
+    return tuple(value)
 
 
 def _planned(failures: Failures) -> list[Window]:

@@ -16,7 +16,7 @@ from hpcgym.naming import seconds_of
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
-from hpcgym.scheduler.restrictions import SUCH, Preemption, Quota, quotas_of
+from hpcgym.scheduler.restrictions import SUCH, Preemption, Quota, Window
 from hpcgym.scheduler.slurm_qos import preemption_of_qos, quotas_of_slurm
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
@@ -150,8 +150,16 @@ def dispatch_time(value: Any) -> Any:
     return value
 
 
+def typed(value: Any) -> Any:
+    """Return a rule's value as a user would give it: what was parsed as its text."""
+    if isinstance(value, tuple) and all(isinstance(one, Quota | Window) for one in value):
+        return "; ".join(map(str, value)) or None
+    return str(value) if isinstance(value, Preemption) else value
+
+
 def plain(value: object) -> str | float | None:
     """Return a rule's value as a word or number."""
+    value = typed(value)
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, FairShare | Hold):
@@ -167,15 +175,21 @@ def plain(value: object) -> str | float | None:
     return str(named or f"{type(value).__name__} in Python")
 
 
-def quota_text(value: Any) -> str | None:
-    """Return quotas as a text for :func:`hpcgym.scheduler.restrictions.quotas_of`, or None.
+def read_quotas(value: Any) -> tuple[Quota, ...]:
+    """Return the quotas that a rule of a scheduler says: a text, a file or Quotas; of None none.
 
     Raises
     ------
     HpcgymError : what is no quota, or a file that holds neither Slurm's QOS nor throttles.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.rule_values import read_quotas
+    >>> [quota.jobs for quota in read_quotas("user:jobs=10; group=physics:jobs=100")]
+    [10, 100]
     """
     if value is None:
-        return None
+        return ()
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
     elif isinstance(value, Quota | str | os.PathLike):
@@ -184,14 +198,14 @@ def quota_text(value: Any) -> str | None:
             raise HpcgymError(
                 f"quota {value!r} is neither a file nor a quota such as 'user:jobs=10'"
             )
-        value = quotas_of(str(value))
+        value = [Quota.parse(part) for part in str(value).split(";") if part.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
-    return "; ".join(map(str, value)) or None
+    return tuple(value)
 
 
-def preemption_text(value: Any) -> str | None:
-    """Return a preemption as the text that :meth:`Preemption.parse` takes, or None.
+def read_preemption(value: Any) -> Preemption | None:
+    """Return the preemption that a rule of a scheduler says: a text, a file or one; or None.
 
     Raises
     ------
@@ -207,7 +221,7 @@ def preemption_text(value: Any) -> str | None:
         value = Preemption.parse(os.fspath(value))
     if not isinstance(value, Preemption):
         raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")
-    return str(value)
+    return value
 
 
 def not_beside_a_dispatcher(rule: str, name: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,13 +20,8 @@ from hpcgym.scheduler.policies.index import (
     usual_backfill_order,
 )
 from hpcgym.scheduler.restrictions import (
-    Preemption,
-    Quota,
-    Window,
     bound_submissions,
-    quotas_of,
-    window_text,
-    windows_of,
+    read_windows,
 )
 from hpcgym.scheduler.rule_values import (
     backfill_value,
@@ -38,10 +33,11 @@ from hpcgym.scheduler.rule_values import (
     pair_estimate,
     plain,
     policy_value,
-    preemption_text,
-    quota_text,
+    read_preemption,
+    read_quotas,
     sweeps,
     threshold,
+    typed,
 )
 
 BACKFILL = {
@@ -118,16 +114,16 @@ class Scheduler:
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
         show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.restrictions.Quota` or several;
-        kept as a text. Jobs that would exceed one are passed over. ``submitted=50`` bounds the
+        kept as a tuple. Jobs that would exceed one are passed over. ``submitted=50`` bounds the
         jobs that run or wait: others are submitted later. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
-        :class:`hpcgym.scheduler.restrictions.Window` or several; kept as a text. None: none.
+        :class:`hpcgym.scheduler.restrictions.Window` or several; kept as a tuple. None: none.
     preemption : jobs of which partitions or queues stop those of which others, to start at once:
         ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text,
         a file that ``sacctmgr -P show qos`` printed or a
-        :class:`hpcgym.scheduler.restrictions.Preemption`; kept as a text. None: nobody does.
+        :class:`hpcgym.scheduler.restrictions.Preemption`, as which it is kept. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
@@ -168,9 +164,9 @@ class Scheduler:
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
     hold: Hold | float | str | Mapping[str, Any] | None = None
-    quota: str | Quota | Sequence[Quota] | None = None
-    maintenance: str | Window | Sequence[Window] | None = None
-    preemption: str | Preemption | None = None
+    quota: Any = None  # kept as a tuple of Quota
+    maintenance: Any = None  # as a tuple of Window
+    preemption: Any = None  # as a Preemption or None
     dependencies: str = "none"
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
@@ -212,9 +208,9 @@ class Scheduler:
         settle(self, "hold", Hold.parse(self.hold))
         filling = {"shared nodes": "backfill='fill'"} if self.backfill == "fill" else {}
         check(words=at_passes(self) | filling)
-        settle(self, "quota", quota_text(self.quota))
-        settle(self, "maintenance", window_text(self.maintenance))
-        settle(self, "preemption", preemption_text(self.preemption))
+        settle(self, "quota", read_quotas(self.quota))
+        settle(self, "maintenance", read_windows(self.maintenance))
+        settle(self, "preemption", read_preemption(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             orders = (self.policy, self.backfill_order)
@@ -270,21 +266,6 @@ class Scheduler:
         return depth_of(self.backfill)
 
     @property
-    def quotas(self) -> tuple[Quota, ...]:
-        """The quotas, as they are."""
-        return quotas_of(self.quota)  # type: ignore[arg-type]  # it is kept as a text
-
-    @property
-    def windows(self) -> tuple[Window, ...]:
-        """The windows, as they are."""
-        return windows_of(self.maintenance)  # type: ignore[arg-type]  # it is kept as a text
-
-    @property
-    def preempts(self) -> Preemption | None:
-        """Who may stop whom, as it is."""
-        return Preemption.parse(str(self.preemption)) if self.preemption else None
-
-    @property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption say who may start when."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
@@ -299,7 +280,7 @@ class Scheduler:
     @property
     def moves_submissions(self) -> bool:
         """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
-        return self.dependencies != "none" or bound_submissions(self.quotas)
+        return self.dependencies != "none" or bound_submissions(self.quota)
 
     @property
     def sweeps(self) -> bool:
@@ -362,12 +343,24 @@ class Scheduler:
             return self  # who asks for weights refuses a dispatcher
         return self.but(backfill_order=usual_backfill_order("spf"))
 
+    def given(self, names: Iterable[str] = ()) -> dict[str, Any]:
+        """Return rules as a user would give them, such as texts; all, unless ``names`` says which.
+
+        ``Scheduler(**scheduler.given())`` is the same again.
+        """
+        names = names or [field.name for field in fields(self)]
+        return {name: typed(getattr(self, name)) for name in names}
+
+    def said(self, rule: str) -> str:
+        """Return a rule as messages have it, such as ``quota='user:jobs=10'``."""
+        return f"{rule}={plain(getattr(self, rule))!r}"
+
     def describe(self) -> dict[str, str | float | None]:
         """Return the rules as plain words and numbers, for tables and manifests.
 
         Rules of the queue are None beside a dispatcher, which does without them.
         """
-        rules = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        rules = {rule: plain(value) for rule, value in self.given().items()}
         return rules if self.dispatcher is None else {**rules, **dict.fromkeys(OF_THE_QUEUE)}
 
 
@@ -378,8 +371,8 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "backfill_order": ("fcfs",),
     "threshold": (None,),
     "hold": (None,),
-    "quota": (None,),
-    "maintenance": (None,),
+    "quota": ((),),
+    "maintenance": ((),),
     "preemption": (None,),
     "dependencies": ("none",),
     "passes": ("per-timestamp",),

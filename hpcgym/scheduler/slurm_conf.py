@@ -190,7 +190,7 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
 
 def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
     """Return what QOS say that is not followed."""
-    stops = scheduler.preempts is not None and scheduler.preempts.column == "qos"
+    stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
     return [str(one) for one in limits_as_quotas(known)[1] if one.column not in followed]
 

@@ -83,7 +83,7 @@ def simulate_by_reference(
     result = _result_of(workload, scheduler, cluster, made.run())
     if failures is not None:
         result = replace(result, node_states=down(failures), lost=_lost(made.lost, failures))
-    elif scheduler.preempts is not None:
+    elif scheduler.preemption is not None:
         result = replace(result, **_stopped(made))
     return as_came(result, _column([job.submit for job in made.jobs]))
 
@@ -145,7 +145,7 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
     same = ("backfill", "correction", "passes", "threshold")
     orders = ("policy", "backfill_order")
     estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
-    quotas = scheduler.quotas
+    quotas = scheduler.quota
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
         **{rule: _order(getattr(scheduler, rule), workload) for rule in orders},
@@ -187,7 +187,7 @@ def _keys(workload: Workload, quota: Quota) -> list[int | None]:
 def _windows(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Any]:
     """Return begin, end and the nodes of each window, or its processors on a pool."""
     found: list[Any] = []
-    for window in scheduler.windows:
+    for window in scheduler.maintenance:
         begin, end = window.seconds(workload.header)
         if cluster.groups:
             found.append((begin, end, nodes_in(window, cluster).tolist()))
@@ -214,7 +214,7 @@ def _follows(workload: Workload, dependencies: str) -> dict[int, Any] | None:
 
 def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | None:
     """Return the groups of jobs, who may stop whom, how, and who is exempt for how long."""
-    rule = scheduler.preempts
+    rule = scheduler.preemption
     if rule is None:
         return None
     names = [*rule.levels, None]  # -1 is of none

@@ -67,7 +67,7 @@ def within_quotas(workload: Workload, quotas: Iterable[Quota]) -> Workload:
 
     Parameters
     ----------
-    quotas : such as ``Scheduler.quotas``, of one scheduler or of all that are compared.
+    quotas : such as ``Scheduler.quota``, of one scheduler or of all that are compared.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     """
     found = [
         (window, closing)
-        for window in scheduler.windows
+        for window in scheduler.maintenance
         for closing in _closings_of(window, workload, cluster)
     ]
     _check_room(found, cluster)

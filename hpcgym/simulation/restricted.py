@@ -249,8 +249,8 @@ def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
 def what_moves(scheduler: Scheduler) -> str:
     """Return the rule that changes when jobs are submitted."""
     if scheduler.dependencies == "none":
-        return f"quota={scheduler.quota!r}"
-    return f"dependencies={scheduler.dependencies!r}"
+        return scheduler.said("quota")
+    return scheduler.said("dependencies")
 
 
 def following_in(slices: Sequence[Workload], dependencies: str) -> list[Following]:
@@ -383,20 +383,20 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
     _check_planned(workload, scheduler, place)
-    if scheduler.windows and correction not in (UNCORRECTED, KILL):
+    if scheduler.maintenance and correction not in (UNCORRECTED, KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
         )
-    mode = "" if scheduler.preempts is None else scheduler.preempts.mode
+    mode = "" if scheduler.preemption is None else scheduler.preemption.mode
     if scheduler.dependencies != "none" and mode == "cancel":
         raise HpcgymError(
-            f"preemption={scheduler.preemption!r} and dependencies={scheduler.dependencies!r} do"
+            f"{scheduler.said('preemption')} and {scheduler.said('dependencies')} do"
             " not go together: jobs would follow jobs that are cancelled; take requeue or suspend"
         )
     if scheduler.moves_submissions and mode == "cancel":
         raise HpcgymError(
-            f"preemption={scheduler.preemption!r} and quota={scheduler.quota!r} do not go together:"
+            f"{scheduler.said('preemption')} and {scheduler.said('quota')} do not go together:"
             " a job that is cancelled would let others come in the very pass; take requeue or"
             " suspend"
         )
@@ -405,9 +405,9 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
             f"hold, policy={plain(scheduler.policy)} and {what_moves(scheduler)} do not go"
             " together: the function is asked before those jobs come that others have let come"
         )
-    if scheduler.windows and mode == "suspend":
+    if scheduler.maintenance and mode == "suspend":
         raise HpcgymError(
-            f"preemption={scheduler.preemption!r} and maintenance windows do not go together:"
+            f"{scheduler.said('preemption')} and maintenance windows do not go together:"
             " a suspended job would go on into a window; take requeue or cancel"
         )
 
@@ -420,7 +420,7 @@ def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, place, *extract)
     rule = "preemption" if scheduler.preemption is not None else "windows"
-    planned = scheduler.preemption is not None or scheduler.windows
+    planned = scheduler.preemption is not None or scheduler.maintenance
     if place == "nodes" and planned and scheduler.reserves_one:
         warn_caller(
             f"with {rule} EASY's reservation is of nodes by name, and not a promise of room:"
@@ -439,12 +439,12 @@ def warn_of_unused(
     RuleWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
         that follow jobs that are not there.
     """
-    for quotas in {one.quotas: None for one in schedulers if one.quotas}:
+    for quotas in {one.quota: None for one in schedulers if one.quota}:
         warn_of_none(slices, quotas, [make_quotas(one, quotas) for one in slices])
-    for scheduler in {one.maintenance: one for one in schedulers if one.windows}.values():
+    for scheduler in {one.maintenance: one for one in schedulers if one.maintenance}.values():
         closed = [closings(one, scheduler, cluster) for one in slices]
         warn_of_unmet(slices, [make_windows(some, bool(cluster.groups)) for some in closed])
-    for preempts in {str(one.preempts): one.preempts for one in schedulers}.values():
+    for preempts in {str(one.preemption): one.preemption for one in schedulers}.values():
         if preempts is not None:
             warn_of_absent(slices, preempts)
     follows = {one.dependencies: None for one in schedulers if one.dependencies != "none"}
@@ -481,10 +481,10 @@ def restrictions_of(
     RuleWarning : quotas that are of no job, windows before the first job or after the last,
         jobs that follow jobs that are not there, preemption of nobody.
     """
-    quotas = make_quotas(workload, scheduler.quotas)
+    quotas = make_quotas(workload, scheduler.quota)
     if workload.initial is not None and not several:
         use_up(quotas, workload.initial.running)
-    warn_of_none([workload], scheduler.quotas, [quotas])
+    warn_of_none([workload], scheduler.quota, [quotas])
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
     warn_of_unmet([workload], [windows])
     told: dict[str, Any] = {
@@ -495,13 +495,13 @@ def restrictions_of(
         }
     }
     if scheduler.moves_submissions:
-        places = make_places(workload, scheduler.quotas)
+        places = make_places(workload, scheduler.quota)
         told["arrivals"] = {
             **arrivals_of(workload, scheduler, several, outside, ticks),
             "processors": places.processors,
             "place_counts": places.counts,
             "places": places.left,
         }
-    if scheduler.preempts is not None:
-        told["preemption"] = preemption_of(workload, scheduler.preempts)
+    if scheduler.preemption is not None:
+        told["preemption"] = preemption_of(workload, scheduler.preemption)
     return told

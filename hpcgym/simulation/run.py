@@ -98,9 +98,9 @@ def check_failures(
     place = "nodes" if cluster.groups else "pool"
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "failures", place, *extract, *others)
-    if scheduler.preempts is not None and scheduler.preempts.mode == "suspend":
+    if scheduler.preemption is not None and scheduler.preemption.mode == "suspend":
         raise HpcgymError(
-            f"preemption={scheduler.preemption!r} and failures of nodes do not go together: who is"
+            f"{scheduler.said('preemption')} and failures of nodes do not go together: who is"
             " suspended has its memory on nodes that may fail; take requeue or cancel"
         )
 
@@ -390,10 +390,10 @@ def with_nodes(
         asked = needs_on(workload, cluster) if needs is None else needs
         allocation = assign_nodes(schedule, asked, cluster, rules, workload.initial)
         result = replace(result, allocation=allocation)
-    if rules.preempts is not None or failures is not None:
+    if rules.preemption is not None or failures is not None:
         none = np.zeros(0, np.int64)
         told = Failures(none, none, none) if failures is None else failures
-        lost = for_result(rules.preempts, schedule, told)
+        lost = for_result(rules.preemption, schedule, told)
         result = replace(result, **lost)
     if failures is not None:
         result = replace(result, node_states=down(failures))

@@ -18,8 +18,8 @@ from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.own_code import names_code, own_rule
-from hpcgym.scheduler.restrictions import window_text
-from hpcgym.scheduler.rule_values import quota_text
+from hpcgym.scheduler.restrictions import read_windows
+from hpcgym.scheduler.rule_values import read_quotas
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.simulations import OWN_RULES, LimitSet, at, believed, check_limited, check_sharing
 from hpcgym.sweep.source import KINDS, SEED, SLICES, Source
@@ -35,8 +35,8 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 _RULES = _names(Scheduler)
-#: Rules that are texts, or files that hold such: what the manifest has are texts.
-_IN_TEXTS = {"quota": quota_text, "maintenance": window_text}
+#: Rules that are texts, or files in the experiment's folder.
+_READ = {"quota": read_quotas, "maintenance": read_windows}
 _NOT_KEYS = ("path", "sha256", "own")  # of an experiment's file
 
 
@@ -191,7 +191,7 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     rules |= {
         rule: at(f"{where}.{rule}", own_rule, text, folder) for rule, text in _own(entry).items()
     }
-    for rule, read in _IN_TEXTS.items():
+    for rule, read in _READ.items():
         if rule in rules:
             rules[rule] = at(f"{where}.{rule}", read, _beside(rules[rule], folder))
     shares = rules.get("fair_share")

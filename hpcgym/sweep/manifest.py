@@ -10,7 +10,6 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -269,7 +268,7 @@ def _check_codes(workload: Workload, heatmap: Heatmap) -> None:
 
 def _rules(scheduler: Scheduler) -> dict[str, Any]:
     """Return the rules of a scheduler, such that ``Scheduler(**rules)`` is the same again."""
-    rules = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}
+    rules = scheduler.given()
     for name in ("fair_share", "hold"):
         if isinstance(rules[name], FairShare | Hold):
             rules[name] = rules[name].table()

@@ -450,7 +450,7 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     if bool((result.predicted_run_time < found.compact_s).any()):
         return False
     rules = result.scheduler
-    if rules.quotas:  # who was promised something may be passed over later
+    if rules.quota:  # who was promised something may be passed over later
         return False
     if rules.backfill == "conservative":
         return True

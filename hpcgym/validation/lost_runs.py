@@ -170,7 +170,7 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
     down = _places(line, lost)
     excused = some_down(line, lost) | (line.time < windows.max(initial=-1))
     yield "progress", check_progress(line, NO_DELAYS, excused)
-    if not result.scheduler.quotas:  # for which a job may wait
+    if not result.scheduler.quota:  # for which a job may wait
         yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
 
 
@@ -183,13 +183,13 @@ def changes_of(lost: LostRuns) -> Times:
 def of_restrictions(result: Result, runs: Result, has_units: bool) -> dict[str, list[str]]:
     """Look at what restricts who may start when, of all ``runs``."""
     rules, found = result.scheduler, {}
-    if rules.windows and has_units:
+    if rules.maintenance and has_units:
         found["windows"] = check_windows(runs)
-    if rules.quotas:
+    if rules.quota:
         found["quotas"] = check_quotas(runs)
     if rules.dependencies != "none":
         found["dependencies"] = check_dependencies(result)
-    if bound_submissions(rules.quotas):
+    if bound_submissions(rules.quota):
         found["submitted"] = check_submitted(result)
     return found
 
@@ -297,7 +297,7 @@ def _of_passes(
     of_run[np.argsort(rank[job], kind="stable")] = np.arange(n)
     submit, threshold = workload.submit_time[job], rules.threshold
     waiting = first_waiting(submit, threshold, of_run, line.time, line.submit, line.start, number)
-    if rules.backfill != "conservative" and not rules.windows:
+    if rules.backfill != "conservative" and not rules.maintenance:
         yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
     yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)
 
@@ -356,7 +356,7 @@ def check_going_on(
     line : of all runs.
     called : of each job, the name by which others may stop it.
     """
-    rule = result.scheduler.preempts
+    rule = result.scheduler.preemption
     assert rule is not None
     last = np.append(pieces.job[1:] != pieces.job[:-1], True)[: len(pieces.job)]
     until = np.where(
@@ -398,7 +398,7 @@ def prove_preemption(
     actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
         be unless it was cancelled.
     """
-    lost, rule = result.interrupted, result.scheduler.preempts
+    lost, rule = result.interrupted, result.scheduler.preemption
     assert rule is not None
     if lost is None or (result.suspended is None) == (rule.mode == "suspend"):
         yield "units", ["the schedule does not tell which runs other jobs ended"]
@@ -521,7 +521,7 @@ def _check_stops(
     cancelled : (n_jobs,) whose last run was cut.
     failing : job and end of the runs that ended with a node.
     """
-    rule = result.scheduler.preempts
+    rule = result.scheduler.preemption
     assert rule is not None
     group = called(result)
     starters: dict[int, list[int]] = {}
@@ -547,7 +547,7 @@ def _check_stops(
 
 def called(result: Result) -> list[str]:
     """Return what each job is called in the column by which jobs may stop others."""
-    rule = result.scheduler.preempts
+    rule = result.scheduler.preemption
     assert rule is not None
     column = COLUMNS.get(rule.column, rule.column)
     names = names_of(result.workload, column)

@@ -30,7 +30,7 @@ def check_quotas(result: Result) -> list[str]:
     """Find quotas that were exceeded, and when first, in O(n log n) for each."""
     found = []
     width = result.workload.requested_processors
-    for quota in result.scheduler.quotas:
+    for quota in result.scheduler.quota:
         group = groups_of(result.workload, quota)
         rows = np.flatnonzero(group >= 0)
         for what, bound, amount in (
@@ -101,7 +101,7 @@ def check_windows(result: Result) -> list[str]:
     initial = result.workload.initial
     planned = np.ones(len(result.start), np.bool_) if initial is None else ~initial.running
     held: list[tuple[int, int, int]] = []  # from when to when a window has how many processors
-    for window in result.scheduler.windows:
+    for window in result.scheduler.maintenance:
         begin, end = window.seconds(result.workload.header)
         inside = planned & (result.start < end) & (result.end > begin)
         if window.processors is None:
@@ -117,7 +117,7 @@ def check_windows(result: Result) -> list[str]:
 
 def window_ends(result: Result) -> Times:
     """Return when windows end, (n_ends,) [s], from the beginning to the last end."""
-    windows = result.scheduler.windows
+    windows = result.scheduler.maintenance
     if not len(result.start):
         return np.zeros(0, np.int64)
     ends = np.array([one.seconds(result.workload.header)[1] for one in windows], np.int64)
@@ -178,7 +178,7 @@ def check_dependencies(result: Result) -> list[str]:
     """
     due, exact, _ = _due(result)
     submit = result.workload.submit_time
-    if bound_submissions(result.scheduler.quotas):
+    if bound_submissions(result.scheduler.quota):
         exact = np.zeros_like(exact)
     return [
         *cases(
@@ -284,7 +284,7 @@ def check_submitted(result: Result) -> list[str]:
     ends of a second come first; else it is only proved that no quota was exceeded. Jobs that run or
     wait at the beginning of an extract may exceed one, but then nobody comes.
     """
-    quotas = [quota for quota in result.scheduler.quotas if quota.submitted is not None]
+    quotas = [quota for quota in result.scheduler.quota if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
     submit, end = result.workload.submit_time, ended_by(result)

@@ -279,11 +279,11 @@ def _of_shared_nodes(result: Result) -> Proofs:
 
 def _of_restrictions(result: Result) -> Proofs:
     """Look at what quotas bound, and when jobs come that follow others or waited for places."""
-    if result.scheduler.quotas:
+    if result.scheduler.quota:
         yield "quotas", check_quotas(result)
     if result.scheduler.dependencies != "none":
         yield "dependencies", check_dependencies(result)
-    if bound_submissions(result.scheduler.quotas):
+    if bound_submissions(result.scheduler.quota):
         yield "submitted", check_submitted(result)
 
 
@@ -307,7 +307,7 @@ def _of_every_schedule(
         yield "units", wrong
         if result.allocation is not None and not wrong:
             yield "nodes", check_nodes(result, needs, result.allocation)
-    if result.scheduler.windows and (needs is None or not wrong):
+    if result.scheduler.maintenance and (needs is None or not wrong):
         yield "windows", check_windows(result)
     yield from _of_restrictions(result)
     limited = result.limits is not None
@@ -353,7 +353,7 @@ def _of_passes(
     rules, workload = result.scheduler, result.workload
     if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
         return
-    if rules.quotas:  # a job may wait for its quota
+    if rules.quota:  # a job may wait for its quota
         return
     if result.replayed_on:  # its passes are where it made them
         return
@@ -368,7 +368,7 @@ def _of_passes(
         return
     submit, threshold = workload.submit_time, rules.threshold
     first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
-    if rules.backfill != "conservative" and not rules.windows:  # for which a job may wait
+    if rules.backfill != "conservative" and not rules.maintenance:  # for which a job may wait
         yield "order", check_order(result, line, rank, first, needs)
     if rules.passes == "per-timestamp":
         yield "backfilled", check_backfilled(result, line, rank, first)

@@ -22,8 +22,8 @@ from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.restrictions import COLUMNS as WORDS
-from hpcgym.scheduler.restrictions import Quota, quotas_of
-from hpcgym.scheduler.rule_values import quota_text
+from hpcgym.scheduler.restrictions import Quota
+from hpcgym.scheduler.rule_values import read_quotas
 from hpcgym.workload.model import Workload
 
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
@@ -306,7 +306,7 @@ def test_the_proof_counts_by_itself(column: str) -> None:
     )
 )
 def test_as_text_and_back(given: list[Quota]) -> None:
-    assert list(quotas_of(quota_text(given))) == given
+    assert read_quotas("; ".join(map(str, given)) or None) == read_quotas(given) == tuple(given)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_throttles_of_a_dump(tmp_path: Path) -> None:
     rows += [f"6|6|COMPLETED|{ran}", f"7_[5-9%2]|7|PENDING|{ran}", f"9_[1,3]|9|PENDING|{ran}"]
     file.write_text("\n".join(["JobID|JobIDRaw|State|Submit|Start|End|AllocCPUS", *rows]) + "\n")
     scheduler = hpcgym.Scheduler(quota=str(file))
-    assert scheduler.quota == "array=7:jobs=2"
+    assert scheduler.describe()["quota"] == "array=7:jobs=2"
     jobs = hpcgym.load_workload(file, processors=8)
     result = hpcgym.simulate(jobs, scheduler)
     by_number = dict(zip(jobs.job_number.tolist(), result.start.tolist(), strict=True))
@@ -384,10 +384,10 @@ def test_limits_of_qos(tmp_path: Path) -> None:
         f"{file}: not followed by quotas: day: MaxWall, day: MaxTRESPU gres/gpu,"
         " night: GrpTRES mem, night: GraceTime"
     )
-    assert scheduler.quota == (
+    assert scheduler.describe()["quota"] == (
         "queue=day/user:jobs=2+processors=8; queue=night/user:submitted=9;"
         " queue=night:jobs=3+processors=4"
     )
-    assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
+    assert hpcgym.Scheduler(quota=scheduler.quota) == scheduler
     jobs = replace(four(queue=[2, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     assert hpcgym.simulate(jobs, scheduler).start.tolist() == [0, 0, 10, 0]

@@ -325,8 +325,11 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     told = "not followed by quotas: night: GrpSubmit=0, normal: MaxSubmitPU=0$"
     with pytest.warns(HpcgymWarning, match=told):
         scheduler = hpcgym.Scheduler(quota=str(file))
-    assert scheduler.quota == "queue=day:submitted=2; queue=night/user:jobs=1+submitted=2"
-    assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
+    assert (
+        scheduler.describe()["quota"]
+        == "queue=day:submitted=2; queue=night/user:jobs=1+submitted=2"
+    )
+    assert hpcgym.Scheduler(quota=scheduler.quota) == scheduler
     jobs = five(user_id=[1] * 5, queue=[1, 1, 1, 2, 2])
     jobs = replace(jobs, header={"Queue": ["1 day", "2 night"]})
     result = hpcgym.simulate(jobs, scheduler)

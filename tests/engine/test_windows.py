@@ -27,7 +27,7 @@ from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.scheduler.restrictions import Window, window_text, windows_of
+from hpcgym.scheduler.restrictions import Window, read_windows
 from hpcgym.workload.model import Workload
 
 Times = list[tuple[int, int]]
@@ -359,7 +359,10 @@ def test_priorities_by_usage_are_those_of_the_end_of_a_window() -> None:
 def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
     file = tmp_path / "outages.csv"
     Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
-    assert hpcgym.Scheduler(maintenance=str(file)).maintenance == "5/15:nodes=0-1; 40/50:nodes=2"
+    assert (
+        hpcgym.Scheduler(maintenance=str(file)).describe()["maintenance"]
+        == "5/15:nodes=0-1; 40/50:nodes=2"
+    )
     result = hpcgym.simulate(three(), cluster=NODES, maintenance=str(file), backfill="depth:2")
     assert result.start.tolist() == [0, 10, 15]
 
@@ -398,7 +401,7 @@ DATES = st.sampled_from(["2026-03-01", "2026-03-01T08:00", "2026-03-01 08:00:01+
     )
 )
 def test_as_text_and_back(given: list[Window]) -> None:
-    assert list(windows_of(window_text(given))) == given
+    assert read_windows("; ".join(map(str, given)) or None) == read_windows(given) == tuple(given)
 
 
 @pytest.mark.parametrize(

@@ -82,19 +82,21 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
     with pytest.warns(HpcgymWarning, match=r"not followed by preemption: free: GraceTime$"):
         scheduler = hpcgym.Scheduler(preemption=str(file))
-    assert scheduler.preemption == "qos:high>low;high>free"
-    assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler
+    assert str(scheduler.preemption) == "qos:high>low;high>free"
+    assert hpcgym.Scheduler(preemption=scheduler.preemption) == scheduler
     file.write_text("Name|Preempt|PreemptMode\na|b|\nb||cancel\n")
-    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,cancel"
     file.write_text("Name|Preempt|PreemptMode\na|b|\nb||gang,suspend\n")
-    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,suspend"
+    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,suspend"
     file.write_text("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||OFF\n")
-    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,cancel"
     times = "Name|Preempt|PreemptMode|PreemptExemptTime\na|b,c|{0}|\nb||{0}|00:01:00\nc||{0}|\n"
     file.write_text(times.format("cancel"))
-    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b;a>c,cancel,exempt=b=60"
+    assert (
+        str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b;a>c,cancel,exempt=b=60"
+    )
     file.write_text(times.format("suspend"))
-    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b;a>c,suspend"
+    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b;a>c,suspend"
     file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
     with pytest.warns(HpcgymWarning, match="by preemption: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
         hpcgym.Scheduler(preemption=str(file))

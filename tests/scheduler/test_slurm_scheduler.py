@@ -194,7 +194,7 @@ def test_modes_of_partitions_count_only_where_partitions_stop_others(tmp_path: P
     text = "PreemptType=preempt/qos\nPreemptMode=CANCEL\n"
     file = conf(tmp_path, text + "PartitionName=a Nodes=n1 PreemptMode=OFF\n")
     with pytest.warns(HpcgymWarning, match="not followed: a: PreemptMode$"):
-        assert find_scheduler(f"{file}:qos={qos}").preemption == "qos:high>low,cancel"
+        assert str(find_scheduler(f"{file}:qos={qos}").preemption) == "qos:high>low,cancel"
 
 
 def test_a_file_that_is_not_there() -> None:
@@ -282,7 +282,7 @@ def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scheduler = find_scheduler(conf(tmp_path, PREEMPTS + PARTITIONS + text))
-    assert scheduler.preemption == preemption
+    assert scheduler.describe()["preemption"] == preemption
 
 
 @pytest.mark.parametrize(
@@ -326,13 +326,13 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert scheduler.policy == (
         "max(8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high') - nice, 1)"
     )
-    assert scheduler.quota == "queue=high/user:jobs=2"
-    assert scheduler.preemption == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
+    assert scheduler.describe()["quota"] == "queue=high/user:jobs=2"
+    assert str(scheduler.preemption) == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
     hint = r"slurm.conf:qos=FILE takes what sacctmgr -P show qos printed$"
     told_of = f"not followed: .*PreemptType.*PriorityWeightQOS.*{hint}"
     with pytest.warns(HpcgymWarning, match=told_of):
         alone = find_scheduler(file)
-    assert (alone.policy, alone.quota) == ("max(8 * processors / 64 - nice, 1)", None)
+    assert (alone.policy, alone.quota) == ("max(8 * processors / 64 - nice, 1)", ())
     assert alone.preemption is None
     # PreemptType is another: limits and priorities alone
     other = conf(tmp_path, OF_QOS.replace("preempt/qos", "preempt/none"))

@@ -89,8 +89,8 @@ def test_files_are_beside_the_experiment_and_the_manifest_has_what_they_say(
     )
     monkeypatch.chdir(tmp_path)  # not where the experiment is
     found = load_experiment("here/files.toml").schedulers
-    assert found["a"].quota == "queue=day/user:jobs=2"
-    assert found["b"].maintenance == "5/15:nodes=0-1"
+    assert found["a"].describe()["quota"] == "queue=day/user:jobs=2"
+    assert found["b"].describe()["maintenance"] == "5/15:nodes=0-1"
     with pytest.warns():  # no job of the generator is in that queue
         run_experiment("here/files.toml", "sweep", "serial")
     rules = read_manifest(tmp_path / "sweep")["schedulers"]

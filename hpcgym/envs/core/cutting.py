@@ -313,7 +313,7 @@ def warm_parts(
         # those before the first that runs or waits then are past: a part that keeps none needs none
         first = 0 if keeps_past else int(np.argmax(ends > begin))
         part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
-        if around.start.windows and result.allocation is not None:
+        if around.start.maintenance and result.allocation is not None:
             part = _on_their_nodes(part, result, first, whole.stop)
         if not keeps_past and part.initial is not None:
             nobody = part.initial.past.take(slice(0, 0))

@@ -65,8 +65,7 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     """Return the episodes of an environment, by its arguments for them."""
     options, features = definition.options, definition.rules.get("features", ())
     scheduler = options.scheduler
-    both = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
-    kept = {rule: value for rule, value in both.items() if value is not None}
+    kept = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
     return Episodes(
         options.workload,
         **given,

@@ -216,7 +216,7 @@ def check_episodes(
         )
     if not episodes.alone and preempts:
         raise HpcgymError(
-            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: they"
+            f"{_around(episodes)} not go with {options.scheduler.said('preemption')}: they"
             f" go by starts that are final; {_ALONE}"
         )
     if options.rewards.function is not None and preempts:
