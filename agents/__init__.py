@@ -42,7 +42,6 @@ _KIND = "the file of an agent of this version"
 AGENTS = {
     "clone": "maskable_ppo",
     "controls": "controls",
-    "cql": "maskable_ppo",
     "job-dqn": "job_dqn",
     "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
@@ -68,9 +67,7 @@ _MODULES = (
     "common",
     "controls",
     "coschedule",
-    "cql",
     "declared",
-    "fitting",
     "job_dqn",
     "job_network",
     "job_ppo",

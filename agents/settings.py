@@ -152,28 +152,6 @@ class CloneSettings(RecordSettings):
 
 
 @dataclass(frozen=True)
-class CqlSettings(Settings):
-    """How CQL learns from recordings; see :func:`hpcgym.agents.cql.train`."""
-
-    seed: int = whole(0, "Seed of the network and of the order of batches.", 0)
-    alpha: float = real(0.1, "Weight of the term that keeps the agent to recorded choices.", "A")
-    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
-    n_steps: int = whole(
-        50,
-        "Number of steps whose recorded rewards are used before the network's value"
-        " replaces the rest.",
-        1,
-    )
-    power: float = real(0.5, "Rewards are divided by the usual return to this power.", "P")
-    tau: float = real(
-        0.005, "How far the slow copy follows the network in a step.", "T", most=1.0, options=None
-    )
-    batch_size: int = whole(256, _BATCH, 1, options=None)
-    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-
-
-@dataclass(frozen=True)
 class PpoSettings(EpisodeSettings):
     """How PPO is trained; see :func:`hpcgym.agents.ppo.train`."""
 

@@ -12,7 +12,6 @@ import typer
 from hpcgym.agents import import_agent
 from hpcgym.agents.settings import (
     CloneSettings,
-    CqlSettings,
     MaskablePpoSettings,
     PpoSettings,
     RecordSettings,
@@ -87,14 +86,6 @@ class _Clone(ExplainedCommand):
         "Orders to clone": options.policies,
         "Cleaning recipes and filters (--clean)": options.recipes,
     }
-
-
-class _Cql(ExplainedCommand):
-    examples = (
-        "hpcgym train record random easy saf --workload KTH-SP2 --number 50 --output mixed.npz",
-        "hpcgym train cql --recording mixed.npz",
-        "hpcgym evaluate cql.pt saf --workload KTH-SP2",
-    )
 
 
 class _Record(ExplainedCommand):
@@ -287,32 +278,6 @@ def train_clone(
         baseline=order, recording=recording, **vars(settings),
         env_options=options.given(backfill=backfill),
     )  # fmt: skip
-
-
-@train.command("cql", cls=_Cql)
-@grouped
-def train_cql(
-    *,
-    recording: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE|FOLDER",
-            help="A recording of hpcgym train record.",
-            show_default=False,
-            rich_help_panel="Experiment",
-        ),
-    ],
-    output: NetworkOption = Path("cql.pt"),
-    force: ForceOption = False,
-    training: CloneTraining,
-    settings: CqlSettings,
-) -> None:
-    """Learn to select jobs from what policies have done, with discrete CQL.
-
-    It needs no environment: it learns from a recording which choices were good, and keeps to these.
-    Record several policies, and random choices, which show what is bad.
-    """
-    training.train(import_agent("cql"), recording, output, **vars(settings))
 
 
 @train.command("record", cls=_Record)

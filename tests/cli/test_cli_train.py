@@ -155,16 +155,15 @@ def test_clones_are_trained_of_orders_and_of_recordings() -> None:
 
 
 def test_offline_data_is_recorded_and_learned_from() -> None:
-    """Several policies, for Minari; then a clone and an agent of what was written."""
+    """Several policies, for Minari; then a clone of what was written."""
     pytest.importorskip("pyarrow")
     where = ("--workload", TRACE, "--jobs", "30", "--number", "2")
     given = ("--format", "minari", "--output", "mixed-v0")
     done = succeed("train", "record", "random", "easy", "saf", *where, *given)
     assert "transitions of 6 episodes to mixed-v0" in done.stderr
     assert load_recording("mixed-v0").about["policy"] == "random, easy, saf"
-    succeed("train", "cql", "--recording", "mixed-v0", "--steps", "5", "--output", "a.pt")
     succeed("train", "clone", "--recording", "mixed-v0", "--steps", "5", "--output", "b.pt")
-    assert [load(path).name for path in ("a.pt", "b.pt")] == ["cql", "clone"]
+    assert load("b.pt").name == "clone"
     again = train("record", "saf", *where, *given, "--force")
     assert again.exit_code == 1
     assert "mixed-v0 cannot be written: Is a directory" in again.stderr
@@ -362,7 +361,7 @@ def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
             ("record", "easy", "sjf-list", "--workload", TRACE, "--jobs", "20"),
             "baseline 'easy' needs an environment with backfill='easy'",
         ),
-        (("cql", "--recording", "none.npz"), "none.npz: no such file"),
+        (("clone", "--recording", "none.npz"), "none.npz: no such file"),
     ],
 )
 def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
