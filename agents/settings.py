@@ -232,27 +232,3 @@ class JobPpoSettings(Settings):
     every: float = real(
         0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
     )
-
-
-@dataclass(frozen=True)
-class JobDqnSettings(Settings):
-    """How DQN is trained; see :class:`hpcgym.agents.job_dqn.JobDqn`."""
-
-    n_envs: int = whole(64, "Environments side by side, in one batch.", 1, options=("--envs",))
-    replay: int = whole(50_000, "Steps that are remembered.", 2)
-    learning_starts: int = whole(5_000, "Steps before the first is learned from.", 1, options=None)
-    train_every: int = whole(2, "Steps of each environment between two batches.", 1, options=None)
-    learning_rate: float = real(1e-3, "Learning rate.", "R", most=math.inf)
-    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
-    exploration: float = real(
-        0.2, "Share of random choices at the beginning; it is 0.01 from half of the steps on.", "S",
-        most=1.0, options=None,
-    )  # fmt: skip
-    follow: float = real(
-        0.01, "How fast the second network follows the first, a batch.", "S", most=1.0, options=None
-    )
-    width: int = whole(32, _WIDTH, 1, options=None)
-    reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
-    every: float = real(
-        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
-    )

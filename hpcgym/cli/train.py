@@ -31,10 +31,8 @@ from hpcgym.cli.train_options import (
 )
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_practice import (
-    TrainJobDqn,
     TrainJobPpo,
     TrainRuleEs,
-    train_job_dqn,
     train_job_ppo,
     train_rule_es,
 )
@@ -110,7 +108,7 @@ def _group() -> None:
 
     An agent is one file, which hpcgym evaluate takes. The agents of xnes, controls, pairs and
     rule-es are a few weights. The others are networks and need PyTorch; all of these except job-ppo
-    and job-dqn also need Stable-Baselines3, the extra "agents" of hpcgym. The files of
+    also need Stable-Baselines3, the extra "agents" of hpcgym. The files of
     maskable-ppo, ppo and clone are written every two minutes and at the end, also after Ctrl-C. A
     training that fails leaves its file unchanged.
     """
@@ -120,7 +118,6 @@ train.command("xnes", cls=TrainXnes)(train_xnes)
 train.command("controls", cls=TrainControls)(train_controls)
 train.command("pairs", cls=TrainPairs)(train_pairs)
 train.command("job-ppo", cls=TrainJobPpo)(train_job_ppo)
-train.command("job-dqn", cls=TrainJobDqn)(train_job_dqn)
 train.command("rule-es", cls=TrainRuleEs)(train_rule_es)
 
 

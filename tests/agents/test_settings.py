@@ -12,13 +12,11 @@ from typer.testing import CliRunner
 
 from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo, recorder
 from hpcgym.agents.declared import Settings, choice, real, takes, whole
-from hpcgym.agents.job_dqn import JobDqn
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
     ControlsSettings,
-    JobDqnSettings,
     JobPpoSettings,
     MaskablePpoSettings,
     PairsSettings,
@@ -38,7 +36,6 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "controls": (controls.train, ControlsSettings),
     "pairs": (coschedule.train, PairsSettings),
     "job-ppo": (JobPpo, JobPpoSettings),
-    "job-dqn": (JobDqn, JobDqnSettings),
     "rule-es": (RuleEs, RuleEsSettings),
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
     "ppo": (ppo.train, PpoSettings),

@@ -81,7 +81,6 @@ def test_ppo_takes_interval_and_features() -> None:
     ("name", "env", "ending"),
     [
         ("job-ppo", "QueueOrdering", "pt"),
-        ("job-dqn", None, "pt"),
         ("rule-es", "JobSelection", "json"),
         ("rule-es", None, "json"),
     ],
@@ -133,7 +132,7 @@ def test_what_agents_of_one_file_cannot_do_is_said() -> None:
     for wrong, message in (
         (("job-ppo", "--env", "MixedPolicy"), "job-ppo acts in environments of selection or"),
         (("rule-es", "--env", "PowerCap"), "unknown --env 'PowerCap'"),
-        (("job-dqn", "--train-share", "2"), "train_share must be above 0, and at most 1, not 2.0"),
+        (("job-ppo", "--train-share", "2"), "train_share must be above 0, and at most 1, not 2.0"),
         (("job-ppo", "--log", "log.txt"), "log.txt: the name of a table ends in .csv"),
     ):
         result = train(*wrong, *short)
