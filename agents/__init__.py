@@ -5,10 +5,10 @@ side by side in ``lockstep``. Files of networks are in ``network_files``. What i
 there is no environment are ``recordings``, which ``recorder`` makes and ``minari_files`` writes for
 Minari. What learns while it schedules is a ``learner``.
 
-To read an algorithm from top to bottom, take ``job_ppo``, ``job_dqn`` or ``rule_es``: they learn on
-the vector environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What
-they share: ``practice``, where they learn; ``job_view``, what they see; ``job_network``, the
-network of the first two; ``logs``, where the numbers of a training go. ``trainees`` are xnes and
+To read an algorithm from top to bottom, take ``job_ppo`` or ``rule_es``: they learn on the vector
+environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What they share:
+``practice``, where they learn; ``job_view``, what they see; ``logs``, where the numbers of a
+training go. ``job_network`` is the network of ``job_ppo``. ``trainees`` are xnes and
 the two of Stable-Baselines3 with the same interface.
 
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
@@ -42,8 +42,6 @@ _KIND = "the file of an agent of this version"
 AGENTS = {
     "clone": "maskable_ppo",
     "controls": "controls",
-    "cql": "maskable_ppo",
-    "job-dqn": "job_dqn",
     "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
     "pairs": "coschedule",
@@ -51,11 +49,10 @@ AGENTS = {
     "rule-es": "rule_es",
     "xnes": "xnes",
 }
-_NETWORKS = ("job_dqn", "job_ppo", "maskable_ppo", "ppo")
+_NETWORKS = ("job_ppo", "maskable_ppo", "ppo")
 
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {
-    "job-dqn": ("job_dqn", "JobDqn"),
     "job-ppo": ("job_ppo", "JobPpo"),
     "maskable-ppo": ("trainees", "MaskablePpoTrainee"),
     "ppo": ("trainees", "PpoTrainee"),
@@ -68,10 +65,7 @@ _MODULES = (
     "common",
     "controls",
     "coschedule",
-    "cql",
     "declared",
-    "fitting",
-    "job_dqn",
     "job_network",
     "job_ppo",
     "job_view",

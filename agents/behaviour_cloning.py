@@ -25,16 +25,19 @@ from torch.nn.functional import cross_entropy
 
 from hpcgym.agents.common import Budget, keeping
 from hpcgym.agents.declared import takes
-from hpcgym.agents.fitting import contents_of, descend, in_batches, network_for
-from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork
+from hpcgym.agents.logs import tensorboard_log
+from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
 from hpcgym.agents.network_files import adam_state, read_before, write
 from hpcgym.agents.recorder import record
 from hpcgym.agents.recordings import Recording, load_selections
 from hpcgym.agents.settings import CloneSettings, RecordSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
+from hpcgym.progress import SHOW_S
 
 NAME = "clone"
+
+_LOGGED = 20  # batches between two that are logged
 
 
 @takes(CloneSettings)
@@ -83,31 +86,63 @@ def train(
     budget = Budget(steps, minutes, before.get("steps", 0))
     torch.manual_seed(how.seed)
     with shaped(resume, f"the file of a {NAME}"):
-        unfit = f"{resume} holds no {NAME} with the same features"
-        network = network_for(recording, before, how.width, unfit)
+        network = _network_for(recording, before, how.width, resume)
         optimizer = torch.optim.Adam(network.parameters(), lr=how.learning_rate)
         if before:
             optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
 
     def save() -> None:
-        if output is not None:
-            write(
-                output,
-                contents_of(NAME, recording, network, optimizer, budget.done, how.seed),
-            )
+        if output is None:
+            return
+        contents = {
+            "agent": NAME,
+            "env_id": ENV_ID,
+            "env_options": dict(recording.about["env_options"]),
+            "network": shape_of(network),
+            "weights": network.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "steps": budget.done,
+            "seed": how.seed,
+        }
+        write(output, contents)
 
+    log = None if tensorboard is None else tensorboard_log(Path(tensorboard) / NAME)
+    learn = _learner(network, optimizer, recording, budget, how)
+    saved_s = shown_s = 0.0
     with keeping(save, lambda: budget.done > budget.first, network):
-        in_batches(
-            NAME,
-            _learner(network, optimizer, recording, budget, how),
-            budget,
-            "the same choice {agreement:.1%}",
-            tensorboard=tensorboard,
-            save=save,
-            checkpoint_s=checkpoint_s,
-            show=show,
-        )
+        while budget.left > 0:
+            told = learn()
+            budget.done += 1
+            if log is not None and budget.done % _LOGGED == 0:
+                log(budget.done, {f"{NAME}/{key}": value for key, value in told.items()})
+            spent = budget.spent_s
+            if spent - saved_s > checkpoint_s:
+                saved_s = spent
+                save()
+            if show is not None and (spent - shown_s > SHOW_S or budget.left == 0):
+                shown_s = spent
+                show(
+                    f"{1 - budget.left:4.0%}  {budget.done:,} batches  "
+                    f"{(budget.done - budget.first) / max(spent, 1e-9):,.0f} batches/s  "
+                    f"the same choice {told['agreement']:.1%}"
+                )
     return JobAgent(network, recording.about["env_options"], NAME)
+
+
+def _network_for(
+    recording: Recording, before: Mapping[str, Any], width: int, resume: str | Path | None
+) -> JobNetwork:
+    """Return a network for these observations, new of a width, or that of a file to go on with."""
+    seen = recording.observations
+    n_context = sum(seen[name].shape[1] for name in ("cluster", "queue", "time"))
+    n_features = seen["jobs"].shape[2]
+    if not before:
+        return JobNetwork(n_features, n_context, width)
+    network = network_of(before)
+    shape = shape_of(network)
+    if (shape["n_features"], shape["n_context"]) != (n_features, n_context):
+        raise HpcgymError(f"{resume} holds no {NAME} with the same features")
+    return network
 
 
 def _learner(
@@ -137,7 +172,11 @@ def _learner(
                 f"the training has led to a loss of {loss_now} in batch {budget.done + 1}; a lower"
                 " learning_rate may help"
             )
-        descend(optimizer, loss, how.learning_rate, budget.left)
+        for group in optimizer.param_groups:
+            group["lr"] = how.learning_rate * max(budget.left, 1e-3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
         same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
         agreement += 0.02 * (same - agreement) if agreement else same
         return {"loss": loss_now, "agreement": agreement}

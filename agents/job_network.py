@@ -1,4 +1,4 @@
-"""The network of job-ppo and job-dqn, the agent that acts with it, and its file.
+"""The network of job-ppo, the agent that acts with it, and its file.
 
 The same small network looks at each visible job, at what :mod:`hpcgym.agents.job_view` makes of it
 and of the state, so neither the order of jobs in the window nor their number matters. What it says

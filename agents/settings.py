@@ -152,28 +152,6 @@ class CloneSettings(RecordSettings):
 
 
 @dataclass(frozen=True)
-class CqlSettings(Settings):
-    """How CQL learns from recordings; see :func:`hpcgym.agents.cql.train`."""
-
-    seed: int = whole(0, "Seed of the network and of the order of batches.", 0)
-    alpha: float = real(0.1, "Weight of the term that keeps the agent to recorded choices.", "A")
-    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
-    n_steps: int = whole(
-        50,
-        "Number of steps whose recorded rewards are used before the network's value"
-        " replaces the rest.",
-        1,
-    )
-    power: float = real(0.5, "Rewards are divided by the usual return to this power.", "P")
-    tau: float = real(
-        0.005, "How far the slow copy follows the network in a step.", "T", most=1.0, options=None
-    )
-    batch_size: int = whole(256, _BATCH, 1, options=None)
-    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-
-
-@dataclass(frozen=True)
 class PpoSettings(EpisodeSettings):
     """How PPO is trained; see :func:`hpcgym.agents.ppo.train`."""
 
@@ -249,30 +227,6 @@ class JobPpoSettings(Settings):
     gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", most=1.0, options=None)
     clip: float = real(0.2, "How far probabilities may move in a rollout.", "C", options=None)
     ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-    reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
-    every: float = real(
-        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
-    )
-
-
-@dataclass(frozen=True)
-class JobDqnSettings(Settings):
-    """How DQN is trained; see :class:`hpcgym.agents.job_dqn.JobDqn`."""
-
-    n_envs: int = whole(64, "Environments side by side, in one batch.", 1, options=("--envs",))
-    replay: int = whole(50_000, "Steps that are remembered.", 2)
-    learning_starts: int = whole(5_000, "Steps before the first is learned from.", 1, options=None)
-    train_every: int = whole(2, "Steps of each environment between two batches.", 1, options=None)
-    learning_rate: float = real(1e-3, "Learning rate.", "R", most=math.inf)
-    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
-    exploration: float = real(
-        0.2, "Share of random choices at the beginning; it is 0.01 from half of the steps on.", "S",
-        most=1.0, options=None,
-    )  # fmt: skip
-    follow: float = real(
-        0.01, "How fast the second network follows the first, a batch.", "S", most=1.0, options=None
-    )
     width: int = whole(32, _WIDTH, 1, options=None)
     reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
     every: float = real(

@@ -91,7 +91,7 @@ def run_agent(
         typer.Option(
             metavar="NAME|FILE|MODULE:CLASS",
             help="A reference (random, fcfs, easy, sjf, saf, f1, best-static, saf-typical) or any"
-            " scheduler; job-ppo, job-dqn, rule-es, xnes, maskable-ppo or ppo, which are trained;"
+            " scheduler; job-ppo, rule-es, xnes, maskable-ppo or ppo, which are trained;"
             " lookahead; a saved agent (.pt, .json, suite:TASK/AGENT/SEED), a model of"
             " Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your own,"
             " from this folder too. What has train(make, seed, steps) is trained in each task, once"

@@ -12,7 +12,6 @@ import typer
 from hpcgym.agents import import_agent
 from hpcgym.agents.settings import (
     CloneSettings,
-    CqlSettings,
     MaskablePpoSettings,
     PpoSettings,
     RecordSettings,
@@ -32,10 +31,8 @@ from hpcgym.cli.train_options import (
 )
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_practice import (
-    TrainJobDqn,
     TrainJobPpo,
     TrainRuleEs,
-    train_job_dqn,
     train_job_ppo,
     train_rule_es,
 )
@@ -89,14 +86,6 @@ class _Clone(ExplainedCommand):
     }
 
 
-class _Cql(ExplainedCommand):
-    examples = (
-        "hpcgym train record random easy saf --workload KTH-SP2 --number 50 --output mixed.npz",
-        "hpcgym train cql --recording mixed.npz",
-        "hpcgym evaluate cql.pt saf --workload KTH-SP2",
-    )
-
-
 class _Record(ExplainedCommand):
     examples = (
         "hpcgym train record saf --workload KTH-SP2 --output saf.npz",
@@ -119,7 +108,7 @@ def _group() -> None:
 
     An agent is one file, which hpcgym evaluate takes. The agents of xnes, controls, pairs and
     rule-es are a few weights. The others are networks and need PyTorch; all of these except job-ppo
-    and job-dqn also need Stable-Baselines3, the extra "agents" of hpcgym. The files of
+    also need Stable-Baselines3, the extra "agents" of hpcgym. The files of
     maskable-ppo, ppo and clone are written every two minutes and at the end, also after Ctrl-C. A
     training that fails leaves its file unchanged.
     """
@@ -129,7 +118,6 @@ train.command("xnes", cls=TrainXnes)(train_xnes)
 train.command("controls", cls=TrainControls)(train_controls)
 train.command("pairs", cls=TrainPairs)(train_pairs)
 train.command("job-ppo", cls=TrainJobPpo)(train_job_ppo)
-train.command("job-dqn", cls=TrainJobDqn)(train_job_dqn)
 train.command("rule-es", cls=TrainRuleEs)(train_rule_es)
 
 
@@ -287,32 +275,6 @@ def train_clone(
         baseline=order, recording=recording, **vars(settings),
         env_options=options.given(backfill=backfill),
     )  # fmt: skip
-
-
-@train.command("cql", cls=_Cql)
-@grouped
-def train_cql(
-    *,
-    recording: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE|FOLDER",
-            help="A recording of hpcgym train record.",
-            show_default=False,
-            rich_help_panel="Experiment",
-        ),
-    ],
-    output: NetworkOption = Path("cql.pt"),
-    force: ForceOption = False,
-    training: CloneTraining,
-    settings: CqlSettings,
-) -> None:
-    """Learn to select jobs from what policies have done, with discrete CQL.
-
-    It needs no environment: it learns from a recording which choices were good, and keeps to these.
-    Record several policies, and random choices, which show what is bad.
-    """
-    training.train(import_agent("cql"), recording, output, **vars(settings))
 
 
 @train.command("record", cls=_Record)

@@ -106,7 +106,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class CloneTraining(TrainingOptions):
-    """The same of what is trained by batches: a clone, an agent that learns from recordings."""
+    """The same of a clone, which is trained by batches."""
 
     minutes: Annotated[
         float | None, typer.Option(metavar="M", help="How long to train.", show_default=False)

@@ -1,4 +1,4 @@
-"""``hpcgym train job-ppo | job-dqn | rule-es``: agents of one file, on the vector environments."""
+"""``hpcgym train job-ppo | rule-es``: agents of one file, on the vector environments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 
 from hpcgym.agents import TRAINED, import_agent
 from hpcgym.agents.settings import (
-    JobDqnSettings,
     JobPpoSettings,
     PracticeSettings,
     RuleEsSettings,
@@ -35,16 +34,6 @@ class TrainJobPpo(ExplainedCommand):
         "hpcgym evaluate job-ppo.pt --workload KTH-SP2",
     )
     brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
-
-
-class TrainJobDqn(ExplainedCommand):
-    """The same of DQN."""
-
-    examples = (
-        "hpcgym train job-dqn --workload KTH-SP2 --tensorboard logs",
-        "hpcgym suite run --agent job-dqn --tasks mini-select --output dqn",
-    )
-    brief: ClassVar[Lists] = TrainJobPpo.brief
 
 
 class TrainRuleEs(ExplainedCommand):
@@ -127,29 +116,6 @@ def train_job_ppo(
     part of the jobs set apart for choosing.
     """
     _train("job-ppo", reading, workload, output, env, practice, vars(settings), logs, rules.given())
-
-
-@grouped
-def train_job_dqn(
-    *,
-    workload: WorkloadOption,
-    output: NetworkOption = Path("job-dqn.pt"),
-    force: ForceOption = False,
-    practice: PracticeSettings,
-    settings: JobDqnSettings,
-    logs: Logs,
-    rules: options.PredictedRules,
-    reading: PoolReading,
-) -> None:
-    """Learn to select the next job, with double DQN of one file.
-
-    The training starts from the best of a few known orders. It keeps the agent that is best on a
-    part of the jobs set apart for choosing.
-    """
-    _train(
-        "job-dqn", reading, workload, output, "JobSelection", practice, vars(settings), logs,
-        rules.given(),
-    )  # fmt: skip
 
 
 @grouped

@@ -12,7 +12,6 @@ import torch
 
 import hpcgym
 from hpcgym.agents import TRAINED, import_agent, load
-from hpcgym.agents.job_dqn import JobDqn
 from hpcgym.agents.job_network import JobNetwork, batch_of, in_windows
 from hpcgym.agents.job_ppo import JobPpo, generalised_advantages, log_probabilities
 from hpcgym.agents.job_view import ORDERS, seen
@@ -25,12 +24,10 @@ WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
 OPTIONS = {"jobs": 40, "window": 16, "horizon": "1d"}
 SMALL = {
     "job-ppo": (JobPpo, {"n_envs": 3, "n_steps": 16, "batch_size": 24, "width": 4}),
-    "job-dqn": (JobDqn, {"n_envs": 3, "learning_starts": 12, "replay": 60, "width": 4}),
     "rule-es": (RuleEs, {"pairs": 2, "envs": 2}),
 }
 PLACES = {
     "job-ppo": ("JobSelection", "QueueOrdering"),
-    "job-dqn": ("JobSelection",),
     "rule-es": ("JobSelection", "QueueOrdering", "MixedPolicy"),
 }
 CASES = [(name, place) for name, places in PLACES.items() for place in places]
@@ -252,16 +249,9 @@ class Bandit(gymnasium.vector.VectorEnv):
         return self.seen, rewards, never | self.ended, never, {}
 
 
-@pytest.mark.parametrize(
-    "agent",
-    [
-        JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02),
-        JobDqn(n_envs=8, learning_starts=64, learning_rate=0.02, exploration=1.0),
-    ],
-    ids=lambda one: one.name,
-)
-def test_a_tiny_task_is_learned(agent, monkeypatch) -> None:
+def test_a_tiny_task_is_learned(monkeypatch) -> None:
     """Which is the contrary of the order that it begins with, so something must be learned."""
+    agent = JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02)
     module = import_agent(TRAINED[agent.name][0])
     told: list[dict] = []
     monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "selection"))

@@ -14,7 +14,6 @@ from hpcgym.agents import (
     behaviour_cloning,
     common,
     coschedule,
-    cql,
     load,
     maskable_ppo,
     ppo,
@@ -28,7 +27,6 @@ OPTIONS = {
     "maskable-ppo": {"window": 16, "backfill": "none"},
     "ppo": {"window": 16, "interval": 5},
     "clone": {"window": 32, "backfill": "none"},
-    "cql": {"window": 32, "backfill": "none"},
 }
 
 
@@ -36,8 +34,6 @@ def train(kind: str, recording: Any, **given: Any) -> Any:
     """Train an agent of a kind for a moment."""
     if kind == "clone":
         return behaviour_cloning.train(recording=recording, width=4, **{"steps": 4, **given})
-    if kind == "cql":
-        return cql.train(recording, width=4, **{"steps": 4, **given})
     module = maskable_ppo if kind == "maskable-ppo" else ppo
     options = {} if given.get("resume") else {"env_options": OPTIONS[kind]}
     return module.train(WORKLOAD, **{**SMALL, "steps": 64, **options, **given})
@@ -75,7 +71,6 @@ def spread_out(numbers: torch.Tensor) -> torch.Tensor:
 WEIGHT = {
     "maskable-ppo": "score.3.weight",
     "clone": "score.3.weight",
-    "cql": "score.3.weight",
     "ppo": "action_net.weight",
 }
 KINDS = sorted(OPTIONS)

@@ -10,16 +10,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcgym.agents import behaviour_cloning, controls, coschedule, cql, maskable_ppo, ppo, recorder
+from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo, recorder
 from hpcgym.agents.declared import Settings, choice, real, takes, whole
-from hpcgym.agents.job_dqn import JobDqn
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
     ControlsSettings,
-    CqlSettings,
-    JobDqnSettings,
     JobPpoSettings,
     MaskablePpoSettings,
     PairsSettings,
@@ -39,12 +36,10 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "controls": (controls.train, ControlsSettings),
     "pairs": (coschedule.train, PairsSettings),
     "job-ppo": (JobPpo, JobPpoSettings),
-    "job-dqn": (JobDqn, JobDqnSettings),
     "rule-es": (RuleEs, RuleEsSettings),
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
     "ppo": (ppo.train, PpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
-    "cql": (cql.train, CqlSettings),
     "record": (recorder.record, RecordSettings),
 }
 

@@ -47,7 +47,7 @@ def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "task"),
-    [("job-ppo", "pool-order"), ("job-dqn", "pool-select"), ("rule-es", "pool-weights")],
+    [("job-ppo", "pool-order"), ("rule-es", "pool-weights")],
 )
 def test_agents_are_trained_by_their_names(agent: str, task: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
