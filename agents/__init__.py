@@ -15,9 +15,9 @@ Models of Stable-Baselines3 are read by ``sb3_models``; which environment they w
 beside them, where :func:`save_spec` has written it.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression``,
-``refitted`` and ``policy_bandit`` need river, all in the extra ``agents``: they are imported with
-those modules, not with this one. The others, ``xnes`` among them, need none of them.
+file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
+``refitted`` need river, all in the extra ``agents``: they are imported with those modules, not with
+this one. The others, ``xnes`` among them, need none of them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,6 @@ _MODULES = (
     "maskable_ppo",
     "minari_files",
     "network_files",
-    "policy_bandit",
     "ppo",
     "practice",
     "recorder",

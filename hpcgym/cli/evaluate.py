@@ -100,7 +100,6 @@ class Protocol:
 def learners() -> list[tuple[str, str]]:
     """Return the names of learners, then other ways to name one, each with what it is."""
     return [
-        ("policy-bandit", "chooses among saf, spf, f1 and fcfs by load, queue, hour and weekday"),
         ("weight-bandit", "chooses how much waiting counts beside size, and forgets"),
         ("MODULE:CLASS", "your own, with act(observation, info) and observe(observation, reward,"
          " ended), from this folder or installed; docs/online.md shows one"),

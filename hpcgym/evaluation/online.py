@@ -422,10 +422,7 @@ class Prequential:
 # --- Learning while it runs -----------------------------------------------------------------------
 
 #: Learners of this library by name -> module of hpcgym.agents and class.
-LEARNERS = {
-    "policy-bandit": ("policy_bandit", "PolicyBandit"),
-    "weight-bandit": ("weight_bandit", "WeightBandit"),
-}
+LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
 
 _ALWAYS = ("saf-typical",)  # a reference beside those of each leaderboard
 

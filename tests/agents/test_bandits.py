@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym import load_workload
 from hpcgym.agents.learner import Ended
-from hpcgym.agents.policy_bandit import PolicyBandit
 from hpcgym.agents.weight_bandit import ORDERS, WeightBandit
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import prequential
 
 pytestmark = pytest.mark.slow
 
@@ -71,44 +68,9 @@ def test_what_is_known_by_hand() -> None:
     assert agent._at_best()[:3] == pytest.approx([1, 2, 0])
 
 
-def test_a_context_decides_which_policy_is_best() -> None:
-    """SAF on crowded days, FCFS on calm ones."""
-    agent = PolicyBandit(("saf", "fcfs"), seed=1)
-
-    def slowdown(policy: str, load: float, day: int) -> float:
-        return 3.0 if (policy == "saf") == (load > 0.5) else 30.0
-
-    days(agent, slowdown, 300, lambda day: 0.9 if day % 3 else 0.1)
-    late = Counter(zip((day % 3 > 0 for day in range(200, 300)), agent.chosen[200:], strict=True))
-    right = late[True, "saf"] + late[False, "fcfs"]
-    assert right > 85
-
-
-def test_the_same_seed_chooses_the_same() -> None:
-    log = load_workload("lublin:jobs=1500,processors=32,seed=2,load=1.0")
-    chosen = []
-    for seed in (3, 3, 4):
-        agent = PolicyBandit(seed=seed)
-        prequential({"me": agent}, log, budget=1)
-        chosen.append(agent.chosen)
-    assert chosen[0] == chosen[1]
-    assert chosen[0] != chosen[2]
-
-
-def test_policies_are_weighed_as_their_names_say() -> None:
-    agent = PolicyBandit(("saf", "f1", "fcfs"))
-    assert agent.features == ("area", "f1", "wait")
-    weights = agent.act(seen(), {"time": 0, "window": np.zeros(0, np.int64)})
-    expected = {"saf": [-1, 0, 0], "f1": [0, -1, 0], "fcfs": [0, 0, 1]}
-    assert weights.tolist() == expected[agent.chosen[0]]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PolicyBandit(("saf", "wfp3")), "unknown policy 'wfp3'"),
-        (lambda: PolicyBandit(("saf", "saf")), "two or more"),
-        (lambda: PolicyBandit(seed=-1), "seed"),
         (lambda: WeightBandit(orders=[[1, 2, 3]]), "two orders or more"),
         (lambda: WeightBandit(orders=np.ones((2, 6))), "weights of area, requested, wait"),
         (lambda: WeightBandit(discount=0), "discount must be"),

@@ -73,7 +73,7 @@ class Shortest:
             ("no_such_module:Learner",),
             "no_such_module:Learner: there is no module 'no_such_module'",
         ),
-        (("wieght-bandit",), "learners are policy-bandit, weight-bandit and module:Class"),
+        (("wieght-bandit",), "learners are weight-bandit and module:Class"),
         (("weight-bandit", "--protocol", "both"), "--protocol"),
     ],
 )
@@ -93,4 +93,4 @@ def test_options_of_one_pass_need_it() -> None:
 def test_help_lists_learners() -> None:
     said = " ".join(succeed("evaluate", "--help").output.split())
     assert "Learners (--protocol prequential)" in said
-    assert "policy-bandit" in said
+    assert "weight-bandit" in said
