@@ -127,9 +127,8 @@ def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
 
 
 # --- One door to every workload -------------------------------------------------------------------
-
-#: Names of the generators, and their modules, which are imported when they are needed. A generator's
-#: arguments follow its name: ``lublin:jobs=1000,seed=3``.
+#: Names of the generators, and their modules, which are imported when they are needed. Arguments of
+#: one follow its name: ``lublin:jobs=1000,seed=3``.
 GENERATORS = {
     "lublin": "hpcgym.workload.generators.lublin",
     "eurora": "hpcgym.workload.generators.campaigns",
