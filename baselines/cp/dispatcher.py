@@ -1,4 +1,7 @@
-"""What the dispatchers of this folder share: from a view to what starts, and a log of it."""
+"""What the dispatchers share: from a view to a solved model, what starts, and a log of it.
+
+A model is solved within limits that are work, not time; jobs beyond the window are placed after it.
+"""
 
 from __future__ import annotations
 

@@ -1,33 +1,6 @@
-"""PCP'20: jobs and their units in one model whose size does not depend on the machine's.
+"""Which model and which search each dispatcher has: CPH, pure CP, HCP'19, PCP'19 and PCP'20.
 
-Galleguillos 2020, section 3. Each resource type r is a list of positions, node after node (Figure
-2); the unit j of a job i is a box in it (Figure 3) from position y_i,r,j up by req_i,r / rn_i, and
-from s(tau_i) on by d(tau_i). Boxes do not overlap (diffn), and element constraints keep all of a
-unit in one node.
-
-What differs from the paper and why
------------------------------------
-**Element constraints** are linear here: node = map_r[y] is a straight line over nodes in a row of
-the same capacity, so y_i,r,j = first + capacity (node_i,j - start) + offset with
-0 <= offset <= capacity - req, where node_i,j is one variable more for each unit, and a Boolean
-picks the stretch of nodes where there are several. As an array, the memory of KIT ForHLR II in MB
-has 9.5 x 10^7 positions.
-
-**All units of a job are alike**, so they are numbered by their position, y_i,r,j + req <= y_i,r,j+1
-in the list of cores; that implies the paper's all-different, and breaks the symmetry it lists as
-future work.
-
-**Left out, and cannot matter**: nodes that no job could use in a schedule as good as the plan; of
-what runs, the detail that no unit can use (:func:`hpcgym.baselines.cp.models.running_boxes`); and
-the boxes of a unit in other lists where it takes all cores of its node.
-
-**Left out, and relaxes**: the list of a resource of which no unit takes a larger share of its node
-than of the node's cores. Counted, it is never short where cores are not; but its positions need not
-be contiguous then.
-
-**Positions are contiguous**, and a unit keeps its own while it runs. That is stricter than counting
-what a node has free: docs/constraint-programming.md. What runs already has positions that the log
-does not know; see :func:`hpcgym.baselines.cp.models.running_boxes`.
+Those of Remediani 2017 and Galleguillos 2020; each section says what differs from the document.
 """
 
 from __future__ import annotations
@@ -52,9 +25,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
 
 # --- The variants 0 to 3 of CPH and pure CP -------------------------------------------------------
-#
-# Remediani 2017, sections 4.2.1 and 4.3.1: 0, expected waits in both; 1, slowdown in the search;
-# 2, slowdown in the objective; 3, slowdown in both. By these names equation 4.4 is read as 4.1,
+
+# Remediani 2017, sections 4.2.1 and 4.3.1: 0, expected waits in both; 1, slowdown in the search; 2,
+# slowdown in the objective; 3, slowdown in both. By these names equation 4.4 is read as 4.1,
 # although the text below it calls ewt_j the expected duration of the job, and its maximum that of
 # the queue.
 
@@ -80,13 +53,15 @@ def variant(number: int, waits: Callable[[PassView], Objective]) -> Variant:
 
 
 # --- CPH ------------------------------------------------------------------------------------------
+
+# Constraint programming decides when jobs start, a heuristic decides where.
 #
-# Remediani 2017, section 4.2. The relaxed model has one cumulative for each resource type, over
-# the whole machine (equations 4.7 and 4.8), and minimises the waits weighted by the queues'
-# expected waits (4.6) or the slowdowns (4.12); the search follows the priority of PRB (4.4) or the
-# slowdown (4.3). The jobs that start now go to the first nodes that hold them, in the order of
-# priority. Equations 4.9 to 4.11, for units on nodes, are in pure CP: the section says that CPH
-# solves the relaxation.
+# Remediani 2017, section 4.2. The relaxed model has one cumulative for each resource type, over the
+# whole machine (equations 4.7 and 4.8), and minimises the waits weighted by the queues' expected
+# waits (4.6) or the slowdowns (4.12); the search follows the priority of PRB (4.4) or the slowdown
+# (4.3). The jobs that start now go to the first nodes that hold them, in the order of priority.
+# Equations 4.9 to 4.11, for units on nodes, are in pure CP: the section says that CPH solves the
+# relaxation.
 #
 # HCP'19 has the same variables, constraints and search. There the objective is slowdown, the order
 # of the jobs that of the slowdown, and the nodes are chosen by best fit: ``cph-3`` with best fit.
@@ -111,11 +86,13 @@ class CPH(CPDispatcher):
 
 
 # --- HCP'19 ---------------------------------------------------------------------------------------
+
+# Constraint programming decides when jobs start, best fit decides where.
 #
-# Galleguillos 2020, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of
-# one type as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the
-# order of their priority, and one for which no nodes are found is postponed to the next pass:
-# there is no iteration between the two stages.
+# Galleguillos 2020, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of one
+# type as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the order
+# of their priority, and one for which no nodes are found is postponed to the next pass: there is no
+# iteration between the two stages.
 #
 # The model is that of CPH (Remediani 2017, section 4.2) with slowdown in the search and the
 # objective; what differs is best fit. PCP'19 adds the allocation to it.
@@ -140,6 +117,8 @@ class HCP19(CPDispatcher):
 
 
 # --- PCP'19 ---------------------------------------------------------------------------------------
+
+# Jobs and their units in one model, with a variable for each place a unit can have.
 #
 # Galleguillos 2020, section 2.2. The scheduling model (cumulatives over the whole machine), the
 # allocation model (alternatives over the nodes), total slowdown, and a search on the jobs of
@@ -170,14 +149,14 @@ class PCP19(CPDispatcher):
 
 
 # --- Pure CP: constraint programming decides when jobs start and where ----------------------------
-#
+
 # Remediani 2017, section 4.3. The cumulatives of CPH, and for each unit an alternative over the
 # nodes (equations 4.9, 4.10, 4.11 and 4.13); the units of a job may share a node. It minimises the
 # waits over the queues' expected waits (4.14) or the slowdowns (4.12). Variants 0 and 2 use the
 # solver's own search, 1 and 3 branch on the jobs of the highest slowdown (4.3).
 #
 # PCP'19 (Galleguillos 2020, section 2.2) is variant 3 with nodes of the plan chosen by best fit;
-# the variables and constraints of both are in :mod:`hpcgym.baselines.cp.models`.
+# the variables and constraints of both are in `models`.
 
 
 def build_pure_cp(problem: Problem, *, branches: bool) -> Model:
@@ -206,6 +185,35 @@ class PureCP(CPDispatcher):
 
 
 # --- PCP'20 ---------------------------------------------------------------------------------------
+
+# Galleguillos 2020, section 3. Each resource type r is a list of positions, node after node (Figure
+# 2); the unit j of a job i is a box in it (Figure 3) from position y_i,r,j up by req_i,r / rn_i,
+# and from s(tau_i) on by d(tau_i). Boxes do not overlap (diffn), and element constraints keep all
+# of a unit in one node.
+#
+# What differs from the paper and why:
+#
+# Element constraints are linear here: node = map_r[y] is a straight line over nodes in a row of the
+# same capacity, so y_i,r,j = first + capacity (node_i,j - start) + offset with 0 <= offset <=
+# capacity - req, where node_i,j is one variable more for each unit, and a Boolean picks the stretch
+# of nodes where there are several. As an array, the memory of KIT ForHLR II in MB has 9.5 x 10^7
+# positions.
+#
+# All units of a job are alike, so they are numbered by their position, y_i,r,j + req <= y_i,r,j+1
+# in the list of cores; that implies the paper's all-different, and breaks the symmetry it lists as
+# future work.
+#
+# Left out, and cannot matter: nodes that no job could use in a schedule as good as the plan; of
+# what runs, the detail that no unit can use (`models.running_boxes`); and the boxes of a unit in
+# other lists where it takes all cores of its node.
+#
+# Left out, and relaxes: the list of a resource of which no unit takes a larger share of its node
+# than of the node's cores. Counted, it is never short where cores are not; but its positions need
+# not be contiguous then.
+#
+# Positions are contiguous, and a unit keeps its own while it runs. That is stricter than counting
+# what a node has free: docs/constraint-programming.md. What runs already has positions that the log
+# does not know; see `models.running_boxes`.
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""The models: when jobs start, on which nodes, and where units stand in PCP'20's lists.
+"""Models that the dispatchers share: when jobs start on pools, and where units go on nodes.
 
-All of one resource in the machine is a list of positions, node after node: positions
-``first[n, r]`` up to ``first[n + 1, r]`` are node n's. What runs already is fixed boxes there.
+A job starts on pools of resources over all nodes; a unit goes to a node by optional intervals
+(PCP'19, pure CP) or to positions in lists of resources (PCP'20).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from hpcgym.baselines.cp.problem import Problem, as_released, hold
 
 # --- The scheduling model that all dispatchers share ----------------------------------------------
-#
+
 # Galleguillos 2020, section 2.2 (PCP'19, HCP'19 and PCP'20); Remediani 2017, section 4.2 (CPH),
 # equations 4.7 and 4.8. Every resource type is one pool over all nodes.
 
@@ -96,9 +96,9 @@ def branch_on_starts(model: Model) -> None:
 
 
 # --- The allocation model of PCP'19 and pure CP ---------------------------------------------------
-#
-# Galleguillos 2020, section 2.2 (u_i,n,j); Remediani 2017, equations 4.9 to 4.11 and 4.13. Its
-# size grows with the machine: p_i,n variables for each job and node.
+
+# Galleguillos 2020, section 2.2 (u_i,n,j); Remediani 2017, equations 4.9 to 4.11 and 4.13. Its size
+# grows with the machine: p_i,n variables for each job and node.
 
 
 def allocate(model: Model, problem: Problem) -> None:
@@ -163,7 +163,10 @@ def _capacities(
             )
 
 
-# --- Where things stand in PCP'20's lists of resources (Galleguillos et al ------------------------
+# --- Where things stand in PCP'20's lists of resources --------------------------------------------
+
+# All of one resource in the machine is a list of positions, node after node: positions first[n, r]
+# up to first[n + 1, r] are node n's. What runs already is fixed boxes there.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,23 @@
-"""What ELiSE prints of its results; nothing is computed from it but differences to ours."""
+"""What ELiSE prints of results, and its items with their verdicts."""
 
 from __future__ import annotations
+
+from itertools import pairwise
+
+from hpcgym.benchmarks.studies.items import (
+    Item,
+    NotThereError,
+    Stored,
+    Verdict,
+    built,
+    left_out,
+    no_result,
+    of_count,
+    of_sentences,
+    still_open,
+)
+
+# --- What ELiSE prints of its results -------------------------------------------------------------
 
 #: "MJS & MS correlation": mean job speedup of a workload -> makespan improvement over EASY [%].
 IMPROVEMENTS = {1.07: 24.42, 1.10: 25.29, 1.12: 25.87, 1.15: 30.63}
@@ -19,3 +36,203 @@ TRACES = {
     "KIT-FH2": {"fcfs": 28.32, "easy": 27.19},
 }
 TRACE_JOBS = {"SDSC-SP2": 73_496, "KIT-FH2": 114_335}
+
+
+# --- The items of ELiSE, and what makes their verdicts: ``published.py`` --------------------------
+
+DOCUMENT = "ELiSE"
+#: The document's simple co-scheduling, and that which fills.
+_PLAIN, _FILLER = "easy-co", "filler-co"
+
+
+def _improvements(stored: Stored) -> Verdict:
+    """Judge the table: within three points each, or rising with the mean speedup."""
+    table = stored.table(
+        "table-improvements", "within 3 points", "mean pair speedup", "ours %", "apart (points)"
+    )
+    near = int((table["within 3 points"] == "yes").sum())
+    ours = table.sort_values("mean pair speedup")["ours %"].tolist()
+    rising = sum(a < b for a, b in pairwise(ours))
+    apart = ", ".join(f"{one:+.1f}" for one in table["apart (points)"])
+    words = f"{near} of {len(table)} within 3 points ({apart})"
+    if near == len(table):
+        return Verdict("close", words)
+    return of_count(rising, len(ours) - 1, "steps up as published", words)
+
+
+def _diversity(stored: Stored) -> Verdict:
+    """Judge whether more diverse process counts mean less benefit, and less utilisation."""
+    gains = stored.table("table-mixes", "speedups", f"{_PLAIN} %")
+    use = stored.table("table-mix-utilisation", "speedups", f"{_PLAIN} (share)")
+    so = {}
+    for table, column, what in (
+        (gains, f"{_PLAIN} %", "the benefit falls"),
+        (use, f"{_PLAIN} (share)", "the utilization falls"),
+    ):
+        rows = table[table["speedups"] == "measured"][column].tolist()
+        if len(rows) < 2:
+            raise NotThereError("one mix")
+        so[f"{what} from the least to the most diverse"] = rows[-1] < rows[0]
+        so[f"{what} at each step"] = all(b < a for a, b in pairwise(rows))
+    return of_sentences(so)
+
+
+def _filler(stored: Stored) -> Verdict:
+    """Judge whether the filler co-scheduler keeps the benefit where counts are diverse."""
+    table = stored.table("table-mixes", "speedups", f"{_PLAIN} %", f"{_FILLER} %")
+    row = table[table["speedups"] == "measured"].iloc[-1]
+    least = table[table["speedups"] == "measured"].iloc[0]
+    return of_sentences(
+        {
+            "with the most diverse counts above the simple one": bool(
+                row[f"{_FILLER} %"] > row[f"{_PLAIN} %"]
+            ),
+            "at least half of the benefit of one count": bool(
+                row[f"{_FILLER} %"] >= 0.5 * least[f"{_PLAIN} %"]
+            ),
+        }
+    )
+
+
+def _correlation(stored: Stored) -> Verdict:
+    """Judge whether improvement and mean speedup of jobs go together, over shuffles."""
+    table = stored.table("table-correlations", "scheduler", "codes", "job speedup")
+    rows = table[table["scheduler"] == "means of these"]
+    found = {str(row["codes"]): float(str(row["job speedup"]).split()[0])
+             for row in rows.to_dict("records")}  # fmt: skip
+    return of_sentences({f"{codes}: {value:+.2f} above 0": value > 0
+                         for codes, value in found.items()})  # fmt: skip
+
+
+def _speed(stored: Stored) -> Verdict:
+    """Judge whether days an hour fall with jobs and with cores as there."""
+    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ours days/h")
+    so = {}
+    for name, part in table.groupby("scheduler", sort=False):
+        ours = part.set_index(["jobs", "cores"])["ours days/h"]
+        for jobs, row in DAYS_AN_HOUR.items():
+            if (jobs, 256) in ours.index and (10 * jobs, 256) in ours.index:
+                so[f"{name}: slower with {10 * jobs} than with {jobs} jobs"] = bool(
+                    ours[10 * jobs, 256] < ours[jobs, 256]
+                )
+            so[f"{name}, {jobs} jobs: at least as fast as printed"] = all(
+                ours[jobs, cores] >= days
+                for cores, days in row.items()
+                if (jobs, cores) in ours.index
+            )
+    return of_sentences(so)
+
+
+def _logs(stored: Stored) -> Verdict:
+    """Judge whether two logs have at least as many days an hour as printed."""
+    table = stored.table("table-traces", "published days/h", "ours days/h")
+    rows = table.dropna(subset=["published days/h"])
+    fast = int((rows["ours days/h"] >= rows["published days/h"]).sum())
+    return of_count(fast, len(rows), "as fast as printed or faster")
+
+
+_VALIDATION = (
+    "needs the codes, run beside each other on ARIS and Grid'5000; of their times nothing but two"
+    " errors is printed"
+)
+
+ITEMS: tuple[Item, ...] = (
+    built(
+        DOCUMENT,
+        "what is co-location",
+        "half of each socket of twice as many nodes",
+        "docs/coscheduling.md",
+    ),
+    built(
+        DOCUMENT,
+        "computation method",
+        "speedups of pairs of codes: heatmaps",
+        "docs/coscheduling.md",
+    ),
+    built(
+        DOCUMENT,
+        "simulation engine",
+        "remaining times at each event, the least speedup of the neighbours",
+        "docs/coscheduling.md",
+    ),
+    built(DOCUMENT, "schedulers", "the eight co-schedulers of the table", "docs/coscheduling.md"),
+    built(
+        DOCUMENT,
+        "reports",
+        "Gantt diagrams, throughput, queue and utilization over time",
+        "docs/coscheduling.md",
+    ),
+    built(DOCUMENT, "distribution", "many simulations on processes or MPI", "docs/sweeps.md"),
+    left_out(
+        DOCUMENT,
+        "graphical and web interface",
+        "workloads, schedulers and reports by mouse",
+        "no result; hpcgym has a command line, Python and HTML reports",
+    ),
+    no_result(DOCUMENT, "study of co-schedulers", "a picture of makespan speedups without numbers"),
+    left_out(
+        DOCUMENT, "validation, MAPE 6.7 %", "turnaround times of six experiments", _VALIDATION
+    ),
+    left_out(DOCUMENT, "validation, MAPE up to 15 %", "30 experiments with OAR", _VALIDATION),
+    Item(
+        DOCUMENT,
+        "MJS & MS correlation, table",
+        "improvement by mean speedup",
+        _improvements,
+        published="IMPROVEMENTS",
+    ),
+    Item(
+        DOCUMENT,
+        "MJS & MS correlation, text",
+        "both go together",
+        _correlation,
+        options="--speedups-file lm-aris.compute-NAS.json",
+        published="the slide's text",
+    ),
+    Item(
+        DOCUMENT,
+        "process count diversity",
+        "the more diverse, the less is gained",
+        _diversity,
+        options="--speedups-file lm-aris.compute-NAS.json",
+        published="the slide's text",
+    ),
+    Item(
+        DOCUMENT,
+        "filler co-scheduler",
+        "benefits are preserved",
+        _filler,
+        options="--speedups-file lm-aris.compute-NAS.json",
+        published="the slide's text",
+    ),
+    Item(
+        DOCUMENT, "synthetic workloads", "simulated days an hour", _speed, published="DAYS_AN_HOUR"
+    ),
+    Item(
+        DOCUMENT, "real workloads", "simulated days an hour of two logs", _logs, published="TRACES"
+    ),
+    built(
+        DOCUMENT,
+        "future work, power",
+        "power of shared nodes: what jobs on one node draw, divided by cores",
+        "docs/coscheduling.md",
+    ),
+    built(
+        DOCUMENT,
+        "future work, I/O",
+        "a file system whose bandwidth all jobs share",
+        "docs/coscheduling.md",
+    ),
+    built(
+        DOCUMENT,
+        "future work, parameters",
+        "co-schedulers searched for a log: `hpcgym tune --speedups`",
+        "docs/tuning.md",
+    ),
+    still_open(
+        DOCUMENT,
+        "future work, faults",
+        "nodes that fail",
+        "named without a result; they fail only where jobs do not slow each other down",
+    ),
+)

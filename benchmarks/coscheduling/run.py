@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.benchmarks.coscheduling import figures, plans, runs, speed, tables
-from hpcgym.benchmarks.coscheduling.plans import Sizes, Task
-from hpcgym.benchmarks.coscheduling.report import HEAD, report_text
-from hpcgym.benchmarks.studies.markdown import check_report, write_csv, write_text
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import outcomes_of
+from hpcgym.benchmarks.coscheduling import runs, speed, tables
+from hpcgym.benchmarks.coscheduling.runs import Sizes, Task
+from hpcgym.benchmarks.coscheduling.tables import HEAD, report_text
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
+    check_report,
+    no_progress,
+    outcomes_of,
+    save_picture,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
@@ -94,7 +99,7 @@ def reproduce(
     for name, number in (("heatmaps", heatmaps), ("shuffles", shuffles)):
         if number < 1:
             raise HpcgymError(f"{name} must be a whole number of at least 1, not {number}")
-    sizes = plans.QUICK if quick else Sizes(heatmaps=heatmaps, measured_shuffles=shuffles)
+    sizes = runs.QUICK if quick else Sizes(heatmaps=heatmaps, measured_shuffles=shuffles)
     tasks = _tasks(measured, sizes, quick)
     outcomes = _simulated(tasks, measured, folder / "tasks", executor, workers, progress)
     timings = _timed(quick, folder / "timings", progress)
@@ -136,10 +141,10 @@ def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, p
 
 def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
     """Return all tasks, each with a hash of the sources."""
-    tasks = plans.of_pairs(sizes, quick) + plans.of_files(sizes)
+    tasks = runs.of_pairs(sizes, quick) + runs.of_files(sizes)
     if measured is not None:
         speedups = read_speedups(measured)
-        tasks += plans.of_mixes(speedups, sizes) + plans.of_shuffles(speedups, sizes)
+        tasks += runs.of_mixes(speedups, sizes) + runs.of_shuffles(speedups, sizes)
     hashed = code(*MODULES)
     return [{**task, "code": hashed} for task in tasks]
 
@@ -198,9 +203,9 @@ def _timed(quick: bool, folder: Path, progress: Progress) -> Outcomes:
 def _draw(outcomes: dict[str, Outcomes], folder: Path) -> dict[str, Path]:
     """Draw the pictures; return heading -> file."""
     drawings = {
-        "pairs": ("Improvement by mean speedup", figures.draw_pairs),
-        "mixes": ("Mixes of process counts, drawn", figures.draw_mixes),
-        "shuffles": ("Shuffles of measured codes, drawn", figures.draw_shuffles),
+        "pairs": ("Improvement by mean speedup", tables.draw_pairs),
+        "mixes": ("Mixes of process counts, drawn", tables.draw_mixes),
+        "shuffles": ("Shuffles of measured codes, drawn", tables.draw_shuffles),
     }
     pictures = {}
     for part, (heading, draw) in drawings.items():

@@ -1,14 +1,15 @@
-"""Simulations of the study: sets of jobs under EASY and all co-schedulers, as tasks."""
+"""What is simulated: sets of jobs under EASY and all co-schedulers, by readings of the document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
@@ -17,6 +18,8 @@ from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, find_speedups, generate_speedups
 from hpcgym.workload import Code, generate_code_jobs
 from hpcgym.workload.model import Workload
+
+# --- Simulations of the study ---------------------------------------------------------------------
 
 REFERENCE = "easy"
 SCHEDULERS = (REFERENCE, *COSCHEDULERS)
@@ -198,3 +201,295 @@ def generated(codes: int, mean: float, spread: float, seed: int) -> tuple[str, s
     """Return a text that stands for generated speedups, and their digest."""
     speedups = generate_speedups(codes, mean, spread, seed)
     return speedups.source, speedups.digest
+
+
+# --- What ELiSE does not say of its experiment, read in several ways ------------------------------
+
+MAIN = "main"
+
+#: [s] the shortest and the longest of the seven NAS codes of 256 processes measured on ARIS, ten
+#: times as long, as in the load file NASx10, whose run times the document's table of jobs has.
+RUN_S = (561.0, 1459.0)
+#: The same of all 33 NAS codes on ARIS.
+WIDE_RUN_S = (201.0, 5611.0)
+#: Standard deviations of the measured speedups: NAS on Grvingt, NAS and SPEC on ARIS.
+GRVINGT, ARIS, SPEC = 0.11, 0.19, 0.26
+#: Of the main reading: each node is judged by itself.
+BEST: Mapping[str, str | float] = {"partners": "best"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the experiment of the table is read.
+
+    Attributes
+    ----------
+    meaning : in words.
+    codes : how many codes the jobs of a workload run.
+    spread : standard deviation of the speedups of all pairs.
+    run_s : compact run times are drawn between these [s], their logarithms uniformly.
+    rising : the longest is that of the code that gains most on average beside the others, and so
+        on.
+    chosen_of : codes are chosen of so many, as those whose mean is the nearest of many draws; None:
+        the heatmap has this mean.
+    alone : rate on half sockets with nobody beside; None: the greatest of the code's speedups.
+    arrivals : as :data:`hpcgym.workload.codes.ARRIVALS` has them.
+    rules : of all co-schedulers, by the names of :class:`hpcgym.Scheduler`'s attributes.
+    """
+
+    meaning: str
+    codes: int = 8
+    spread: float = GRVINGT
+    run_s: tuple[float, float] = RUN_S
+    rising: bool = False
+    chosen_of: int | None = None
+    alone: float | None = None
+    arrivals: str = "at-once"
+    rules: Mapping[str, str | float] = field(default_factory=lambda: BEST)
+
+
+_MAIN = Reading("all as settled beforehand")
+
+#: Name -> reading; the main one first.
+READINGS: dict[str, Reading] = {
+    MAIN: _MAIN,
+    "no spread": replace(_MAIN, meaning="all pairs have the mean speedup", spread=0.0),
+    "spread of ARIS": replace(_MAIN, meaning=f"a spread of {ARIS}: NAS on ARIS", spread=ARIS),
+    "spread of SPEC": replace(_MAIN, meaning=f"a spread of {SPEC}: SPEC on ARIS", spread=SPEC),
+    "4 codes": replace(_MAIN, meaning="jobs run 4 codes", codes=4),
+    "16 codes": replace(_MAIN, meaning="jobs run 16 codes: eight in two classes", codes=16),
+    "chosen codes": replace(
+        _MAIN,
+        meaning=f"8 codes chosen of 32 with a mean of 1.1 and a spread of {ARIS}",
+        chosen_of=32,
+        spread=ARIS,
+    ),
+    "equal run times": replace(_MAIN, meaning="all codes run 1,000 s", run_s=(1000.0, 1000.0)),
+    "wide run times": replace(
+        _MAIN, meaning="run times as far apart as of all NAS codes on ARIS", run_s=WIDE_RUN_S
+    ),
+    "alone 1": replace(_MAIN, meaning="with nobody beside, a job runs as when compact", alone=1.0),
+    "first partners": replace(
+        _MAIN, meaning="nodes are taken by number, whoever is there", rules={"partners": "first"}
+    ),
+    "filled nodes": replace(
+        _MAIN, meaning="nodes in use are taken before idle ones", rules={"partners": "fill"}
+    ),
+    "long jobs gain": replace(
+        _MAIN,
+        meaning="*filled nodes*, and run times rise with a code's mean speedup",
+        rising=True,
+        rules={"partners": "fill"},
+    ),
+    "good pairs only": replace(
+        _MAIN,
+        meaning="jobs share a node only if that gains on average",
+        rules={**BEST, "pairs_above": 1.0},
+    ),
+    "arrivals": replace(
+        _MAIN,
+        meaning="jobs come at random, as many as compact nodes can do",
+        arrivals="poisson",
+    ),
+}
+
+
+# --- The tasks of the study: which sets of jobs are simulated -------------------------------------
+
+Task = dict[str, Any]
+
+#: ELiSE: "cluster: 100 nodes, 48 cores", "Process count: 256", 500 jobs, 5 shuffles.
+CLUSTER, PROCESSES, JOBS, SHUFFLES = "marconi", 256, 500, 5
+#: 200 nodes of 2 x 10 cores: issue and document do not print a name, the machine is ARIS.
+MEASURED_CLUSTER = "aris"
+#: "64, 128, 512, 1024 process count", "4 workloads": one count more each.
+COUNTS = (64, 128, 512, 1024)
+#: What mixes are simulated with -> what is special in tasks of it.
+IN_USE, ALIKE = "nodes in use first", "all pairs alike"
+KINDS: dict[str, Task] = {
+    MEASURED: {"rules": BEST},
+    IN_USE: {"rules": {"partners": "fill"}},
+    ALIKE: {"rules": BEST, "alike": True},
+}
+#: Mean pair speedups beside the published ones, for what runs make of them.
+MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)
+#: How much of their time codes read and write, from the least to the greatest share, and what each
+#: core asks for meanwhile [MB/s]: assumptions.
+SHARES = ((0.0, 0.4), (0.3, 0.7))
+DEMAND_MB_S = 10.0
+#: Bandwidths of the machine, over what all of its cores ask for together.
+BANDWIDTHS = (1.0, 0.6, 0.3)
+#: Mean pair speedup of these.
+FILES_MEAN = 1.1
+#: Of whom the heatmap "chosen codes" are chosen from has this mean.
+OF_ALL = 1.1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is simulated.
+
+    Attributes
+    ----------
+    heatmaps : generated ones of each reading and mean.
+    shuffles : of the mixes of process counts.
+    measured_shuffles : of sets of measured codes.
+    jobs : of each set.
+    """
+
+    heatmaps: int = 20
+    shuffles: int = 20
+    measured_shuffles: int = 100
+    jobs: int = JOBS
+
+
+QUICK = Sizes(heatmaps=2, shuffles=2, measured_shuffles=6, jobs=60)
+
+
+def of_pairs(sizes: Sizes, quick: bool) -> list[Task]:
+    """Return the tasks of the table of mean speedups, under all readings."""
+    names = [MAIN, "no spread"] if quick else list(READINGS)
+    tasks = []
+    for name in names:
+        means = [*IMPROVEMENTS, *(MORE_MEANS if name == MAIN else ())]
+        tasks += [
+            _of_mean(name, READINGS[name], mean, seed, sizes.jobs)
+            for mean in sorted(means)
+            for seed in range(sizes.heatmaps)
+        ]
+    return tasks
+
+
+def _of_mean(name: str, reading: Reading, mean: float, seed: int, jobs: int) -> Task:
+    """Return a task with a generated heatmap of a mean."""
+    if reading.chosen_of is None:
+        source, digest = generated(reading.codes, mean, reading.spread, seed)
+    else:
+        source, digest = generated(reading.chosen_of, OF_ALL, reading.spread, seed)
+    chosen = None if reading.chosen_of is None else reading.codes
+    return _task(
+        {"part": "pairs", "reading": name, "mean": mean, "seed": seed},
+        speedups=source,
+        digest=digest,
+        chosen=chosen,
+        alone=reading.alone,
+        processes=PROCESSES,
+        run_s=list(reading.run_s),
+        rising=reading.rising,
+        arrivals=reading.arrivals,
+        rules=dict(reading.rules),
+        cluster=CLUSTER,
+        jobs=jobs,
+        shuffles=list(range(SHUFFLES)),
+    )
+
+
+def of_files(sizes: Sizes) -> list[Task]:
+    """Return the tasks of a file system that all jobs share, under the reading "filled nodes"."""
+    reading = READINGS["filled nodes"]
+    return [
+        {
+            **_of_mean("filled nodes", reading, FILES_MEAN, seed, sizes.jobs),
+            "part": "files",
+            "files": {"share": share, "demand_mb_s": DEMAND_MB_S, "bandwidth": bandwidth},
+        }
+        for share in map(list, SHARES)
+        for bandwidth in BANDWIDTHS
+        for seed in range(sizes.heatmaps)
+    ]
+
+
+def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[Task]:
+    """Return the tasks of mixes of process counts, of each of :data:`KINDS`.
+
+    Raises
+    ------
+    HpcgymError : the speedups have no codes of some of these process counts.
+    """
+    tasks = []
+    for mix in range(1, len(COUNTS) + 1):
+        codes = codes_with(speedups, COUNTS[:mix])
+        tasks += [
+            _of_file(
+                {"part": "mixes", "mix": mix_name(mix), "kind": kind},
+                speedups,
+                codes=codes,
+                jobs=sizes.jobs,
+                shuffles=[shuffle],
+                **rules,
+            )
+            for kind, rules in KINDS.items()
+            for shuffle in range(sizes.shuffles)
+        ]
+    return tasks
+
+
+def of_shuffles(speedups: Heatmap, sizes: Sizes) -> list[Task]:
+    """Return the tasks of shuffles of measured codes: all, and those that fit on half nodes."""
+    half = find_cluster(MEASURED_CLUSTER).processors // 2
+    of = zip(speedups.codes, speedups.processes.tolist(), strict=True)
+    fitting = [name for name, size in of if size <= half]
+    sets = {
+        f"all {len(speedups)}": (list(speedups.codes), MEASURED),
+        f"{len(fitting)} that fit on half nodes": (fitting, MEASURED),
+        f"these, {IN_USE}": (fitting, IN_USE),
+    }
+    return [
+        _of_file(
+            {"part": "shuffles", "set": name},
+            speedups,
+            codes=codes,
+            jobs=sizes.jobs,
+            shuffles=[shuffle],
+            **KINDS[kind],
+        )
+        for name, (codes, kind) in sets.items()
+        for shuffle in range(sizes.measured_shuffles)
+    ]
+
+
+def mix_name(number: int) -> str:
+    """Return what the mix of so many process counts is called."""
+    return "+".join(map(str, COUNTS[:number]))
+
+
+def codes_with(speedups: Heatmap, counts: Sequence[int]) -> list[str]:
+    """Return the codes that have one of these numbers of processes.
+
+    Raises
+    ------
+    HpcgymError : there are none of one of them.
+    """
+    of = list(zip(speedups.codes, speedups.processes.tolist(), strict=True))
+    for count in counts:
+        if all(processes != count for _, processes in of):
+            raise HpcgymError(f"{speedups.source} has no code of {count} processes")
+    return [name for name, processes in of if processes in counts]
+
+
+def _of_file(labels: Task, speedups: Heatmap, **given: Any) -> Task:
+    """Return a task with measured speedups, processes and run times."""
+    return _task(
+        {**labels, "seed": 0},
+        speedups=MEASURED,
+        digest=speedups.digest,
+        cluster=MEASURED_CLUSTER,
+        **given,
+    )
+
+
+def _task(labels: Task, **given: Any) -> Task:
+    """Return a task with all that :func:`runs.measure` needs."""
+    plain: Task = {
+        "codes": None,
+        "chosen": None,
+        "alike": False,
+        "alone": None,
+        "processes": None,
+        "run_s": None,
+        "rising": False,
+        "arrivals": "at-once",
+        "rules": {},
+        "files": None,
+    }
+    return {**labels, **plain, **given}

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.benchmarks.coscheduling.published import (
-    DAYS_AN_HOUR,
-    REPETITIONS,
-    TRACE_JOBS,
-    TRACES,
-)
+from hpcgym.benchmarks.coscheduling.published import DAYS_AN_HOUR, REPETITIONS, TRACE_JOBS, TRACES
 from hpcgym.cluster.pool import Cluster
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, generate_speedups

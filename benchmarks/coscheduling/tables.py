@@ -1,20 +1,37 @@
-"""The tables of the study, ours beside the published values."""
+"""Tables, pictures and report of the study of co-scheduling, ours beside the published values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
-from hpcgym.benchmarks.coscheduling.readings import MAIN, READINGS
-from hpcgym.benchmarks.coscheduling.runs import REFERENCE, SCHEDULERS
-from hpcgym.benchmarks.energy.resampled import interval
+from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS, TRACES
+from hpcgym.benchmarks.coscheduling.runs import (
+    ALIKE,
+    IN_USE,
+    MAIN,
+    MEASURED,
+    READINGS,
+    REFERENCE,
+    SCHEDULERS,
+    Sizes,
+)
+from hpcgym.benchmarks.energy.common import interval
+from hpcgym.benchmarks.studies.harness import table_text
+from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure, plain
+from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- The tables of the study, ours beside the published values ------------------------------------
 
 Floats = NDArray[np.float64]
 #: Tasks, each with what :func:`runs.measure` returns of it.
@@ -327,3 +344,234 @@ def pearson(x: Floats, y: Floats) -> float:
     a, b = x - x.mean(), y - y.mean()
     both = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / both if both > 0 else float("nan")
+
+
+# --- The pictures of the study --------------------------------------------------------------------
+
+_GAIN = "makespan improvement over EASY (%)"
+_USED = "cores in use until the queue is empty (share)"
+
+
+def draw_pairs(outcomes: Outcomes) -> Figure:
+    """Draw improvements by mean speedup, of pairs and of a run's jobs, under the main reading."""
+    figure = new_figure(10, 4.6)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for name in SHARING:
+        gains = over_heatmaps(outcomes, MAIN, name, "improvement")
+        left.plot(list(gains), [of.mean() for of in gains.values()], label=name, **_style(name))
+    speedups = over_heatmaps(outcomes, MAIN, SIMPLE, "job_speedup")
+    gains = over_heatmaps(outcomes, MAIN, SIMPLE, "improvement")
+    x, y = (np.concatenate(list(of.values())) for of in (speedups, gains))
+    right.plot(x, y, ".", markersize=3, label=f"{SIMPLE}, a heatmap each", color=DARK_GREY)
+    for axes in (left, right):
+        axes.plot(
+            list(IMPROVEMENTS), list(IMPROVEMENTS.values()), "D", color=BLACK, label="published"
+        )
+        plain(axes, grid="both")
+    left.set_ylabel(_GAIN)
+    left.set_xlabel("mean speedup of all pairs")
+    right.set_xlabel("mean speedup of the jobs of a run")
+    _finish(figure, left, right, heading="500 jobs of 256 processes on 100 nodes of 48 cores")
+    return figure
+
+
+def draw_mixes(outcomes: Outcomes) -> Figure:
+    """Draw improvements and utilisations by mix of process counts."""
+    figure = new_figure(13, 4.6)
+    panels = figure.subplots(1, 4)
+    mixes = list(dict.fromkeys(task["mix"] for task, _ in outcomes))
+    drawn = (
+        ("improvement", MEASURED, SHARING, _GAIN),
+        ("improvement", IN_USE, SHARING, f"the same, {IN_USE} (%)"),
+        ("improvement", ALIKE, SHARING, f"the same, {ALIKE} (%)"),
+        ("utilisation", MEASURED, [REFERENCE, *SHARING], _USED),
+    )
+    for axes, (what, kind, names, label) in zip(panels, drawn, strict=True):
+        for name in names:
+            means = [_of_mix(outcomes, mix, kind, name, what) for mix in mixes]
+            axes.plot(range(len(mixes)), means, label=name, **_style(name))
+        axes.set_xticks(range(len(mixes)), [mix.replace("+", "\n+") for mix in mixes])
+        axes.set_ylabel(label)
+        axes.set_xlabel("processes of jobs")
+        plain(axes)
+    low = min(axes.get_ylim()[0] for axes in panels[:-1])
+    high = max(axes.get_ylim()[1] for axes in panels[:-1])
+    for axes in panels[:-1]:
+        axes.set_ylim(low, high)
+    _finish(figure, panels[-1], heading="Mixes of process counts, 200 nodes of 20 cores")
+    return figure
+
+
+def _of_mix(outcomes: Outcomes, mix: str, kind: str, name: str, what: str) -> float:
+    of = [out for task, out in outcomes if (task["mix"], task["kind"]) == (mix, kind)]
+    return float(np.nanmean(pooled(of, name, what)))
+
+
+def draw_shuffles(outcomes: Outcomes) -> Figure:
+    """Draw improvements against job speedups and utilisations: a point for each shuffle."""
+    sets = by_set(outcomes)
+    figure = new_figure(10, 1.2 + 3.8 * len(sets))
+    rows = figure.subplots(len(sets), 2, sharey="row", squeeze=False)
+    for (codes, of), line in zip(sets.items(), rows, strict=True):
+        for axes, what in zip(line, ("job_speedup", "utilisation"), strict=True):
+            for name in SHARING:
+                gain = pooled(of, name, "improvement")
+                style = _style(name)
+                marker = "o" if style["linestyle"] == "-" else "x"
+                axes.scatter(
+                    pooled(of, name, what),
+                    gain,
+                    s=7,
+                    color=style["color"],
+                    marker=marker,
+                    linewidth=0.7,
+                    label=name,
+                )
+            plain(axes, grid="both")
+        line[0].set_ylabel(f"{_GAIN}\n{codes}")
+        line[0].set_xlabel("mean speedup of jobs")
+        line[1].set_xlabel(_USED)
+    _finish(figure, rows[0][0], heading="Shuffles of measured codes, 200 nodes of 20 cores")
+    return figure
+
+
+def _style(name: str) -> dict[str, Any]:
+    """Return how a scheduler is drawn, EASY dotted."""
+    if name == REFERENCE:
+        return {"color": BLACK, "linestyle": ":", "linewidth": 1.6}
+    return line_style(COSCHEDULERS.index(name)) | {"linewidth": 1.2}
+
+
+def _finish(figure: Figure, *drawn: Axes, heading: str) -> None:
+    """Write the heading and, below all, a legend of what some axes have."""
+    figure.suptitle(heading, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")
+    found: dict[str, Any] = {}
+    for axes in drawn:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=6,
+        fontsize=8,
+        frameon=False,
+    )
+
+
+# --- The report of the study ----------------------------------------------------------------------
+
+#: What reports of this study begin with.
+HEAD = """\
+# Co-scheduling, computed anew
+
+E. Karapanagiotis, N. Triantafyllis, A. Tsoukleidis-Karydakis, G. Goumas, N. Koziris: ELiSE
+(ELiSE). Computed by hpcgym {version}. Jobs take half of the cores of each socket of twice as
+many nodes, and share these with others. The improvement is the makespan of EASY on whole nodes over
+that of a co-scheduler, less 1; *saved* is 1 less the second over the first. *easy-co* is what the
+document calls simple co-scheduling.
+
+**Not the document's heatmaps**, which are not public, nor its jobs: {heatmaps} generated heatmaps
+for each mean and reading, 5 shuffles each. *95 % of heatmaps* is what single ones give.
+"""
+
+_NO_MEASURED = """\
+**Without measured speedups**: the mixes of process counts and the shuffles of measured codes are
+left out. They need ELiSE's `{file}`, in a folder of HPCGYM_DATA or named by `--speedups-file`.
+"""
+
+#: Name of a table -> heading, and what is said below it.
+TEXTS = {
+    "improvements": (
+        "Makespan improvement over EASY by mean speedup",
+        "500 jobs of 256 processes on 100 nodes of 2 x 24 cores, easy-co, the main reading. By room"
+        " alone a gain of 12.5 % is due: a job takes 6 of 100 nodes alone, so that 16 run at a"
+        " time, and 11 of 200 half nodes, so that 18 do.",
+    ),
+    "coschedulers": (
+        "The same by all co-schedulers",
+        "By how nodes are chosen (`partners`): *best* is the main reading, the others are two of"
+        " those below. easy-spread takes half of each socket too, but leaves the other half idle.",
+    ),
+    "readings": (
+        "What the document does not say, read in other ways",
+        "easy-co; improvements, and how far they are from 24.42, 25.29, 25.87 and 30.63 %. Each"
+        " reading differs from the main one in one point.",
+    ),
+    "files": (
+        "A file system that all jobs share",
+        "Nothing is published of it. The reading *filled nodes*, mean speedup 1.10. Alone, the"
+        " eight codes read or write for shares of their time from the least to the greatest here,"
+        " each core with 10 MB/s meanwhile: our assumptions. Bandwidths are shares of what all"
+        " cores of the machine ask for together; congestion is how many times as long files take.",
+    ),
+    "mixes": (
+        "Mixes of process counts",
+        "Jobs of the measured codes on 200 nodes of 2 x 10 cores; the more counts, the more"
+        " diverse. *nodes in use first* is `partners=fill`, with the measured speedups too. Codes"
+        " of other counts have other speedups: with all pairs alike, at the mix's mean, only"
+        " counts and run times differ.",
+    ),
+    "mix-utilisation": (
+        "Utilisation by mix",
+        "Share of the cores on which a process runs until the queue is empty.",
+    ),
+    "against-easy": (
+        "Shuffles of measured codes",
+        "Sets of 500 jobs on 200 nodes of 2 x 10 cores; intervals of resampled shuffles. Codes that"
+        " do not fit on half of each node of the machine take whole nodes.",
+    ),
+    "correlations": (
+        "What the improvement goes together with",
+        "Pearson's correlation over shuffles, with intervals of resampled shuffles; last, that of"
+        " the means of the co-schedulers. Under orders by length nothing but the order of equals is"
+        " shuffled.",
+    ),
+    "speed": (
+        "Simulated days an hour",
+        "Sets of jobs submitted at once, of codes as those measured on Grvingt, on nodes of 2 x 16"
+        " cores; seconds of one core of {machine}, without compiling. The document prints the same"
+        " numbers of FCFS and EASY, and neither its jobs nor its nodes: the longer jobs are, the"
+        " more days an hour has.",
+    ),
+    "traces": (
+        "Simulated days an hour of logs",
+        "128 nodes of 64 cores, as the document prints; SDSC-SP2 as cleaned here, its jobs with"
+        " codes drawn at random. KIT-FH2 (published: "
+        f"{TRACES['KIT-FH2']['fcfs']} and {TRACES['KIT-FH2']['easy']} days an hour) is public too,"
+        " `hpcgym traces fetch KIT-FH2`, and not timed here.",
+    ),
+}
+
+
+def report_text(
+    made: Mapping[str, pd.DataFrame],
+    pictures: Mapping[str, Path],
+    sizes: Sizes,
+    *,
+    machine: str,
+    missing: str | None,
+    notes: Sequence[str],
+) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    made : the tables by name, of :data:`TEXTS`.
+    pictures : heading -> file.
+    sizes : how much was simulated.
+    machine : what was timed on.
+    missing : the file of measured speedups that there is none of; None: there is.
+    notes : what else is to be said, such as that this is a small cut.
+    """
+    parts = [HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
+    if missing is not None:
+        parts.append(_NO_MEASURED.format(file=missing))
+    parts += [f"{note}\n" for note in notes]
+    for name, (heading, note) in TEXTS.items():
+        if name in made:
+            parts += [f"## {heading}\n", f"{note.format(machine=machine)}\n"]
+            parts.append(table_text(made[name]))
+    for heading, file in pictures.items():
+        parts.append(f"## {heading}\n\n![{heading}]({file.as_posix()})\n")
+    return "\n".join(parts)

@@ -1,16 +1,219 @@
-"""What is simulated: machines with their workloads, dispatchers, and expected durations."""
+"""Machines and dispatchers of the study, and the forms of the models as published."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.benchmarks.cp.as_published import NAME as AS_PUBLISHED
-from hpcgym.benchmarks.cp.as_published import AsPublished
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.extracts import DAY_S
+
+# --- PCP'19 as Galleguillos 2020 has it -----------------------------------------------------------
+
+Ints = NDArray[np.int64]
+
+#: The name in the study.
+NAME = "pcp19 as published"
+
+
+class AsPublished:
+    """PCP'19 without a hint and without anything to fall back on.
+
+    Attributes
+    ----------
+    name : of the dispatcher.
+    limits : of the window and the solver: PCP'19's usual ones.
+    asked : of each call at which some job fitted a dictionary: ``time`` [s], ``idle``, whether
+        nothing ran, ``found``, whether the solver came to a schedule, and ``started`` jobs.
+    """
+
+    name = NAME
+    own_nodes = True
+
+    def __init__(self) -> None:
+        pcp19: Any = find_dispatcher("pcp19")
+        self._pcp19, self.limits = pcp19, pcp19.limits
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, view: PassView) -> list[tuple[int, Ints]]:
+        """Return the places that start now, each with the node of each unit."""
+        from hpcgym.baselines.cp.dispatcher import search
+
+        if not view.fits().any():
+            return []
+        problem = replace(self._pcp19.pose(view), bounded=False)
+        model = self._pcp19.model(problem)
+        model.cp.clear_hints()
+        schedule = search(model, self.limits, fixed=True).schedule
+        starts = []
+        if schedule is not None and schedule.nodes is not None:
+            now = np.flatnonzero(schedule.start == 0)
+            starts = [(int(problem.places[job]), schedule.nodes[job]) for job in now]
+        self.asked.append(
+            {
+                "time": int(view.time),
+                "idle": not len(view.running_job),
+                "found": schedule is not None,
+                "started": len(starts),
+            }
+        )
+        return starts
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing started at its last call, though nothing ran."""
+        return bool(self.asked) and self.asked[-1]["idle"] and not self.asked[-1]["started"]
+
+
+def summary(asked: Sequence[dict[str, Any]], submit: Ints) -> dict[str, Any]:
+    """Return how far a simulation came.
+
+    Parameters
+    ----------
+    asked : what ``AsPublished.asked`` is after it.
+    submit : (n_jobs,) of its workload [s].
+
+    Returns
+    -------
+    ``jobs`` of the workload, ``started`` of them; ``calls``, and at how many of them nothing was
+    ``found``; ``idle``, at how many of these nothing ran; ``days``, the time of the submissions,
+    and the last start, ``last_day``, both from the first submission (nan if nothing started).
+    """
+    missed = [one for one in asked if not one["found"]]
+    last = max((one["time"] for one in asked if one["started"]), default=float("nan"))
+    return {
+        "jobs": len(submit),
+        "started": sum(one["started"] for one in asked),
+        "calls": len(asked),
+        "nothing found": len(missed),
+        "idle": sum(one["idle"] for one in missed),
+        "days": float(submit[-1] - submit[0]) / DAY_S,
+        "last_day": (last - float(submit[0])) / DAY_S,
+    }
+
+
+# --- What is kept of a schedule -------------------------------------------------------------------
+
+HOUR_S = 3600
+
+#: Remediani 2017, section 3.1.1: class of jobs -> run times above, and up to [s].
+CLASSES: Mapping[str, tuple[float, float]] = {
+    "all": (-np.inf, np.inf),
+    "short": (-np.inf, HOUR_S),
+    "medium": (HOUR_S, 12 * HOUR_S),
+    "long": (12 * HOUR_S, np.inf),
+}
+
+Box = dict[str, float | int]
+
+
+def box(values: ArrayLike) -> Box:
+    """Return what a box of the documents' figures is drawn from (section 3.3.1).
+
+    Returns
+    -------
+    number, mean, std, and of the values low, q1, median, q3 and high; these are nan of no values.
+    """
+    given = np.asarray(values, np.float64)
+    if given.size == 0:
+        nan = float("nan")
+        return {"number": 0, **dict.fromkeys(("mean", "std", *_QUARTERS), nan)}
+    quarters = np.quantile(given, [0, 0.25, 0.5, 0.75, 1])
+    return {
+        "number": given.size,
+        "mean": float(given.mean()),
+        "std": float(given.std()),
+        **{name: float(value) for name, value in zip(_QUARTERS, quarters, strict=True)},
+    }
+
+
+_QUARTERS = ("low", "q1", "median", "q3", "high")
+
+
+def slowdown_of(result: Result) -> NDArray[np.float64]:
+    """Return (n_jobs,) equation 3.1 of Remediani 2017, the slowdown, which is not bounded."""
+    run = np.maximum(result.run_time, 1)
+    return (result.wait + run) / run
+
+
+def shapes_of(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """Return of each class of jobs what the documents' figures and tables show.
+
+    Parameters
+    ----------
+    results : schedules of one run on several workloads, all jobs of which are taken together.
+
+    Returns
+    -------
+    class -> ``jobs``, their number; ``slowdown`` and ``wait`` [s] of all of them; ``slowed`` and
+    ``waited``, the same of those alone that waited, as figures 5.1 to 5.11 are.
+    """
+    slowdown = np.concatenate([slowdown_of(result) for result in results])
+    wait = np.concatenate([result.wait for result in results])
+    run_time = np.concatenate([result.run_time for result in results])
+    found = {}
+    for name, (above, up_to) in CLASSES.items():
+        of = (run_time > above) & (run_time <= up_to)
+        late = of & (wait > 0)
+        found[name] = {
+            "jobs": int(of.sum()),
+            "slowdown": box(slowdown[of]),
+            "wait": box(wait[of]),
+            "slowed": box(slowdown[late]),
+            "waited": box(wait[late]),
+        }
+    return found
+
+
+def queues_of(results: Sequence[Result]) -> dict[str, Any]:
+    """Return how long the queue is (Remediani 2017, equation 3.2).
+
+    Parameters
+    ----------
+    results : schedules of one run on several workloads.
+
+    Returns
+    -------
+    ``passes`` : number of the times at which jobs were submitted or ended while some waited: at
+        these a dispatcher is asked. ``queue`` : box of the numbers of jobs that wait after these,
+        as equation 3.2 has it. ``queue_in_time`` : their mean over time, as the figures' titles
+        say ("at every second"), from the first submission to the last end.
+    """
+    after, spans = zip(*(_waiting(result) for result in results), strict=True)
+    queue = np.concatenate(after)
+    waited = sum(int(result.wait.sum()) for result in results)
+    return {
+        "passes": queue.size,
+        "queue": box(queue),
+        "queue_in_time": waited / sum(spans),
+    }
+
+
+def _waiting(result: Result) -> tuple[NDArray[np.int64], int]:
+    """Return how many jobs wait after each pass with jobs in the queue, and the time of all [s]."""
+    submit, start, end = (np.sort(t) for t in (_submit(result), result.start, result.end))
+    times = np.unique(np.concatenate([submit, end]))
+    came = np.searchsorted(submit, times, side="right")
+    before = came - np.searchsorted(start, times, side="left")
+    after = came - np.searchsorted(start, times, side="right")
+    asked = before > 0
+    span = max(int(times[-1] - times[0]), 1)
+    return after[asked], span
+
+
+def _submit(result: Result) -> NDArray[np.int64]:
+    return result.workload.submit_time
+
+
+# --- What is simulated ----------------------------------------------------------------------------
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
 #: the last two of the user, and the real run time.
@@ -40,7 +243,7 @@ BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
 SOLVERS = (*CPH, *PURE_CP, *LATER)
 
 #: All of the study.
-DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS, AS_PUBLISHED)
+DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS, NAME)
 
 #: Of a quick cut, unless others are named: machines, and the part of their usual days.
 QUICK_MACHINES = ("eurora",)
@@ -177,7 +380,7 @@ MACHINES = {
         "kit:days={days},load=0.9,seed={seed}",
         "generated workloads",
         ("L2", "R"),
-        ("prb", "sdprb", "easy", *LATER, "pcp20 lists", AS_PUBLISHED),
+        ("prb", "sdprb", "easy", *LATER, "pcp20 lists", NAME),
         nodes_matter=True,
         full_days=7,
         usual_days=3.5,
@@ -207,16 +410,16 @@ def duration_of(letter: str) -> Any:
 
 def model_of(name: str) -> str:
     """Return the name of the dispatcher whose model one of the study has."""
-    return "pcp19" if name == AS_PUBLISHED else name.removesuffix(LISTS_ONLY)
+    return "pcp19" if name == NAME else name.removesuffix(LISTS_ONLY)
 
 
 def dispatcher_of(name: str) -> Any:
     """Return a new dispatcher by its name in the study.
 
-    :data:`AS_PUBLISHED` is :class:`hpcgym.benchmarks.cp.as_published.AsPublished`. One of
+    :data:`AS_PUBLISHED` is :class:`hpcgym.benchmarks.cp.configurations.AsPublished`. One of
     :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
     """
-    if name == AS_PUBLISHED:
+    if name == NAME:
         return AsPublished()
     dispatcher: Any = find_dispatcher(model_of(name))
     if name.endswith(LISTS_ONLY):

@@ -1,18 +1,27 @@
-"""What is published: numbers to be shown beside ours, in tables and in the report's sentences.
-
-Nothing of ours is computed from them, but by ``VARIABLES_BELOW`` and ``SECONDS_BETWEEN`` how many
-of our ratios are within what is published.
-
-Galleguillos et al. 2020: C. Galleguillos, Z. Kiziltan and R. Soto, A constraint programming-based
-job dispatcher for modern HPC systems and applications (2020). Remediani 2017: V. Remediani,
-Data-driven job scheduling in constraint programming for HPC systems (2017), prints no table of
-results. Its figures are boxes without numbers, of which only the order can be compared.
-"""
+"""What both documents print of results, and their items with their verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+
+from hpcgym.benchmarks.studies.items import (
+    Item,
+    Judge,
+    NotThereError,
+    Stored,
+    Verdict,
+    built,
+    left_out,
+    no_result,
+    of_count,
+    of_picture,
+    of_sentences,
+)
+
+# --- What is published ----------------------------------------------------------------------------
 
 INFINITE = float("inf")
 
@@ -143,3 +152,254 @@ STATEMENTS: tuple[Statement, ...] = (
 #: Within which share of the second both are about the same: the document names none. It was chosen
 #: before these statements were looked at.
 ABOUT = 0.1
+
+
+# --- Items of Remediani 2017 and Galleguillos 2020, and their verdicts ----------------------------
+
+THESIS, PAPER = "Remediani 2017", "Galleguillos et al. 2020"
+_EURORA = "--machine eurora"
+_KIT = "--machine kit-forhlr-ii"
+
+
+#: Jobs of all seeds below which a run is so short that hardly any of them waits.
+FEWEST_JOBS = 500
+
+
+def _check_length(stored: Stored, machine: str) -> None:
+    """Raise a NotThereError for runs that ``--days`` has made too short to be compared."""
+    jobs = stored.table(f"{machine}/runs", "shapes.all.jobs")["shapes.all.jobs"].min()
+    if jobs < FEWEST_JOBS:
+        raise NotThereError(f"{jobs:.0f} jobs of {machine} are too few to compare")
+
+
+def _text(sections: tuple[str, ...], *measures: str) -> Judge:
+    """Judge what the text says of a figure: rows of the statements by section and measure.
+
+    Those that were added once results were known are not counted, where there are others.
+    """
+
+    def judge(stored: Stored) -> Verdict:
+        _check_length(stored, "eurora")
+        table = stored.table(
+            "eurora/table-statements", "Remediani 2017 says", "section", "added", "ours"
+        )
+        measure = table["Remediani 2017 says"].str.partition(":")[0]
+        rows = table[table["section"].astype(str).isin(sections) & measure.isin(measures)]
+        before = rows[rows["added"].isna()]
+        rows = before if len(before) else rows
+        pairs = zip(rows["Remediani 2017 says"], rows["ours"], strict=True)
+        return of_sentences({str(words): ours == "so" for words, ours in pairs})
+
+    return judge
+
+
+def _times(machine: str) -> Judge:
+    """Judge the order of the dispatchers' times, and which do not come to an end."""
+
+    def judge(stored: Stored) -> Verdict:
+        _check_length(stored, machine)
+        table = stored.table(f"{machine}/table-times", "run", "dispatch (ms)")
+        table = table.set_index("run")["dispatch (ms)"]
+        ours = {key: table.get(" ".join(key), np.nan) for key in TIMES[machine]}
+        so = {}
+        for first, one in TIMES[machine].items():
+            for second, other in TIMES[machine].items():
+                mine = ours[first], ours[second]
+                apart = one.dispatch_ms < other.dispatch_ms < float("inf")
+                if first[1] == second[1] and apart and np.isfinite(mine).all():
+                    so[f"{' '.join(first)} below {second[0]}"] = bool(mine[0] < mine[1])
+        return of_sentences(so)
+
+    return judge
+
+
+def _stops(stored: Stored) -> Verdict:
+    """Section 5.1: PCP'19 does not finish on KIT; table of PCP'19 as published."""
+    table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published")
+    same = int((table["ours"] == table["published"]).sum())
+    return of_count(same, len(table), "runs of PCP'19 without a hint stop dispatching")
+
+
+def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> Judge:
+    """Judge what section 5 says of slowdowns: on KIT HCP'19 is slightly better, on Eurora alike."""
+
+    def judge(stored: Stored) -> Verdict:
+        _check_length(stored, machine)
+        mean = stored.table(f"{machine}/table-slowdown", "run", "mean").set_index("run")["mean"]
+        so = {}
+        for duration in durations:
+            names = [f"{one} {duration}" for one in ("hcp19", "pcp20")]
+            if not {*names} <= {*mean.index}:
+                continue
+            heuristic, model = (float(mean[name]) for name in names)
+            if sentences == "comparable":
+                so[f"hcp19 and pcp20 within a quarter, {duration}"] = (
+                    abs(model / heuristic - 1) < 0.25
+                )
+            else:
+                so[f"hcp19 at or below pcp20, {duration}"] = heuristic <= 1.01 * model
+        return of_sentences(so)
+
+    return judge
+
+
+def _ratio(column: str, words: str, machine: str = "eurora") -> Judge:
+    """Judge a share of instances whose ratio is as published."""
+
+    def judge(stored: Stored) -> Verdict:
+        table = stored.table("table-sizes", "machine", "number", column)
+        rows = table[table["machine"] == machine]
+        if not len(rows):
+            raise NotThereError(f"nothing of {machine}")
+        shares = rows[column].to_numpy()
+        number = rows["number"].to_numpy()
+        within = round(float((shares * number).sum()))
+        return of_count(within, int(number.sum()), words)
+
+    return judge
+
+
+def _figure(number: str, what: str, sections: tuple[str, ...], *measures: str) -> Item:
+    said = f"section {' and '.join(sections)}: STATEMENTS"
+    return Item(THESIS, f"figure {number}", what, _text(sections, *measures), None, _EURORA, said)
+
+
+_CLASSES = tuple(f"slowdown, {name}" for name in ("short", "medium", "long"))
+
+ITEMS: tuple[Item, ...] = (
+    no_result(THESIS, "figure 2.1", "the architecture of a simulator"),
+    no_result(THESIS, "figure 2.2", "a solution for eight queens"),
+    no_result(THESIS, "figure 3.1", "a photograph of Eurora"),
+    left_out(
+        THESIS,
+        "figure 3.2",
+        "run times on Eurora",
+        "the log is not public; the generator `eurora:` has the shares that the text prints",
+    ),
+    built(THESIS, "section 3.1.2", "the data-driven heuristic (D)", "docs/prediction.md"),
+    built(THESIS, "equations 3.1 and 3.2", "slowdown and queue size", "docs/semantics.md"),
+    _figure(
+        "3.3",
+        "slowdown of all dispatchers by duration",
+        ("3.3.1", "3.3.3"),
+        "slowdown",
+        "box of slowdown",
+    ),
+    Item(
+        THESIS,
+        "figure 3.4",
+        "the same by class of jobs",
+        of_picture("eurora/classes.png"),
+        options=_EURORA,
+    ),
+    _figure("3.5", "queue of all dispatchers by duration", ("3.3.3",), "box of queue"),
+    built(THESIS, "algorithm 1, equations 4.1 to 4.3", "PRB and SDPRB", "docs/dispatchers.md"),
+    built(THESIS, "equations 4.4 to 4.12", "CPH-0 to CPH-3", "docs/constraint-programming.md"),
+    built(THESIS, "equations 4.13 and 4.14", "pure CP-0 to CP-3", "docs/constraint-programming.md"),
+    left_out(
+        THESIS,
+        "algorithm 2",
+        "local search of OR-Tools' older solver",
+        "the solver here is CP-SAT, whose search is its own",
+    ),
+    _figure("5.1", "slowdown of PRB and SDPRB", ("5.2.1",), "slowdown"),
+    _figure("5.2", "the same by class of jobs", ("5.2.1",), *_CLASSES),
+    _figure("5.3", "their queue", ("5.2.2",), "queue"),
+    _figure("5.4", "their waits", ("5.2.3",), "wait"),
+    _figure("5.5", "slowdown of CPH-0 to 3", ("5.3.1",), "slowdown"),
+    _figure("5.6", "the same by class of jobs", ("5.3.1",), *_CLASSES),
+    _figure("5.7", "their queue", ("5.3.2",), "queue"),
+    _figure("5.8", "their waits", ("5.3.3",), "wait"),
+    _figure("5.9", "slowdown of pure CP-0 to 3", ("5.4.1",), "slowdown"),
+    _figure("5.10", "their queue", ("5.4.2",), "queue"),
+    _figure("5.11", "their waits", ("5.4.3",), "wait"),
+    left_out(
+        THESIS,
+        "section 5.1",
+        "hours that the months of Eurora took",
+        "of another solver, language and machine, on jobs that are not public",
+    ),
+    no_result(PAPER, "figure 1", "sizes of machines of the top 500"),
+    built(PAPER, "section 2", "PCP'19 and HCP'19", "docs/constraint-programming.md"),
+    built(PAPER, "section 3, figures 2 and 3", "PCP'20", "docs/constraint-programming.md"),
+    Item(
+        PAPER,
+        "table 1",
+        "times of dispatches on KIT ForHLR II",
+        _times("kit-forhlr-ii"),
+        options=_KIT,
+        published="TIMES",
+    ),
+    Item(
+        PAPER,
+        "section 5.1",
+        "PCP'19 does not finish on KIT",
+        _stops,
+        options=_KIT,
+        published="TIMES",
+    ),
+    Item(
+        PAPER,
+        "figure 4",
+        "slowdown and wait on KIT: HCP'19 slightly better",
+        _qualities("kit-forhlr-ii", ("L2", "R"), "better"),
+        options=_KIT,
+        published="section 5.1",
+    ),
+    Item(
+        PAPER,
+        "table 2",
+        "times of dispatches on Eurora",
+        _times("eurora"),
+        options=_EURORA,
+        published="TIMES",
+    ),
+    Item(
+        PAPER,
+        "figure 5",
+        "slowdown and wait on Eurora: comparable",
+        _qualities("eurora", ("D", "R"), "comparable"),
+        options=_EURORA,
+        published="section 5.2",
+    ),
+    Item(
+        PAPER,
+        "figure 6",
+        "variables of PCP'20 over those of PCP'19, all below 0.1",
+        _ratio(f"as published: share below {VARIABLES_BELOW}", "instances below 0.1"),
+        options=_EURORA,
+        published="VARIABLES_BELOW",
+    ),
+    Item(
+        PAPER,
+        "figure 7",
+        "times of both, almost all between 0.01 and 1",
+        _ratio(
+            "seconds: share within {:g} to {:g}".format(*SECONDS_BETWEEN),
+            "instances between 0.01 and 1",
+        ),
+        options=_EURORA,
+        published="SECONDS_BETWEEN",
+    ),
+    Item(
+        PAPER,
+        "section 5.3, quality",
+        "the ratio of objectives on the same instances, 1 for the vast majority",
+        _ratio("objective: share at 1", "instances of equal objectives"),
+        options=_EURORA,
+        published="section 5.3",
+    ),
+    built(
+        PAPER,
+        "section 6, dispatching time",
+        "waits grow by the time that dispatching takes: a rule, dispatch_time",
+        "docs/dispatchers.md",
+    ),
+    built(
+        PAPER,
+        "section 6, allocation",
+        "allocation for machines of several kinds of nodes: `balanced`, `weighted` and `hybrid`,"
+        " after its reference [14]; its priority-weighted allocator is not there",
+        "docs/semantics.md",
+    ),
+)

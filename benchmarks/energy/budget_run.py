@@ -7,14 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import budget_figures, budget_tables
+from hpcgym.benchmarks.energy import budget_tables
 from hpcgym.benchmarks.energy.budget import BUDGETS, READINGS, TEXT, measure, week_of, weeks_of
-from hpcgym.benchmarks.energy.budget_report import HEAD, report_text
+from hpcgym.benchmarks.energy.budget_tables import HEAD, report_text
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
+    check_report,
+    no_progress,
+    note_name,
+    outcomes_of,
+    save_picture,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.markdown import check_report, write_csv, write_text
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Where results come from, beside what all studies depend on.
-MODULES = ("hpcgym.benchmarks.energy.budget", "hpcgym.benchmarks.energy.within")
+MODULES = ("hpcgym.benchmarks.energy.budget", "hpcgym.benchmarks.energy.common")
 QUICK_BUDGETS = (0.9, 0.6, 0.3)
 
 
@@ -74,9 +80,9 @@ def reproduce(
     for name, table in made.items():
         write_csv(table, folder / f"table-{name}.csv")
     cells, pictures = budget_tables.cells_of(outcomes[TEXT]), {}
-    for measured, (figure, label) in budget_figures.FIGURES.items():
+    for measured, (figure, label) in budget_tables.FIGURES.items():
         file = Path(f"figure-{figure}.png")
-        drawn = budget_figures.draw(cells, measured, ", ".join(names))
+        drawn = budget_tables.draw(cells, measured, ", ".join(names))
         save_picture(drawn, folder / file)
         pictures[f"Figure {figure}: {label}"] = file
     chosen = "the upper quarter of each trace by the log"

@@ -1,19 +1,43 @@
-"""The tables of the study of energy budgets, ours beside the published values."""
+"""Tables, pictures and report of the study of energy budgets, ours beside the published values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy.budget import BASELINE, MECHANISMS, READINGS, TEXT
+from hpcgym.benchmarks.energy.budget import (
+    BASELINE,
+    DRAWN_W,
+    MECHANISMS,
+    READINGS,
+    RECKONED_W,
+    TEXT,
+)
+from hpcgym.benchmarks.energy.common import interval_of_groups
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.benchmarks.energy.resampled import interval_of_groups
+from hpcgym.benchmarks.studies.harness import log_ticks, table_text
+from hpcgym.report.canvas import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILLION,
+    legend_above,
+    new_figure,
+    plain,
+    title,
+)
+from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+
+# --- The tables of the study of energy budgets ----------------------------------------------------
 
 #: reading -> trace -> week -> what :func:`budget.measure` returns.
 Outcomes = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
@@ -336,3 +360,129 @@ _STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], Finding]], .
     ("figure 5.3: energyBud consumes more than reducePC, that more than powercap", "so", _consumes),
     ("table 5.1: energyBud gains most by shutdown", "utilisation, AVEbsld", _most_of_it),
 )
+
+
+# --- The pictures of the study of energy budgets --------------------------------------------------
+
+_COLOURS = dict(zip(MECHANISMS, (BLUE, VERMILLION, GREEN), strict=True))
+#: Measure -> figure, label.
+FIGURES = {
+    "utilisation": ("5.1", "utilisation / EASY's"),
+    "AVEbsld": ("5.2", "AVEbsld / EASY's"),
+    "energy": ("5.3", "energy / possible energy of the week"),
+}
+
+
+def draw(cells: Cells, measure: str, what: str) -> Figure:
+    """Draw a measure over the budget, a line for each mechanism with and without shutdown.
+
+    Figure 5.1 has the line on which the utilisation falls as the budget of the three days.
+    """
+    figure = new_figure(7, 4.4)
+    axes = figure.add_subplot()
+    budgets = budgets_of(cells)
+    for setting in SETTINGS:
+        mechanism, shutdown = setting
+        axes.plot(
+            [100 * budget for budget in budgets],
+            [mean(cells, setting, budget, measure) for budget in budgets],
+            "o-" if shutdown else "o--",
+            markersize=4,
+            markerfacecolor=_COLOURS[mechanism] if shutdown else "white",
+            color=_COLOURS[mechanism],
+            label=f"{mechanism}, {'shutdown' if shutdown else 'no shutdown'}",
+        )
+    if measure == "utilisation":
+        ends = np.array([max(budgets), min(budgets)])
+        axes.plot(100 * ends, line(ends), color=BLACK, linewidth=1, label="3/7 budget + 4/7")
+    if measure == "AVEbsld":
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+    axes.invert_xaxis()
+    number, label = FIGURES[measure]
+    axes.set_xlabel("budget (% of what busy processors use)")
+    axes.set_ylabel(label)
+    plain(axes)
+    _, names = axes.get_legend_handles_labels()
+    title(axes, f"As figure {number}: {what}", legend_rows=legend_above(axes, names))
+    return figure
+
+
+# --- The report on energy budgets -----------------------------------------------------------------
+
+#: What reports of this study begin with.
+HEAD = """\
+# Energy budgets, computed anew
+
+D. Glesser: Road to exascale (2016), chapter 5, with P.-F. Dutot, Y. Georgiou, L. Lefèvre, M. Poquet
+and I. Raïs. Computed by hpcgym {version}. A budget for the three days from the third on of a busy
+week, which begins on an empty machine; 100 % is what processors use that are all busy, as the
+scheduler reckons them, {reckoned} W each. What is drawn is {drawn} W, and the meter, looked at
+every ten minutes, sees that. Processors are nodes of Taurus, and jobs need them in a row.
+
+Traces: {traces}. The thesis has Curie, MetaCentrum and SDSC-BLUE, five weeks each. Weeks are those
+of high utilisation: {weeks}.
+"""
+
+#: Name of a table -> heading, and what is said below it.
+TEXTS = {
+    "statements": (
+        "What the text says, and whether it is so",
+        "Means over traces of means over weeks. Reading *as written* is the one of the figures."
+        " *Comparable*: within a factor of two at each budget; *consumes more*: in more than half"
+        " of budgets, with and without shutdown.",
+    ),
+    "statements-by-trace": ("The same for each trace, as written", "Means over its weeks."),
+    "5.1": (
+        "What switching off idle processors changes (table 5.1)",
+        "The mean over budgets and weeks of the change of each run. Intervals are of resampled"
+        " weeks.",
+    ),
+    "figures": (
+        "The values of figures 5.1 to 5.3",
+        "Over those of EASY in the same week, but for the energy, which is over that of processors"
+        " that are all busy. Within the week; AVEbsld is that of all its jobs.",
+    ),
+    "weeks": ("Weeks", "Numbered from week 0 of the trace."),
+    "readings": (
+        "Readings",
+        "The first three were there before any result. *Off as idle* was added once results were"
+        " known, the last two after those of that reading.",
+    ),
+}
+
+
+def report_text(
+    made: Mapping[str, pd.DataFrame],
+    pictures: Mapping[str, Path],
+    traces: list[str],
+    weeks: str,
+    quick: bool,
+) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    made : the tables by name.
+    pictures : heading -> file.
+    traces : their names.
+    weeks : how weeks were chosen, in words.
+    quick : whether this is a small cut.
+    """
+    parts = [
+        HEAD.format(
+            version=__version__,
+            reckoned=RECKONED_W,
+            drawn=DRAWN_W,
+            traces=", ".join(traces),
+            weeks=weeks,
+        )
+    ]
+    if quick:
+        parts.append("**A quick cut: a week of each trace, three budgets. Not to be compared.**\n")
+    for name, (heading, note) in TEXTS.items():
+        if name in made:
+            parts += [f"## {heading}\n", f"{note}\n", table_text(made[name])]
+    for heading, file in pictures.items():
+        parts.append(f"## {heading}\n\n![{heading}]({file.as_posix()})\n")
+    return "\n".join(parts)

@@ -7,31 +7,36 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import powercap_figures, powercap_tables
+from hpcgym.benchmarks.energy import powercap_tables
 from hpcgym.benchmarks.energy.powercap import (
-    CAPS,
-    MACHINE,
-    QUICK_CAPS,
-    capped,
-    measure,
-    ways_to_cap,
-)
-from hpcgym.benchmarks.energy.powercap_report import HEAD, report_text
-from hpcgym.benchmarks.energy.powercap_workload import (
     AS_GENERATED,
+    CAPS,
     INTERVALS,
     JOBS,
+    MACHINE,
     OF_SHORT,
+    QUICK_CAPS,
     QUICK_JOBS,
     REQUESTS,
     SUBSTITUTE,
     Interval,
+    capped,
     load,
+    measure,
+    ways_to_cap,
 )
-from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
+from hpcgym.benchmarks.energy.powercap_tables import HEAD, report_text
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
+    check_report,
+    folder_name,
+    no_progress,
+    note_name,
+    outcomes_of,
+    save_picture,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError
@@ -44,8 +49,7 @@ if TYPE_CHECKING:
 #: Where results come from, beside what all studies depend on.
 MODULES = (
     "hpcgym.benchmarks.energy.powercap",
-    "hpcgym.benchmarks.energy.powercap_workload",
-    "hpcgym.benchmarks.energy.within",
+    "hpcgym.benchmarks.energy.common",
 )
 SEEDS = 10
 QUICK = "medianjob"
@@ -190,7 +194,7 @@ def _draw(
     for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
         if any((trace, requests, name) in outcomes for name in powercap_tables.SHAPES):
             file = Path(f"figure-4.6-{folder_name(f'{trace}-{requests}')}.png")
-            save_picture(powercap_figures.draw_4_6(outcomes, trace, requests), folder / file)
+            save_picture(powercap_tables.draw_4_6(outcomes, trace, requests), folder / file)
             pictures[f"Figure 4.6: {trace}, requested times {requests}"] = file
     todo = [
         (key, shape)
@@ -212,7 +216,7 @@ def _draw(
         )
         file = Path(f"{folder_name(f'{name}-{policy}-{trace}-{requests}')}.png")
         result = capped(workload, cluster, interval, cap, policy)
-        save_picture(powercap_figures.draw_interval(result, interval, heading), folder / file)
+        save_picture(powercap_tables.draw_interval(result, interval, heading), folder / file)
         pictures[heading] = file
     return pictures
 

@@ -1,8 +1,22 @@
-"""What Glesser 2016, section 6.3, prints of energy fair share; nothing is computed from it."""
+"""What Glesser 2016, chapter 6, prints of energy fair share, and its items with their verdicts."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from hpcgym.benchmarks.studies.items import (
+    Item,
+    Judge,
+    Stored,
+    Verdict,
+    built,
+    of_picture,
+    of_sentences,
+    said,
+    still_open,
+)
+
+# --- What Glesser 2016, section 6.3, prints of energy fair share ----------------------------------
 
 
 class Row(NamedTuple):
@@ -50,3 +64,91 @@ ALIKE_UP_TO_S = 1_250
 
 #: Figure 6.8: jobs that are submitted at once, and their cores.
 BURST = (60, 60)
+
+
+# --- The items of Glesser 2016, chapter 6, and what makes their verdicts --------------------------
+
+DOCUMENT = "Glesser 2016"
+
+#: How far a mean may be from a published one to count as near.
+NEAR = 0.1
+
+
+def _table_6_1(stored: Stored) -> Verdict:
+    """Means of table 6.1: near the published ones, on the same side of 1, in the same order."""
+    table = stored.table("table-6.1", "trace", "config", "efficiency", "mean")
+    rows = table[table["trace"].isin(list(TABLE_6_1))]
+    so = {}
+    near = []
+    for trace, part in rows.groupby("trace", sort=False):
+        means = part.set_index(["config", "efficiency"])["mean"]
+        for key, row in TABLE_6_1[str(trace)].items():
+            near.append(abs(means[key] - row.mean) <= NEAR)
+            so[f"{trace}, {' '.join(key)}: the same side of 1"] = (means[key] > 1) == (row.mean > 1)
+        for policy in ("efs", "fs+efs"):
+            below = means[policy, "green"] < means[policy, "gluttonous"]
+            printed = [TABLE_6_1[str(trace)][policy, one].mean for one in ("green", "gluttonous")]
+            so[f"{trace}, {policy}: the order"] = below == (printed[0] < printed[1])
+    found = of_sentences(so)
+    words = f"{sum(near)} of {len(near)} means within {NEAR:g}; {found.why}"
+    return Verdict("close" if all(near) and all(so.values()) else found.verdict, words)
+
+
+def _statements(*begin: str) -> Judge:
+    return said("table-statements", "Glesser 2016, section 6.3.2", begin)
+
+
+ITEMS: tuple[Item, ...] = (
+    built(DOCUMENT, "equations 6.1 to 6.4", "fair share", "docs/fair-share.md"),
+    built(DOCUMENT, "sections 6.2.3 and 6.3.1", "EFS and FS+EFS", "docs/fair-share.md"),
+    Item(
+        DOCUMENT,
+        "table 6.1",
+        "stretch of a user who saves or wastes energy",
+        _table_6_1,
+        published="TABLE_6_1",
+    ),
+    still_open(
+        DOCUMENT,
+        "figure 6.1",
+        "the counter of Curie's user 33 over time",
+        "no study draws it of Curie; the same counters of Light-ESP's users are drawn in"
+        " figure-6.1-180.png",
+    ),
+    Item(
+        DOCUMENT,
+        "figure 6.2",
+        "Light-ESP, users of other efficiency",
+        _statements("FS and", "EFS", "FS+EFS", "all policies"),
+        published="section 6.3.2",
+    ),
+    Item(
+        DOCUMENT,
+        "figure 6.3",
+        "Light-ESP, users of other workload",
+        _statements("other jobs"),
+        published="section 6.3.2",
+    ),
+    Item(
+        DOCUMENT,
+        "figure 6.4",
+        "energy and time of Linpack by frequency: a model of what the text says",
+        of_picture("figure-6.4.png"),
+    ),
+    *(
+        Item(
+            DOCUMENT,
+            f"figure {number}",
+            f"180 cores: stretches and waits, {what}",
+            said("table-statements-180", "Glesser 2016, section 6.3.3", [f"figure {number}"]),
+            published="section 6.3.3",
+        )
+        for number, what in (
+            ("6.5", "Light-ESP under EFS"),
+            ("6.6", "Light-ESP under FS"),
+            ("6.7", "Light-ESP under FS+EFS"),
+            ("6.8", "a burst under EFS"),
+        )
+    ),
+    built(DOCUMENT, "table 6.2", "Light-ESP: the generator `light-esp:`", "docs/fair-share.md"),
+)

@@ -8,14 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import (
-    esp,
-    esp_180,
-    esp_180_figures,
-    esp_180_tables,
-    shares_figures,
-    shares_tables,
-)
+from hpcgym.benchmarks.energy import shares, shares_figures, shares_tables
 from hpcgym.benchmarks.energy.shares import (
     QUICK_JOBS,
     QUICK_USERS,
@@ -25,11 +18,18 @@ from hpcgym.benchmarks.energy.shares import (
     load_trace,
     measure,
 )
-from hpcgym.benchmarks.energy.shares_report import HEAD, report_text
-from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
+from hpcgym.benchmarks.energy.shares_figures import HEAD, report_text
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
+    check_report,
+    folder_name,
+    no_progress,
+    note_name,
+    outcomes_of,
+    save_picture,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.workload.fingerprint import fingerprint
@@ -77,17 +77,17 @@ def reproduce(
     path = folder / "report.md"
     check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     outcomes = run_readings(sources, folder / "tasks", quick, executor, workers, progress)
-    seeds = esp.QUICK_SEEDS if quick else esp.SEEDS
+    seeds = shares.QUICK_SEEDS if quick else shares.SEEDS
     experiments = []
-    kinds = list(product(esp.LOADS, (esp.EFFICIENCY, esp.WORKLOAD)))
+    kinds = list(product(shares.LOADS, (shares.EFFICIENCY, shares.WORKLOAD)))
     for place, (load, experiment) in enumerate(kinds):
         progress("light-esp", place, len(kinds))
-        experiments.append(esp.run(experiment, load, seeds))
+        experiments.append(shares.run_esp(experiment, load, seeds))
     on_180 = {}
-    for place, load in enumerate(esp.LOADS):
-        progress("light-esp on 180 cores", place, len(esp.LOADS))
-        on_180[load] = esp_180.run(load, seeds)
-    bursts = esp_180.run_burst()
+    for place, load in enumerate(shares.LOADS):
+        progress("light-esp on 180 cores", place, len(shares.LOADS))
+        on_180[load] = shares.run_180(load, seeds)
+    bursts = shares.run_burst()
     made = make_tables(outcomes, experiments) | tables_of_180(on_180, bursts)
     for name, table in made.items():
         write_csv(table, folder / f"table-{name}.csv")
@@ -140,7 +140,7 @@ def run_readings(
 
 
 def make_tables(
-    outcomes: shares_tables.Outcomes, experiments: Sequence[esp.Outcome]
+    outcomes: shares_tables.Outcomes, experiments: Sequence[shares.EspOutcome]
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of the report by name, those without a row left out."""
     made = {
@@ -156,18 +156,20 @@ def make_tables(
 
 
 def tables_of_180(
-    outcomes: esp_180_tables.Outcomes, bursts: esp_180_tables.Bursts
+    outcomes: shares_tables.Outcomes180, bursts: shares_tables.Bursts
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of Light-ESP on 180 cores by name."""
     return {
-        "frequencies": esp_180_tables.of_frequencies(),
-        "light-esp-180": esp_180_tables.of_users(outcomes, bursts),
-        "statements-180": esp_180_tables.statements(outcomes, bursts),
+        "frequencies": shares_tables.of_frequencies(),
+        "light-esp-180": shares_tables.of_users_180(outcomes, bursts),
+        "statements-180": shares_tables.statements_180(outcomes, bursts),
     }
 
 
 def _draw(
-    outcomes: Mapping[str, Mapping[str, Any]], experiments: Sequence[esp.Outcome], folder: Path
+    outcomes: Mapping[str, Mapping[str, Any]],
+    experiments: Sequence[shares.EspOutcome],
+    folder: Path,
 ) -> dict[str, Path]:
     """Draw the pictures; return heading -> file."""
     pictures = {}
@@ -176,26 +178,26 @@ def _draw(
         save_picture(shares_figures.draw_users(readings[TEXT], trace), folder / file)
         pictures[f"Users who save or waste energy: {trace}"] = file
     file = Path("light-esp.png")
-    usual = [one for one in experiments if one.load == esp.LOADS[0]]
+    usual = [one for one in experiments if one.load == shares.LOADS[0]]
     save_picture(shares_figures.draw_esp(usual), folder / file)
     pictures["Three users of Light-ESP (figures 6.2 and 6.3)"] = file
     return pictures
 
 
 def _draw_180(
-    outcomes: esp_180_tables.Outcomes, bursts: esp_180_tables.Bursts, folder: Path
+    outcomes: shares_tables.Outcomes180, bursts: shares_tables.Bursts, folder: Path
 ) -> dict[str, Path]:
     """Draw figures 6.4 to 6.8, and the users' counters as in figure 6.1; return heading -> file."""
-    usual = outcomes[esp.LOADS[0]]
-    drawn = {"6.4": ("Linpack by frequency", esp_180_figures.draw_frequencies())}
-    for policy, number in esp_180.FIGURES.items():
+    usual = outcomes[shares.LOADS[0]]
+    drawn = {"6.4": ("Linpack by frequency", shares_figures.draw_frequencies())}
+    for policy, number in shares.FIGURES.items():
         heading = f"{policy}, Light-ESP on 180 cores (figure {number})"
-        found = esp_180_figures.draw_distributions(usual[policy], heading)
+        found = shares_figures.draw_distributions(usual[policy], heading)
         drawn[number] = (heading, found)
-    least = min(esp_180.BURST_SAVED)
+    least = min(shares.BURST_SAVED)
     heading = f"EFS, a burst, {least:.0%} saved (figure 6.8)"
-    drawn["6.8"] = (heading, esp_180_figures.draw_distributions(bursts[least], heading))
-    counters = esp_180_figures.draw_counters(usual, "Counters")
+    drawn["6.8"] = (heading, shares_figures.draw_distributions(bursts[least], heading))
+    counters = shares_figures.draw_counters(usual, "Counters")
     drawn["6.1-180"] = ("Energy that is counted for users of 180 cores (as figure 6.1)", counters)
     pictures = {}
     for number, (heading, figure) in drawn.items():

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy import esp
-from hpcgym.benchmarks.energy.published_shares import SAVED, TABLE_6_1, UTILISATION, Row
-from hpcgym.benchmarks.energy.resampled import interval
-from hpcgym.benchmarks.energy.shares import CHANCE, EFFICIENCIES, POLICIES, READINGS, TEXT
+from hpcgym.benchmarks.energy import shares
+from hpcgym.benchmarks.energy.common import interval
+from hpcgym.benchmarks.energy.published_shares import (
+    ALIKE_UP_TO_S,
+    FREQUENCIES,
+    SAVED,
+    TABLE_6_1,
+    UTILISATION,
+    Row,
+)
+from hpcgym.benchmarks.energy.shares import (
+    BURST_SAVED,
+    BURST_USERS,
+    CHANCE,
+    EFFICIENCIES,
+    FIGURES,
+    POLICIES,
+    READINGS,
+    TEXT,
+    Floats,
+    Outcome180,
+    efficiencies,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# --- The tables of the study of energy fair share -------------------------------------------------
 
 #: trace -> reading -> what :func:`shares.measure` returns.
 Outcomes = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -127,7 +149,7 @@ def of_users(outcomes: Outcomes) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def of_esp(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
+def of_esp(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
     """Return the mean stretch of each user and utilisation, over seeds."""
     import pandas as pd
 
@@ -137,7 +159,7 @@ def of_esp(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
         for policy, stretch in outcome.stretch.items():
             row: dict[str, Any] = {"experiment": outcome.experiment.heading}
             row |= {"load": f"{outcome.load:g}", "policy": policy}
-            for place, user in enumerate(esp.USERS):
+            for place, user in enumerate(shares.ESP_USERS):
                 row[f"user {user}"] = float(stretch[:, place].mean())
                 row[f"user {user} / FIFO"] = float(stretch[:, place].mean() / fifo)
             row["utilisation"] = float(outcome.utilisation[policy].mean())
@@ -146,7 +168,7 @@ def of_esp(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def statements(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
+def statements(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
     """Return what the text of section 6.3.2 says, and whether it is so here, under each load."""
     import pandas as pd
 
@@ -156,7 +178,7 @@ def statements(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
     )
     for load in dict.fromkeys(outcome.load for outcome in outcomes):
         at = {one.experiment: one for one in outcomes if one.load == load}
-        found = [check(at[esp.EFFICIENCY], at[esp.WORKLOAD]) for _, _, check in _STATEMENTS]
+        found = [check(at[shares.EFFICIENCY], at[shares.WORKLOAD]) for _, _, check in _STATEMENTS]
         table[f"ours, load {load:g}"] = [ours for ours, _ in found]
         table[f"so, load {load:g}"] = ["yes" if so else "no" for _, so in found]
     return table
@@ -165,53 +187,53 @@ def statements(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
 Finding = tuple[str, bool]
 
 
-def _means(outcome: esp.Outcome, policy: str) -> NDArray[np.float64]:
+def _means(outcome: shares.EspOutcome, policy: str) -> NDArray[np.float64]:
     """Return the mean stretch of each user over seeds."""
     means: NDArray[np.float64] = outcome.stretch[policy].mean(axis=0)
     return means
 
 
-def _apart(outcome: esp.Outcome, policy: str) -> float:
+def _apart(outcome: shares.EspOutcome, policy: str) -> float:
     """Return the largest of the users' stretches over the least."""
     means = _means(outcome, policy)
     return float(means.max() / means.min())
 
 
-def _alike(efficiency: esp.Outcome, _: esp.Outcome) -> Finding:
+def _alike(efficiency: shares.EspOutcome, _: shares.EspOutcome) -> Finding:
     apart = [_apart(efficiency, policy) for policy in ("FIFO", "FS")]
     return f"largest / least {apart[0]:.2f} and {apart[1]:.2f}", max(apart) < 1.1
 
 
-def _in_order(efficiency: esp.Outcome, _: esp.Outcome) -> Finding:
+def _in_order(efficiency: shares.EspOutcome, _: shares.EspOutcome) -> Finding:
     means = {policy: _means(efficiency, policy) for policy in ("EFS", "FS+EFS")}
     words = [f"{policy}: {', '.join(f'{x:.1f}' for x in of)}" for policy, of in means.items()]
     return "; ".join(words), all((np.diff(of) > 0).all() for of in means.values())
 
 
-def _saves(efficiency: esp.Outcome, _: esp.Outcome) -> Finding:
+def _saves(efficiency: shares.EspOutcome, _: shares.EspOutcome) -> Finding:
     saved = 1 - float(_means(efficiency, "EFS")[0] / _means(efficiency, "FS")[0])
     return f"{saved:.0%} of that under FS", abs(saved - SAVED) < 0.15
 
 
-def _closer(efficiency: esp.Outcome, _: esp.Outcome) -> Finding:
+def _closer(efficiency: shares.EspOutcome, _: shares.EspOutcome) -> Finding:
     both, energy = (_apart(efficiency, policy) for policy in ("FS+EFS", "EFS"))
     return f"largest / least {both:.2f}, under EFS {energy:.2f}", both < energy
 
 
-def _as_busy(*outcomes: esp.Outcome) -> Finding:
+def _as_busy(*outcomes: shares.EspOutcome) -> Finding:
     used = [float(x.mean()) for outcome in outcomes for x in outcome.utilisation.values()]
     so = max(abs(x - UTILISATION) for x in used) < 0.03
     return f"{min(used):.1%} to {max(used):.1%}", so
 
 
-def _the_same(_: esp.Outcome, workload: esp.Outcome) -> Finding:
+def _the_same(_: shares.EspOutcome, workload: shares.EspOutcome) -> Finding:
     same = all(
         np.array_equal(workload.stretch["FS"], workload.stretch[name]) for name in ("EFS", "FS+EFS")
     )
     return "to the second" if same else "not the same", same
 
 
-def _penalised(_: esp.Outcome, workload: esp.Outcome) -> Finding:
+def _penalised(_: shares.EspOutcome, workload: shares.EspOutcome) -> Finding:
     names = [policy for policy in workload.stretch if policy != "FIFO"]
     last = {int(_means(workload, policy).argmax()) + 1 for policy in names}
     return f"user {', '.join(map(str, sorted(last)))}", last == {3}
@@ -232,3 +254,208 @@ _STATEMENTS = (
 def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table without columns of which nothing is published."""
     return table.dropna(axis="columns", how="all")
+
+
+# --- What section 6 -------------------------------------------------------------------------------
+
+#: load -> policy -> what became of the jobs.
+Outcomes180 = Mapping[float, Mapping[str, Outcome180]]
+#: part of energy saved -> the same of the burst.
+Bursts = Mapping[float, Outcome180]
+
+#: Within which share of the larger two means are alike, and beyond which one is clearly below: the
+#: thesis names none. They were chosen once first runs were known.
+ALIKE, CLEARLY = 0.2, 0.1
+
+
+def of_users_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
+    """Return means and quartiles of stretches and waits: figures 6.5 to 6.8 in numbers."""
+    import pandas as pd
+
+    rows = []
+    for load, policies in outcomes.items():
+        for policy, outcome in policies.items():
+            row = {"figure": FIGURES[policy], "policy": policy, "jobs": f"Light-ESP, load {load:g}"}
+            rows += _rows(outcome, row)
+    for saved, outcome in bursts.items():
+        row = {"figure": "6.8", "policy": "EFS", "jobs": f"burst, {saved:.1%} saved"}
+        rows += _rows(outcome, row)
+    return pd.DataFrame(rows)
+
+
+def _rows(outcome: Outcome180, row: dict[str, str]) -> list[dict[str, Any]]:
+    rows = []
+    for user in outcome.wait:
+        found: dict[str, Any] = {**row, "user": user}
+        for what, values in (("stretch", outcome.stretch[user]), ("wait (s)", outcome.wait[user])):
+            found[f"mean {what}"] = float(values.mean())
+            for part, name in ((0.25, "q1"), (0.5, "median"), (0.75, "q3"), (0.95, "p95")):
+                found[f"{name}, {what}"] = float(np.quantile(values, part))
+        rows.append(found)
+    return rows
+
+
+def of_frequencies() -> pd.DataFrame:
+    """Return the model of figure 6.4: time and energy of Linpack at the users' frequencies."""
+    import pandas as pd
+
+    rows = []
+    for user, (longer, drawn) in efficiencies().items():
+        row: dict[str, Any] = {"user": user, "GHz": f"{FREQUENCIES[user]:g}"}
+        row |= {
+            "time / highest": longer,
+            "power / highest": drawn,
+            "energy / highest": longer * drawn,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def statements_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
+    """Return what section 6.3.3 says of its figures, and whether it is so, under each load.
+
+    Of the burst it is under each part of energy that the green user may save, whatever the load.
+    """
+    import pandas as pd
+
+    table = pd.DataFrame(
+        [(words, said) for words, said, _ in (*_STATEMENTS_180, *_OF_BURST)],
+        columns=["Glesser 2016, section 6.3.3", "published"],
+    )
+    of_burst = [check(bursts) for _, _, check in _OF_BURST]
+    for load, policies in outcomes.items():
+        found = [check(policies) for _, _, check in _STATEMENTS_180] + of_burst
+        table[f"ours, load {load:g}"] = [ours for ours, _ in found]
+        table[f"so, load {load:g}"] = ["yes" if so else "no" for _, so in found]
+    return table
+
+
+Policies = Mapping[str, Outcome180]
+
+
+def _means_180(values: Mapping[str, Floats], digits: int) -> tuple[dict[str, float], str]:
+    """Return the mean of each user, and all in words."""
+    found = {user: float(of.mean()) for user, of in values.items()}
+    return found, ", ".join(f"{user} {value:,.{digits}f}" for user, value in found.items())
+
+
+def _stretches(policies: Policies, policy: str) -> tuple[dict[str, float], str]:
+    return _means_180(policies[policy].stretch, 1)
+
+
+def _waits(policies: Policies, policy: str) -> tuple[dict[str, float], str]:
+    return _means_180(policies[policy].wait, 0)
+
+
+def _green_first(policies: Policies) -> Finding:
+    found, words = _stretches(policies, "EFS")
+    return words, found["green"] < found["normal"]
+
+
+def _green_like_gluttonous(policies: Policies) -> Finding:
+    found, words = _stretches(policies, "EFS")
+    pair = found["green"], found["gluttonous"]
+    return words, abs(pair[0] - pair[1]) <= ALIKE * max(pair)
+
+
+def _gluttonous_wait(policies: Policies) -> Finding:
+    found, words = _waits(policies, "EFS")
+    return words, found["gluttonous"] > (1 + CLEARLY) * max(found["green"], found["normal"])
+
+
+def _green_waits_less(policies: Policies) -> Finding:
+    found, words = _waits(policies, "EFS")
+    return words, (1 - CLEARLY) * found["normal"] < found["green"] < found["normal"]
+
+
+def _alike_at_first(policies: Policies) -> Finding:
+    waits = policies["EFS"].wait
+    before, beyond = _apart_180(waits, 0, ALIKE_UP_TO_S), _apart_180(waits, ALIKE_UP_TO_S, np.inf)
+    words = (
+        f"distributions differ by {before:.2f} up to {ALIKE_UP_TO_S:,} s, by {beyond:.2f} beyond"
+    )
+    return words, before < beyond
+
+
+def _apart_180(waits: Mapping[str, Floats], first: float, last: float) -> float:
+    """Return how far the users' distributions are apart at most between two waits."""
+    at = np.unique(np.concatenate([*waits.values()]))
+    at = at[(first <= at) & (at <= last)]
+    parts = np.array([np.searchsorted(of, at, "right") / len(of) for of in waits.values()])
+    return float((parts.max(axis=0) - parts.min(axis=0)).max(initial=0.0))
+
+
+def _normal_best(policies: Policies) -> Finding:
+    stretch, words = _stretches(policies, "FS")
+    wait, more = _waits(policies, "FS")
+    so = all(min(found, key=lambda user: found[user]) == "normal" for found in (stretch, wait))
+    return f"stretch {words}; wait {more}", so
+
+
+def _gluttonous_worst(policies: Policies) -> Finding:
+    stretch, words = _stretches(policies, "FS")
+    wait, more = _waits(policies, "FS")
+    so = all(max(found, key=lambda user: found[user]) == "gluttonous" for found in (stretch, wait))
+    return f"stretch {words}; wait {more}", so
+
+
+def _disadvantage(policies: Policies) -> Finding:
+    found, words = _waits(policies, "FS+EFS")
+    return words, found["gluttonous"] > (1 + ALIKE) * max(found["green"], found["normal"])
+
+
+def _degraded(policies: Policies) -> Finding:
+    both = {name: _stretches(policies, name)[0]["gluttonous"] for name in ("FS+EFS", "EFS")}
+    words = ", ".join(f"{name} {value:.1f}" for name, value in both.items())
+    return words, both["FS+EFS"] > (1 + CLEARLY) * both["EFS"]
+
+
+def _similarly_good(policies: Policies) -> Finding:
+    found, words = _stretches(policies, "FS+EFS")
+    wait, more = _waits(policies, "FS+EFS")
+    pairs = [(one["green"], one["normal"]) for one in (found, wait)]
+    so = all(abs(a - b) <= ALIKE * max(a, b) for a, b in pairs)
+    return f"stretch {words}; wait {more}", so
+
+
+def _slight_advantage(policies: Policies) -> Finding:
+    stretch, words = _stretches(policies, "FS+EFS")
+    wait, more = _waits(policies, "FS+EFS")
+    so = all(found["normal"] < found["green"] for found in (stretch, wait))
+    return f"stretch {words}; wait {more}", so
+
+
+def _improved(bursts: Bursts) -> Finding:
+    """Return whether the green user is clearly better with the least saving that was assumed."""
+    words = []
+    for saved, outcome in bursts.items():
+        waits = _means_180(outcome.wait, 0)[1]
+        words.append(
+            f"{saved:.1%} saved: stretch {_means_180(outcome.stretch, 1)[1]}; wait {waits}"
+        )
+    least = bursts[min(BURST_SAVED)]
+    so = all(
+        found[BURST_USERS[0]] < (1 - CLEARLY) * min(found[one] for one in BURST_USERS[1:])
+        for found in (_means_180(least.stretch, 1)[0], _means_180(least.wait, 0)[0])
+    )
+    return ". ".join(words), so
+
+
+#: What is said, how it is published, what finds ours.
+_STATEMENTS_180: tuple[tuple[str, str, Callable[[Policies], Finding]], ...] = (
+    ("figure 6.5: green jobs have a smaller stretch than normal ones", "so", _green_first),
+    ("figure 6.5: stretches of green and gluttonous jobs", "quite similar", _green_like_gluttonous),
+    ("figure 6.5: gluttonous jobs wait much longer", "so", _gluttonous_wait),
+    ("figure 6.5: green jobs wait less than normal ones", "slightly", _green_waits_less),
+    ("figure 6.5: short waits are alike, long ones differ", "up to 1,250 s", _alike_at_first),
+    ("figure 6.6: normal jobs have the best stretch and wait", "so", _normal_best),
+    ("figure 6.6: gluttonous jobs have the worst", "so", _gluttonous_worst),
+    ("figure 6.7: gluttonous jobs wait longer than both others", "important", _disadvantage),
+    ("figure 6.7: their stretch is worse than in figure 6.5", "significantly", _degraded),
+    ("figure 6.7: green and normal jobs", "similarly good", _similarly_good),
+    ("figure 6.7: normal jobs have an advantage over green ones", "slight", _slight_advantage),
+)
+
+_OF_BURST: tuple[tuple[str, str, Callable[[Bursts], Finding]], ...] = (
+    ("figure 6.8: green jobs of a burst have better stretches and waits", "so", _improved),
+)

@@ -7,15 +7,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.frontier import figures, tables, weekly
-from hpcgym.benchmarks.frontier.choice import chosen, chosen_alone
-from hpcgym.benchmarks.frontier.rules import AGED, Rule, all_rules, named_rules, quick_rules
-from hpcgym.benchmarks.frontier.simulations import load_log, simulate_rule
+from hpcgym.benchmarks.frontier import runs, tables
+from hpcgym.benchmarks.frontier.runs import (
+    AGED,
+    Rule,
+    all_rules,
+    load_log,
+    named_rules,
+    quick_rules,
+    simulate_rule,
+)
+from hpcgym.benchmarks.frontier.tables import chosen, chosen_alone
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
+    check_report,
+    folder_name,
+    no_progress,
+    note_name,
+    outcomes_of,
+    save_picture,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
@@ -35,8 +49,8 @@ QUICK_JOBS = 2_000
 #: Logs are cleaned by these recipes, one after the other; weekly sums are of the first.
 RECIPES = ("legrand", "glesser")
 NAMED_RECIPES = ("glesser",)
-_MODULES = ("hpcgym.benchmarks.frontier.rules", "hpcgym.benchmarks.frontier.simulations")
-_OF_WEEKS = ("hpcgym.benchmarks.frontier.weekly", "hpcgym.benchmarks.prediction.predictors")
+_MODULES = ("hpcgym.benchmarks.frontier.runs",)
+_OF_WEEKS = ("hpcgym.benchmarks.frontier.runs", "hpcgym.benchmarks.prediction.predictors")
 
 
 def reproduce(
@@ -71,7 +85,7 @@ def reproduce(
     HpcgymError : a source that cannot be read, a file that cannot be written, a simulation that
         fails, or no matplotlib.
     """
-    from hpcgym.benchmarks.frontier.report import HEAD
+    from hpcgym.benchmarks.frontier.tables import HEAD
 
     require_matplotlib()
     path = folder / "report.md"
@@ -109,7 +123,7 @@ def reproduce(
     pictures = {}
     for log, table in tables.relative(logs).items():
         pictures[log] = Path(f"front-{folder_name(log)}.png")
-        save_picture(figures.draw_front(table, rules, log, best), folder / pictures[log])
+        save_picture(tables.draw_front(table, rules, log, best), folder / pictures[log])
     return _written(path, made, pictures, best, quick), made
 
 
@@ -121,7 +135,7 @@ def _written(
     quick: bool,
 ) -> Path:
     """Write the tables and the report, and return its file."""
-    from hpcgym.benchmarks.frontier.report import report_text
+    from hpcgym.benchmarks.frontier.tables import report_text
 
     for name, table in made.items():
         write_csv(table, path.parent / f"{name}.csv")
@@ -227,6 +241,6 @@ def _weekly(
             continue
         weeks = {number: week for number, week in cut.items() if len(week)}
         inputs = {"jobs": fingerprint(weeks.values()), "code": code(*_OF_WEEKS)}
-        values = store.step(f"{folder_name(log)}-weekly", inputs, partial(weekly.sums_of, weeks))
+        values = store.step(f"{folder_name(log)}-weekly", inputs, partial(runs.sums_of, weeks))
         sums[log] = {name: float(value) for name, value in values.items()}
-    return weekly.table_of(sums)
+    return runs.table_of(sums)

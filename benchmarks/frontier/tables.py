@@ -1,25 +1,104 @@
-"""The tables: what is known, fronts, what was chosen early and reached late, and who pays."""
+"""Tables, pictures and report: fronts, what was chosen early and reached late, and who pays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcgym.benchmarks.frontier.choice import (
-    AIMS,
-    AT_MOST,
-    front_of,
-    means_of,
-    ratios_to_reference,
+from hpcgym.benchmarks.frontier.runs import (
+    ORDERS,
+    REFERENCE,
+    RUN_TIMES_H,
+    WIDTHS,
+    Rule,
+    named_rules,
 )
-from hpcgym.benchmarks.frontier.rules import REFERENCE, Rule, named_rules
-from hpcgym.benchmarks.frontier.simulations import RUN_TIMES_H, WIDTHS
+from hpcgym.benchmarks.studies.harness import log_ticks, table_text
+from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
+from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Which rules nobody beats in everything -------------------------------------------------------
+
+#: What is weighed against each other, all of which should be small.
+AIMS = ("mean_bsld", "mean_wait_h", "p99_wait_h", "max_wait_h")
+#: How many times as much as under EASY a chosen rule may have.
+AT_MOST = {"mean_wait_h": 1.0, "p99_wait_h": 1.5, "max_wait_h": 1.5}
+
+
+def means_of(rows: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Return the means over the variants of a log of one part of it, a row for each rule."""
+    those = rows[rows["part"] == part].drop(columns=["part", "start_week", "seed"])
+    return those.groupby("rule", sort=False).mean()
+
+
+def front_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rules than which no other is at least as good in all aims, and better in one.
+
+    ``table`` : a row for each rule, with the columns AIMS.
+    """
+    values: NDArray[np.float64] = table[list(AIMS)].to_numpy()
+    kept = [not ((values <= row).all(axis=1) & (values < row).any(axis=1)).any() for row in values]
+    return table[kept].sort_values("mean_bsld")
+
+
+def ratios_to_reference(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how many times as much as under EASY each rule has of each aim."""
+    return table[list(AIMS)] / table.loc[REFERENCE, list(AIMS)]
+
+
+def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return all rules that keep the bounds on the early parts of all logs, the best first.
+
+    The best has the least geometric mean, over the logs, of its mean bounded slowdown divided by
+    EASY's. The late parts are not looked at.
+
+    Parameters
+    ----------
+    logs : name -> rows of all rules, variants and parts.
+
+    Returns
+    -------
+    A row for each rule, "rule" its index: "slowdown / EASY's", and of each aim with a bound the
+    greatest of the logs, divided by EASY's.
+    """
+    import pandas as pd
+
+    ratios = [ratios_to_reference(means_of(rows, "early")) for rows in logs.values()]
+    found = pd.DataFrame(
+        {
+            "slowdown / EASY's": np.exp(
+                np.mean([np.log(each["mean_bsld"].to_numpy()) for each in ratios], axis=0)
+            ),
+            **{
+                f"{aim} / EASY's, greatest": np.max([each[aim].to_numpy() for each in ratios], 0)
+                for aim in AT_MOST
+            },
+        },
+        index=ratios[0].index,
+    )
+    keeps = np.logical_and.reduce(
+        [found[f"{aim} / EASY's, greatest"] <= most for aim, most in AT_MOST.items()]
+    )
+    return found[keeps].sort_values("slowdown / EASY's")
+
+
+def chosen_alone(logs: Mapping[str, pd.DataFrame]) -> dict[str, str | None]:
+    """Return the rule that is chosen on the early part of each log by itself, None if none is."""
+    return {log: next(iter(chosen({log: rows}).index), None) for log, rows in logs.items()}
+
+
+# --- The tables -----------------------------------------------------------------------------------
 
 HEADS = {
     "mean_bsld": "mean BSLD",
@@ -164,9 +243,9 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.Da
 
     rows = []
     means: list[Any] = [means_of(all_rows, "whole") for all_rows in logs.values()]
-    for what, plain in (("threshold_h", None), ("share", 0.0)):
-        usual: dict[str, Any] = {what: plain}
-        values: list[Any] = sorted({getattr(rule, what) for rule in rules.values()} - {plain})
+    for what, without in (("threshold_h", None), ("share", 0.0)):
+        usual: dict[str, Any] = {what: without}
+        values: list[Any] = sorted({getattr(rule, what) for rule in rules.values()} - {without})
         for order, value in product(_orders(rules), values):
             pairs = [
                 (rule.name, rule._replace(**usual).name)
@@ -200,3 +279,155 @@ def _lever(what: str, value: float) -> str:
 def relative(logs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return for each log the aims of all rules divided by EASY's, means over variants."""
     return {log: ratios_to_reference(means_of(rows, "whole")) for log, rows in logs.items()}
+
+
+# --- The pictures ---------------------------------------------------------------------------------
+
+_ACROSS = {"max_wait_h": "longest wait / EASY's", "p99_wait_h": "99th percentile of waits / EASY's"}
+
+
+def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str | None) -> Figure:
+    """Each rule's mean bounded slowdown against its tails, all divided by EASY's.
+
+    Parameters
+    ----------
+    table : a row for each rule, of :func:`choice.ratios_to_reference`.
+    rules : what is in its index.
+    best : the chosen rule, which gets a circle.
+    """
+    figure = new_figure(10, 5)
+    for place, (aim, label) in enumerate(_ACROSS.items()):
+        axes = figure.add_subplot(1, 2, place + 1)
+        _scatter(axes, table, rules, aim)
+        front = front_of(table).sort_values([aim, "mean_bsld"])
+        lower = front[front["mean_bsld"].cummin() == front["mean_bsld"]]
+        axes.plot(lower[aim], lower["mean_bsld"], color=DARK_GREY, linewidth=0.8, zorder=1)
+        if best:
+            chosen = table.loc[best]
+            axes.scatter(
+                chosen[aim], chosen["mean_bsld"], s=110, facecolors="none", edgecolors=BLACK,
+                label="chosen on the early parts", zorder=4,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        log_ticks(axes.xaxis)
+        log_ticks(axes.yaxis, (1, 2, 3, 5, 7))
+        axes.axvline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
+        axes.axhline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
+        axes.set_xlabel(label)
+        axes.set_ylabel("mean bounded slowdown / EASY's")
+        plain(axes, None)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
+    figure.suptitle(
+        f"Rules on {log}. Triangles hold long jobs back; the line: the best for each tail"
+    )
+    return figure
+
+
+def _scatter(axes: Axes, table: pd.DataFrame, rules: dict[str, Rule], aim: str) -> None:
+    """Draw a mark for each rule: colours are orders, triangles hold long jobs back."""
+    for order, colour in zip(ORDERS, LINE_COLOURS, strict=False):
+        for holds, marker in ((False, "o"), (True, "^")):
+            names = [
+                name
+                for name, rule in rules.items()
+                if rule.order == order and bool(rule.share) == holds and name in table.index
+            ]
+            if names:
+                axes.scatter(
+                    table.loc[names, aim], table.loc[names, "mean_bsld"], s=16, color=colour,
+                    marker=marker, linewidths=0, alpha=0.8, zorder=2,
+                    label=None if holds else order,
+                )  # fmt: skip
+
+
+# --- The report: tables and pictures of all rules on whole logs -----------------------------------
+
+#: What reports of this study begin with.
+HEAD = """\
+# Rules of a scheduler on whole logs
+
+Computed by hpcgym {version}. Logs are simulated as a whole, from the first job to the last: nothing
+drains at the end of a week, and wide jobs that starve are not cut off. Bounded slowdowns are with
+10 s, waits in hours.
+"""
+
+#: Name of a table -> heading, and what is said below it.
+_TEXTS = {
+    "over-logs": (
+        "Over all logs",
+        "Divided by EASY's: geometric means over the logs, and the greatest of them.",
+    ),
+    "over-logs-late": (
+        "Over the late parts of all logs",
+        "The same of jobs submitted in the second half of each log's time.",
+    ),
+    "named": (
+        "Rules by name",
+        "The logs as they are, and the rule that is chosen, if one is.",
+    ),
+    "choices": (
+        "Chosen on the early parts",
+        "Of all combinations of order, threshold, hold and backfilling, those that keep these"
+        " bounds on the early parts of all logs (jobs submitted in the first half of the time): "
+        + ", ".join(f"{aim} at most {most:g} times EASY's" for aim, most in AT_MOST.items())
+        + ". The first has the least geometric mean of the slowdowns, divided by EASY's. Means over"
+        " variants of each log: from several weeks on, with jittered submissions.",
+    ),
+    "held-out": (
+        "What it reaches on the late parts",
+        "Nothing of these parts was looked at. Means over the variants, with the least and the"
+        " greatest.",
+    ),
+    "held-out-own": (
+        "What each log's own choice reaches",
+        "Chosen on the early part of the log alone, as a site would, and shown on its late part.",
+    ),
+    "who-pays": ("Who waits", "Mean waits by run time, and by width as a part of the machine."),
+    "levers": (
+        "What the levers do",
+        "Medians over all logs and the other rules, of a value with the lever divided by that"
+        " without it.",
+    ),
+    "extra-processors": (
+        "Without extra processors",
+        "EASY lets a job run beyond the shadow time if it leaves the head enough processors; until"
+        " shadow: it must end by then, as in Slurm.",
+    ),
+    "weekly": (
+        "Sums over weeks",
+        "Of weekly mean bounded slowdowns, each week from an empty machine with what was learned in"
+        " those before; of logs that have whole weeks. *By similar jobs*: run times are predicted"
+        " by the user's last 40 jobs, those alike counting most.",
+    ),
+    "fronts": (
+        "Rules that nobody beats",
+        "In mean slowdown, mean wait, 99th percentile and longest wait at once.",
+    ),
+}
+
+
+def report_text(
+    made: Mapping[str, pd.DataFrame], pictures: Mapping[str, Path], best: str | None, quick: bool
+) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    made : the tables by name.
+    pictures : log -> file.
+    best : the rule that is chosen, None if none keeps the bounds.
+    quick : whether this is a small cut.
+    """
+    parts = [HEAD.format(version=__version__)]
+    if quick:
+        parts.append("**A quick cut: the first jobs, few rules. Nothing to go by.**\n")
+    if "choices" in made:
+        parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
+    for log, file in pictures.items():
+        parts.append(f"![{log}]({file.as_posix()})\n")
+    for name, (heading, note) in _TEXTS.items():
+        if name in made and made[name].shape[1] > 1:
+            parts += [f"## {heading}\n", f"{note}\n", table_text(made[name])]
+    return "\n".join(parts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.benchmarks.mixed_policies.published import TABLES_3_TO_6
 from hpcgym.benchmarks.mixed_policies.tables import gains, order_agreement
-from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.studies.harness import table_text
 
 if TYPE_CHECKING:
     import pandas as pd

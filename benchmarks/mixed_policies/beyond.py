@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.agents.search import candidates, normalised
 from hpcgym.agents.xnes import Xnes
-from hpcgym.benchmarks.mixed_policies.readings import RECIPE
+from hpcgym.benchmarks.mixed_policies.study import RECIPE
+from hpcgym.benchmarks.studies.harness import table_text
 from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread

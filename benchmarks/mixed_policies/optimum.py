@@ -1,26 +1,31 @@
-"""The best vectors of three weights, from all vectors of a grid (Legrand et al. 2018, section 7).
-
-Many vectors often give the least value: a week's best vector is then any of them. ``w_greedy``, a
-week's best vector on the next week, is therefore a mean over all of them, and beside it the value
-of the first in the order of the grid.
-"""
+"""The best weights: all vectors on each week, on any executor; searches; units of times."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.mixed_policies.grid import THREE, grid, vector
-from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S, Study
+from hpcgym.benchmarks.mixed_policies.published import TABLE_2
+from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, THRESHOLD_S, Study, grid, vector
+from hpcgym.benchmarks.studies.harness import run_all
+from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
+from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# --- The best vectors of three weights ------------------------------------------------------------
 
 Floats = NDArray[np.float64]
 
@@ -162,3 +167,198 @@ def _check(
         raise HpcgymError(
             f"{study.trace}: the weeks say {expected} of w*_train, the simulation {found}"
         )
+
+
+# --- XNES over the weights of each week -----------------------------------------------------------
+
+#: Name of a search in the paper, and of its set of features in ``hpcgym.agents.xnes`` -> how many.
+SEARCHES = {"xnes3": 3, "xnes6": 6}
+
+SEED = 0
+
+#: What decides which vectors a search tries.
+_MODULES = tuple(f"hpcgym.agents.{name}" for name in ("search", "settings", "lockstep", "xnes"))
+
+
+def search_all(study: Study) -> dict[str, list[dict[str, Any]]]:
+    """Return what the searches find.
+
+    Returns
+    -------
+    Name -> for each budget of the study ``bsld`` (n_weeks,), ``weights`` (n_weeks, n_features),
+    ``evaluations`` of a week.
+    """
+    return {name: [searched(study, name, of) for of in study.budgets] for name in SEARCHES}
+
+
+def searched(study: Study, name: str, budget: int) -> dict[str, Any]:
+    """Search the best weights of each week, with that many evaluations of it."""
+    from hpcgym.agents.xnes import Xnes
+
+    tau = study.reading.tau_s
+    search = Xnes(name, budget=budget, seed=SEED, scheduler=study.rules(), tau=tau)
+
+    def compute() -> dict[str, Any]:
+        parts = list(study.weeks.values())
+        what = f"{study.trace}: {name}, {budget:,} evaluations of {len(parts)} weeks at once"
+        found = search.fit_each(
+            parts, progress=lambda done, best: study.progress(what, done, budget)
+        )
+        return {
+            "bsld": np.array([agent.best_ for agent in found]),
+            "weights": np.array(
+                [[agent.weights_.get(n, 0.0) for n in agent.features] for agent in found]
+            ),
+            "evaluations": budget,
+        }
+
+    inputs = {**search.settings(), "search": code(*_MODULES)}
+    return study.step(name, study.weeks, inputs, compute)
+
+
+# --- How far the unit of times changes what a search over weights can find ------------------------
+
+#: Unit of times -> its seconds.
+UNITS = {"second": 1, "minute": 60, "ten minutes": 600, "hour": 3_600, "day": 86_400}
+
+VECTORS, QUICK_VECTORS = 2_000, 50
+UNITS_SEED = 1
+
+
+def units(study: Study) -> pd.DataFrame:
+    """Return the best of the same random vectors for each unit; the paper's in a row of its own."""
+    import pandas as pd
+
+    train = np.isin(list(study.weeks), study.train)
+    test = np.isin(list(study.weeks), study.test)
+    rows: list[dict[str, Any]] = []
+    for unit, seconds in UNITS.items():
+        vectors, bsld = _simulated(study, unit, seconds)
+        best, sums = bsld.min(axis=0), bsld[:, train].sum(axis=1)
+        chosen = int(sums.argmin())
+        rows.append(
+            {
+                "unit of times": unit,
+                "w*, train": best[train].sum(),
+                "w*, test": best[test].sum(),
+                "w*_train, train": sums[chosen],
+                "w*_train, test": bsld[chosen][test].sum(),
+                "mean BSLD, q < 0": bsld[vectors[:, 0] < 0].mean(),
+                "mean BSLD, q > 0": bsld[vectors[:, 0] > 0].mean(),
+            }
+        )
+    if study.trace in TABLE_2 and not study.quick:
+        found, learned = (TABLE_2[study.trace][name] for name in ("w*", "w*_train"))
+        rows.append(dict(zip(rows[0], ["paper", *found, *learned], strict=False)))
+    return pd.DataFrame(rows)
+
+
+def _simulated(study: Study, unit: str, seconds: int) -> tuple[Any, Any]:
+    """Return the vectors, (n, 3), and their mean BSLD on each week, (n, n_weeks)."""
+    number = QUICK_VECTORS if study.quick else VECTORS
+    vectors = np.random.default_rng(UNITS_SEED).uniform(-1, 1, size=(number, len(THREE)))
+    scales = np.array([seconds if name == "processors" else 1 for name in THREE])
+
+    def compute() -> dict[str, Any]:
+        what = f"{study.trace}: times by the {unit}"
+        batch = study.batch(study.weeks, features=THREE)
+        total = number * len(batch)
+        return {
+            "bsld": batch.run(
+                vectors * scales, progress=lambda done: study.progress(what, done, total)
+            )
+        }
+
+    inputs = {"unit": seconds, "vectors": number, "seed": UNITS_SEED, "threshold": THRESHOLD_S}
+    return vectors, study.step("units", study.weeks, inputs, compute)["bsld"]
+
+
+# --- The long part of the study -------------------------------------------------------------------
+
+
+def cover_on(
+    study: Study, source: str, folder: Path, executor: str | Executor, workers: int | None
+) -> None:
+    """Try all vectors of three weights on all weeks and months on which they were not yet.
+
+    Parameters
+    ----------
+    study : the trace and the reading, with results in ``folder``.
+    source : what the trace was loaded from.
+    executor, workers : see :func:`hpcgym.sweep.open_executor`.
+
+    Raises
+    ------
+    HpcgymError : a task that failed again and again, or whose result is not in the folder.
+    """
+    records = folder / "steps" / "tasks"
+    tasks = [
+        {
+            "source": source,
+            "reading": study.reading.name,
+            "folder": str(folder.resolve()),
+            "quick": study.quick,
+            "period": period,
+            "number": number,
+            # named after all inputs: other jobs, grids or versions are other tasks
+            "file": file,
+        }
+        for period, number, file in _uncovered(study)
+    ]
+    if not tasks:
+        return
+    if executor != "serial":
+        _compile(study)
+    what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
+    summary = run_all(
+        cover_one,
+        tasks,
+        records,
+        executor,
+        workers,
+        of="weeks and months",
+        what=what,
+        progress=study.progress,
+        chunk=1,
+    )
+    missing = len(_uncovered(study))
+    if missing:
+        raise HpcgymError(
+            f"{missing} of {summary.total} weeks and months are not in {folder / 'steps'}: all"
+            " workers must see it and have the same hpcgym; if files were deleted there, delete"
+            f" {records} too"
+        )
+
+
+def _compile(study: Study) -> None:
+    """Compile in this process what workers, each on one thread, then find in the cache."""
+    few = load_workload("lublin:jobs=20,processors=8,seed=0")
+    study.batch({0: few}, features=THREE).run(grid(2).weights, threads=1)
+
+
+def _uncovered(study: Study) -> list[tuple[str, int, str]]:
+    """Return the weeks and months that have not been done yet: period, number, name of the file."""
+    files = [
+        (period, number, file_of(study, number, part, points))
+        for period, (parts, points) in study.covers().items()
+        for number, part in parts.items()
+    ]
+    return [
+        (period, number, file.name)
+        for period, number, file in files
+        if file is not None and not file.is_file()
+    ]
+
+
+def cover_one(task: dict[str, Any]) -> dict[str, Any]:
+    """Try all vectors on one week or month; the result lies in the study's folder."""
+    study = _study(task["source"], task["reading"], task["folder"], task["quick"])
+    parts, points = study.covers()[task["period"]]
+    step = covered(study, task["number"], parts[task["number"]], points)
+    return {"best": float(step["values"].min())}
+
+
+@lru_cache(maxsize=2)
+def _study(source: str, reading: str, folder: str, quick: bool) -> Study:
+    """Return the study; a worker reads a trace once."""
+    return Study(source, reading, folder=Path(folder), quick=quick)

@@ -1,10 +1,24 @@
-"""What the paper prints. These numbers are only shown beside ours; nothing is computed from them.
-
-A. Legrand, D. Trystram and S. Zrigui: Adapting Batch Scheduling to Workload Characteristics: What
-can we expect From Online Learning? Inria research report 9212, 2018.
-"""
+"""What Legrand et al. 2018 prints of results, and its items with their verdicts."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from hpcgym.benchmarks.studies.items import (
+    Item,
+    Judge,
+    NotThereError,
+    Stored,
+    Verdict,
+    built,
+    columns_of,
+    of_count,
+    of_picture,
+    of_sentences,
+    of_values,
+)
+
+# --- What the paper prints. These numbers are only shown beside ours ------------------------------
 
 #: Section 7.2.1: weeks of training and testing; section 9.3 halves the weeks of other traces.
 SPLIT = {"SDSC-SP2": ((28, 64), (65, 100))}
@@ -123,3 +137,278 @@ TABLE_7 = {
         (34441, 19458401, 112013, 64),
     )
 }
+
+
+# --- The items of Legrand 2018, and what makes their verdicts -------------------------------------
+
+DOCUMENT = "Legrand et al. 2018"
+TRACES = ("SDSC-SP2", "SDSC-BLUE", "CTC-SP2", "KTH-SP2")
+#: The reading whose folder is looked at: the paper's numbers come out by it.
+_READING = "numbers"
+
+
+def _place(trace: str, name: str) -> str:
+    return f"{trace}-{_READING}/{name}"
+
+
+def _tables_3_to_6(trace: str) -> Judge:
+    """Judge the sums with and without thresholds by their ratios to the paper's."""
+
+    def judge(stored: Stored) -> Verdict:
+        table = stored.table(_place(trace, "thresholds"))
+        ours, paper = columns_of(table, "ours", "paper")
+        return of_values(ours, paper, 0.01, "sums")
+
+    return judge
+
+
+def _table_1(stored: Stored) -> Verdict:
+    ours: list[float] = []
+    printed: list[float] = []
+    for trace, values in JOBS.items():
+        try:
+            table = stored.table(_place(trace, "jobs"), "jobs of").set_index("jobs of")
+        except NotThereError:
+            continue
+        ours += table.loc["after cleaning"].tolist()
+        printed += [*values]
+    return of_values(ours, printed, 1, "numbers and means")
+
+
+def _table_2(stored: Stored) -> Verdict:
+    table = stored.table(_place("SDSC-SP2", "split"), "policy", "train", "test")
+    table = table.set_index("policy")
+    if "w*" not in table.index:
+        raise NotThereError("not all vectors were tried")
+    names = TABLE_2["SDSC-SP2"]
+    ours = [table.loc[name, half] for half in ("train", "test") for name in names]
+    printed = [names[name][place] for place in (0, 1) for name in names]
+    return of_values(ours, printed, 0.01, "sums")
+
+
+def _table_7(stored: Stored) -> Verdict:
+    table = stored.table(_place("SDSC-SP2", "longest"), "as in the paper")
+    same = (table["as in the paper"] == "yes").sum()
+    words = f"{same} of 10 jobs equal in all four columns"
+    return Verdict("exact", words) if same == 10 else of_count(int(same), 10, "jobs equal")
+
+
+def _figure_1(stored: Stored) -> Verdict:
+    """Section 6.1: SAF has the least sum, SPF and LEXP are among the best, FCFS is among worse."""
+    so = {}
+    for trace in TRACES:
+        try:
+            table = stored.table(_place(trace, "thresholds"), "threshold (s)", "policy", "ours")
+        except NotThereError:
+            continue
+        table = table[table["threshold (s)"] == f"{THRESHOLDS[1]:,}"]
+        order = table.sort_values("ours")["policy"].tolist()
+        so[f"{trace}: SAF is best"] = order[0] == "saf"
+        so[f"{trace}: SPF and LEXP are of the best five"] = {"spf", "lexp"} <= {*order[:5]}
+        so[f"{trace}: FCFS is of the worst six"] = "fcfs" in order[6:]
+    if not so:
+        raise NotThereError("no thresholds")
+    return of_sentences(so)
+
+
+def _mixed_sentences(trace: str, stored: Stored) -> dict[str, bool]:
+    """Return sections 7 and 9: w* is far below all; w*_train and SAF are comparable in testing."""
+    test = stored.table(_place(trace, "split"), "policy", "test").set_index("policy")["test"]
+    if "w*" not in test:
+        raise NotThereError("not all vectors were tried")
+    pure = test.drop(["w*", "w*_train", "w_greedy"])
+    return {
+        "w* is below 3/4 of the best pure policy": bool(test["w*"] < 0.75 * pure.min()),
+        "w*_train is best or second of those that are known before": bool(
+            (pure < test["w*_train"]).sum() <= 1
+        ),
+        "w_greedy is above w*_train": bool(test["w_greedy"] > test["w*_train"]),
+    }
+
+
+def _mixed(trace: str) -> Judge:
+    return lambda stored: of_sentences(_mixed_sentences(trace, stored))
+
+
+def _searches(trace: str) -> Judge:
+    """Sections 8.1.2 and 9: XNES finds w* in most weeks, and six features change little."""
+
+    def judge(stored: Stored) -> Verdict:
+        share = "share at most 0.01 above w*"
+        table = stored.table(_place(trace, "searches"), "search", share, "sum")
+        last = table.groupby("search").last()
+        near = last.loc["xnes3", share]
+        sums = last["sum"]
+        return of_sentences(
+            {
+                f"xnes3 is at w* in most weeks ({near:.0%} within 1 %)": bool(near > 0.5),
+                "xnes6 is below xnes3": bool(sums["xnes6"] < sums["xnes3"]),
+                "by less than 10 %": bool(sums["xnes6"] > 0.9 * sums["xnes3"]),
+            }
+        )
+
+    return judge
+
+
+#: Weeks of SDSC-SP2 in which another pure policy is clearly better than SAF (section 6.2), and how
+#: many times w* is below SAF and FCFS in week 73 (section 7.1).
+_NOT_SAF = (38, 44, 56, 85)
+_WEEK_73 = {"saf": 2.5, "fcfs": 3.0}
+
+
+def _weekly(stored: Stored, *columns: str, covered: bool = True) -> Any:
+    """Return the weeks of SDSC-SP2 by number; with what all vectors have told, or any."""
+    place = _place("SDSC-SP2", "weekly")
+    if covered and "w*" not in stored.table(place):
+        raise NotThereError("not all vectors were tried")
+    return stored.table(place, "week", *columns).set_index("week")
+
+
+def _figure_2(stored: Stored) -> Verdict:
+    """Section 6.2: SAF is best or near it in most weeks, and clearly not in those it names."""
+    table = _weekly(stored, "saf", covered=False)
+    pure = table[[name for name in TABLES_3_TO_6["SDSC-SP2"] if name in table]]
+    ratio = table["saf"] / pure.min(axis=1)
+    near = float((ratio <= 1.05).mean())
+    so = {f"SAF is within 5 % of the best in most weeks ({near:.0%})": near > 0.5}
+    for week in _NOT_SAF:
+        so[f"not in week {week} ({ratio[week]:.2f} times)"] = bool(ratio[week] > 1.05)
+    return of_sentences(so)
+
+
+def _figure_3(stored: Stored) -> Verdict:
+    """Sections 7.1 and 7.2: as of other traces, and week 73."""
+    found = _mixed_sentences("SDSC-SP2", stored)
+    week = _weekly(stored, *_WEEK_73).loc[73]
+    for name, printed in _WEEK_73.items():
+        ratio = float(week[name] / week["w*"])
+        words = f"week 73: w* is about {printed:g} times below {name.upper()} ({ratio:.1f})"
+        found[words] = abs(ratio / printed - 1) < 0.2
+    return of_sentences(found)
+
+
+def _figure_4(stored: Stored) -> Verdict:
+    """Section 7.3: q >= 0 is the better half; the optimum of week 72 is poor in week 73."""
+    better, worse = "mean BSLD, q > 0", "mean BSLD, q < 0"
+    units = stored.table(_place("SDSC-SP2", "units"), "unit of times", better, worse)
+    units = units.set_index("unit of times").loc["second"]
+    week = _weekly(stored, "w_greedy").loc[73]
+    ratio = float(week["w_greedy"] / week["w*"])
+    return of_sentences(
+        {
+            "vectors with q > 0 are better on average": bool(units[better] < units[worse]),
+            f"that of week 72 is poor in week 73 ({ratio:.1f} times w*)": ratio > 1.5,
+        }
+    )
+
+
+def _months(stored: Stored) -> Verdict:
+    """Section 11: w* outperforms by a large margin, w*_train and SAF are comparable."""
+    so = {}
+    for trace in TRACES:
+        try:
+            test = stored.table(_place(trace, "months"), "policy", "test")
+        except NotThereError:
+            continue
+        test = test.set_index("policy")["test"]
+        pure = test.drop(["w*", "w*_train", "w_greedy"])
+        so[f"{trace}: w* is below 3/4 of the best pure policy"] = bool(
+            test["w*"] < 0.75 * pure.min()
+        )
+        so[f"{trace}: w*_train is within a quarter of SAF"] = bool(
+            abs(test["w*_train"] / test["saf"] - 1) < 0.25
+        )
+    if not so:
+        raise NotThereError("no months")
+    return of_sentences(so)
+
+
+def _of(trace: str) -> str:
+    return f"--workload {trace}"
+
+
+#: Trace -> its figures: SAF by week, mixed policies by week, searches.
+_FIGURES = {
+    "SDSC-SP2": (2, 3, 5),
+    "SDSC-BLUE": (6, 7, 8),
+    "CTC-SP2": (9, 10, 11),
+    "KTH-SP2": (12, 13, 14),
+}
+
+
+def _figures() -> list[Item]:
+    items = []
+    for trace, (saf, weeks, searches) in _FIGURES.items():
+        first, second, text = of_picture(f"{_place(trace, 'saf')}.png"), _mixed(trace), ""
+        if trace == "SDSC-SP2":  # of which the text names weeks
+            first, second, text = _figure_2, _figure_3, "section 6.2"
+        made = (
+            (saf, f"{trace}: SAF and the best of each week", first, text),
+            (weeks, f"{trace}: mixed policies by week", second, "sections 7.1, 7.2 and 9"),
+            (searches, f"{trace}: XNES over 3 and 6 weights", _searches(trace), "section 8.1.2"),
+        )
+        items += [
+            Item(DOCUMENT, f"figure {number}", what, judge, options=_of(trace), published=said)
+            for number, what, judge, said in made
+        ]
+    return sorted(items, key=lambda item: int(item.place.split()[-1]))
+
+
+def _thresholds() -> list[Item]:
+    numbers = {number: trace for trace, number in THRESHOLD_TABLE.items()}
+    return [
+        Item(
+            DOCUMENT,
+            f"table {number}",
+            f"{trace}: sums of weekly mean BSLD by threshold",
+            _tables_3_to_6(trace),
+            options=_of(trace),
+            published="TABLES_3_TO_6",
+        )
+        for number, trace in sorted(numbers.items())
+        if trace in TABLES_3_TO_6
+    ]
+
+
+ITEMS: tuple[Item, ...] = (
+    built(DOCUMENT, "equations 1 and 2", "bounded slowdown and its mean", "docs/semantics.md"),
+    built(DOCUMENT, "equation 3", "index policies, the twelve of section 4.2", "docs/semantics.md"),
+    built(DOCUMENT, "equation 4", "what is minimised, by simulation", "docs/mixed-policies.md"),
+    built(DOCUMENT, "equations 5 and 6", "what is learned and searched", "docs/mixed-policies.md"),
+    built(DOCUMENT, "section 5.2", "a threshold against starvation", "docs/semantics.md"),
+    Item(DOCUMENT, "table 1", "jobs of the four traces", _table_1, published="JOBS"),
+    Item(
+        DOCUMENT,
+        "figure 1",
+        "weekly mean BSLD of pure policies",
+        _figure_1,
+        published="section 6.1",
+    ),
+    Item(
+        DOCUMENT,
+        "table 2",
+        "sums over the weeks of training and testing",
+        _table_2,
+        options=_of("SDSC-SP2"),
+        published="TABLE_2",
+    ),
+    Item(
+        DOCUMENT,
+        "figure 4",
+        "the space of three weights in weeks 70 to 73",
+        _figure_4,
+        options=_of("SDSC-SP2"),
+        published="section 7.3",
+    ),
+    *_figures(),
+    *_thresholds(),
+    Item(
+        DOCUMENT,
+        "table 7",
+        "the longest jobs of SDSC-SP2",
+        _table_7,
+        options=_of("SDSC-SP2"),
+        published="TABLE_7",
+    ),
+    Item(DOCUMENT, "figure 15", "mixed policies by month", _months, published="section 11"),
+)

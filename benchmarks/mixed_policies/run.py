@@ -7,28 +7,124 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.mixed_policies import figures, tables
-from hpcgym.benchmarks.mixed_policies.grid import grid
-from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum
-from hpcgym.benchmarks.mixed_policies.published import MAPPED, TABLE_7
-from hpcgym.benchmarks.mixed_policies.readings import READINGS
-from hpcgym.benchmarks.mixed_policies.search import search_all
-from hpcgym.benchmarks.mixed_policies.spread import cover_on
-from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Study
-from hpcgym.benchmarks.mixed_policies.units import units
-from hpcgym.benchmarks.studies.markdown import (
+from hpcgym.benchmarks.mixed_policies import tables
+from hpcgym.benchmarks.mixed_policies.account import account_text
+from hpcgym.benchmarks.mixed_policies.optimum import (
+    Optimum,
+    cover_on,
+    covered,
+    find_optimum,
+    search_all,
+    units,
+)
+from hpcgym.benchmarks.mixed_policies.published import MAPPED, TABLE_7, THRESHOLD_TABLE
+from hpcgym.benchmarks.mixed_policies.study import READINGS, THRESHOLD_S, Study, grid
+from hpcgym.benchmarks.studies.harness import (
+    Progress,
     check_report,
     folder_name,
+    no_progress,
+    save_picture,
+    table_text,
     write_csv,
     write_text,
 )
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
+from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.report.canvas import require_matplotlib
+from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# --- The report -----------------------------------------------------------------------------------
+
+#: What reports of this study begin with.
+HEAD = "# Mixed policies, computed anew\n"
+
+#: Of a picture: heading, and the figure of the paper that it stands for.
+_PICTURES = {
+    "distribution": "Weekly mean BSLD of the pure policies (figure 1)",
+    "saf": "SAF and the best pure policy of each week (figures 2, 6, 9, 12)",
+    "weeks": "Mixed policies on each week (figures 3, 7, 10, 13)",
+    "spaces": "The space of three weights (figure 4)",
+    "searches": "Search over three and six weights against the grid (figures 5, 8, 11, 14)",
+    "months": "Mixed policies on each month (figure 15)",
+}
+
+_LONGEST = (
+    "As logged. Section 10 has them as why 20 hours is too short a threshold; those that ran for"
+    " longer than they requested are dropped by the cleaning, and are in no simulation here.\n"
+)
+
+
+def report_text(findings: Sequence[Findings]) -> str:
+    """Return the report as Markdown."""
+    parts = [
+        HEAD,
+        "A. Legrand, D. Trystram and S. Zrigui: Adapting Batch Scheduling to Workload"
+        " Characteristics: What can we expect From Online Learning? Inria research report 9212,"
+        f" 2018. Computed by hpcgym {__version__}; columns named *paper* are the report's own."
+        " Sums are of the mean bounded slowdown (BSLD) of each week; gains are relative to FCFS;"
+        " all policies backfill by requested time (SPF).\n",
+        "Two readings of the paper:\n",
+        *(f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()),
+    ]
+    if any(found.study.quick for found in findings):
+        parts.append("\n**A quick cut: few weeks and a coarse grid. Not to be compared.**")
+    parts += ["", account_text(findings)]
+    for found in findings:
+        parts.append(_section(found))
+    return "\n".join(parts)
+
+
+def _section(found: Findings) -> str:
+    """Return everything about one trace under one reading."""
+    study = found.study
+    parts = [f"## {study.trace}, reading: {study.reading.name}\n"]
+    numbers = " in the paper's numbers" if study.trace in WEEKS else ""
+    parts.append(f"Weeks {min(study.weeks)} to {max(study.weeks)}{numbers}.\n")
+    parts.append(table_text(found.tables["jobs"]))
+    number = THRESHOLD_TABLE.get(study.trace)
+    heading = "Thresholds" + (f" (table {number})" if number else "")
+    parts += [f"### {heading}\n", table_text(found.tables["thresholds"])]
+    if "longest" in found.tables:
+        parts += ["### The longest jobs (table 7)\n", _LONGEST, table_text(found.tables["longest"])]
+    heading = "Training and testing" + (" (table 2)" if study.trace == "SDSC-SP2" else "")
+    halves = (
+        f"Weeks {study.train[0]} to {study.train[-1]}, and {study.test[0]} to {study.test[-1]},"
+        f" with the threshold of {THRESHOLD_S:,} s.\n"
+    )
+    parts += [f"### {heading}\n", halves, table_text(found.tables["split"]), *_cost(found)]
+    if "units" in found.tables:
+        text = "The best of the same random vectors, with times in other units than seconds.\n"
+        parts += ["### Units\n", text, table_text(found.tables["units"])]
+    for name, heading in _PICTURES.items():
+        if name in found.pictures:
+            if name == "searches":
+                parts += ["### XNES\n", table_text(found.tables["searches"])]
+            if name == "months":
+                parts += ["### Months (section 11)\n", table_text(found.tables["months"])]
+            parts.append(f"{heading}:\n\n![{heading}]({found.pictures[name].as_posix()})\n")
+    return "\n".join(parts)
+
+
+def _cost(found: Findings) -> list[str]:
+    """Say what all vectors took."""
+    lines = []
+    for label, optimum in (("weeks", found.optimum), ("months", found.months)):
+        if optimum is not None:
+            pairs = optimum.vectors * len(optimum.numbers)
+            lines.append(
+                f"All {optimum.vectors:,} different vectors on {len(optimum.numbers)} {label},"
+                f" {pairs:,} schedules, took {optimum.seconds:,.0f} s of computing,"
+                " summed over processes and earlier runs.\n"
+            )
+    return lines
+
+
+# --- The whole study ------------------------------------------------------------------------------
 
 _MAPS = 4  # weeks whose space is drawn, of a trace of which the paper draws none
 
@@ -87,8 +183,6 @@ def reproduce(
     ------
     HpcgymError : a source or reading that is none, a file that cannot be written, or no matplotlib.
     """
-    from hpcgym.benchmarks.mixed_policies.report import HEAD, report_text
-
     require_matplotlib()
     names = [reading, *(name for name in READINGS if name != reading)]
     findings = [
@@ -125,8 +219,8 @@ def add_pure(found: Findings, folder: Path) -> None:
     if study.trace in TABLE_7:
         found.tables["longest"] = tables.longest(study, load_workload(found.source, clean="none"))
     found.pictures = {
-        "distribution": _drawn(found, folder, "distribution", figures.draw_distribution, weekly),
-        "saf": _drawn(found, folder, "saf", figures.draw_saf, weekly),
+        "distribution": _drawn(found, folder, "distribution", tables.draw_distribution, weekly),
+        "saf": _drawn(found, folder, "saf", tables.draw_saf, weekly),
     }
     _write_tables(found, folder)
 
@@ -144,14 +238,14 @@ def add_optimum(found: Findings, folder: Path) -> None:
     found.optimum = find_optimum(study, study.weeks, study.train, study.points, what)
     found.tables["split"] = tables.split(study, found.optimum)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum)
-    draw = figures.draw_comparison
+    draw = tables.draw_comparison
     halves = (study.train, study.test)
     found.pictures["weeks"] = _drawn(found, folder, "weeks", draw, weekly, "week", *halves)
     cubes = {
         week: covered(study, week, study.weeks[week], study.points)["values"]
         for week in _mapped(study)
     }
-    spaces = figures.draw_spaces(cubes, grid(study.points).points, _name(study))
+    spaces = tables.draw_spaces(cubes, grid(study.points).points, _name(study))
     found.pictures["spaces"] = _saved(found, folder, "spaces", spaces)
     _write_tables(found, folder)
 
@@ -163,7 +257,7 @@ def add_searches(found: Findings, folder: Path) -> None:
     found.searched = search_all(study)
     found.tables["searches"] = tables.searches(found.optimum, found.searched)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum, found.searched)
-    draw = figures.draw_searches
+    draw = tables.draw_searches
     found.pictures["searches"] = _drawn(found, folder, "searches", draw, weekly)
     _write_tables(found, folder)
 
@@ -178,7 +272,7 @@ def add_months(found: Findings, folder: Path) -> None:
     found.months = find_optimum(study, study.months, halves[0], study.month_points, what)
     found.tables["months"] = tables.months(study, found.months)
     found.tables["monthly"] = monthly = tables.monthly(study, found.months)
-    draw = figures.draw_comparison
+    draw = tables.draw_comparison
     found.pictures["months"] = _drawn(found, folder, "months", draw, monthly, "month", *halves)
     _write_tables(found, folder)
 

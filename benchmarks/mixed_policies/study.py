@@ -1,27 +1,177 @@
-"""One trace under one reading of the paper: its weeks, and the simulations that the rest needs."""
+"""One trace under one reading of the paper: its weeks, its policies, and grids of weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT
-from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
+from hpcgym.benchmarks.studies.harness import Progress, no_progress
 from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import WEEKS
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
+from hpcgym.workload.extracts import MONTH_S, WEEK_S, slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
+
+# --- The two ways to read the paper ---------------------------------------------------------------
+
+#: The cleaning recipe of both readings.
+RECIPE = "legrand"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the paper is read where its text and its numbers disagree.
+
+    Attributes
+    ----------
+    name : "text" or "numbers".
+    meaning : for people.
+    tau_s : run times below it count as it in bounded slowdowns, seconds.
+    drops_crossing : whether jobs that logged a start and an end in different periods are dropped.
+    first_week : number, counted from the trace's time 0, of the paper's week 1.
+    """
+
+    name: str
+    meaning: str
+    tau_s: int
+    drops_crossing: bool
+    first_week: int
+
+
+READINGS = {
+    "text": Reading(
+        "text",
+        "as the paper says: bounded slowdown with 10 s; jobs that logged a start in one week and an"
+        " end in another are dropped; the paper's week 1 is the second of the trace",
+        tau_s=10,
+        drops_crossing=True,
+        first_week=1,
+    ),
+    "numbers": Reading(
+        "numbers",
+        "as the paper's numbers come out: bounded slowdown with 60 s; no job is dropped at the ends"
+        " of weeks; the paper's week 1 is the fourth of its traces (of any other the second)",
+        tau_s=60,
+        drops_crossing=False,
+        first_week=3,
+    ),
+}
+
+
+def find_reading(name: str) -> Reading:
+    """Return a reading by name.
+
+    Raises
+    ------
+    HpcgymError : an unknown name.
+    """
+    check_choice("reading", name, READINGS)
+    return READINGS[name]
+
+
+def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int, Workload]:
+    """Return the weeks from number 1 to ``number``, or to the last that has jobs.
+
+    In the paper's numbers, if it has this trace; of others week 1 is the second from time 0.
+    """
+    first = reading.first_week if workload.name in WEEKS else 1
+    found = _periods(workload, reading, WEEK_S, first, "week")
+    return {week: part for week, part in found.items() if number is None or week <= number}
+
+
+def months(workload: Workload, reading: Reading) -> dict[int, Workload]:
+    """Return the months of 30 days from the second of the trace on, which is number 1.
+
+    A trace that ends before has none.
+    """
+    return _periods(workload, reading, MONTH_S, 1, "month")
+
+
+def _periods(
+    workload: Workload, reading: Reading, period_s: int, first: int, label: str
+) -> dict[int, Workload]:
+    """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
+    if reading.drops_crossing:
+        try:
+            parts = slices(workload, period_s, first=first, label=label, origin_s=0)
+        except WorkloadError:  # no job in any of them
+            return {}
+        return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}
+    period = workload.submit_time // period_s
+    found = {}
+    for number in np.unique(period[period >= first]).tolist():
+        begin, end = np.searchsorted(period, [number, number + 1]).tolist()
+        name = f"{workload.name} {label} {number}"
+        found[number - first + 1] = workload.take(slice(begin, end), name=name)
+    return found
+
+
+# --- All vectors of three weights on a grid -------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+#: The features of Legrand et al. 2018, section 7.
+THREE = ("processors", "requested", "wait")
+
+
+class Grid(NamedTuple):
+    """The vectors of a grid; those that are multiples of each other are one policy, simulated once.
+
+    Attributes
+    ----------
+    points : (n_points,) what each weight can be, evenly spaced from -1 to 1.
+    weights : (n_directions, 3) each direction once, divided by ||w||_1; all 0 stands for FCFS.
+    places : (n_points, n_points, n_points) which direction the vector of three points has.
+    """
+
+    points: Floats
+    weights: Floats
+    places: NDArray[np.int64]
+
+
+@lru_cache(maxsize=2)
+def grid(n_points: int) -> Grid:
+    """Return the vectors with ``n_points`` values for each of three weights."""
+    codes = _in_steps(np.arange(n_points**3), n_points) @ [4 * n_points**2, 2 * n_points, 1]
+    _, chosen, places = np.unique(codes, return_index=True, return_inverse=True)
+    weights = vector(n_points, chosen)
+    return Grid(np.linspace(-1.0, 1.0, n_points), weights, places.reshape((n_points,) * 3))
+
+
+def vector(points: int, place: int | NDArray[np.int64]) -> Floats:
+    """Return the weights that stand for vectors of the grid, (..., 3), divided by ||w||_1.
+
+    Parameters
+    ----------
+    points : values of each weight.
+    place : in the flattened cube of all vectors.
+    """
+    reduced = _in_steps(np.asarray(place), points)
+    weights: Floats = reduced / np.maximum(np.abs(reduced).sum(axis=-1, keepdims=True), 1)
+    return weights
+
+
+def _in_steps(place: NDArray[np.int64], points: int) -> NDArray[np.int64]:
+    """Return vectors in whole steps of half the spacing, without their common divisor."""
+    cube = np.stack(np.unravel_index(place, (points,) * len(THREE)), axis=-1)
+    steps = 2 * cube - (points - 1)
+    return np.asarray(steps // np.maximum(np.gcd.reduce(steps, axis=-1, keepdims=True), 1))
+
+
+# --- One trace under one reading of the paper -----------------------------------------------------
 
 #: Section 4.2: the twelve pure policies.
 PURE = tuple(POLICIES)[:12]

@@ -26,9 +26,8 @@ import numpy as np
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
+from hpcgym.benchmarks.studies.harness import check_same_jobs, run_all, table_text
 from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.markdown import table_text
-from hpcgym.benchmarks.studies.spread import check_same_jobs, run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.weeks import (
     Floats,

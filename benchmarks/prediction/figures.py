@@ -1,24 +1,28 @@
-"""The thesis's figures, and ours against the published values."""
+"""What is chosen and how configurations rank, as tables and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.prediction.campaign import Findings
-from hpcgym.benchmarks.prediction.configurations import (
+from hpcgym.benchmarks.prediction.published import TABLE_7_7, Published
+from hpcgym.benchmarks.prediction.runs import (
     CLAIRVOYANT,
     CORRECTIONS,
     E_LOSS_TRIPLE,
     EASY,
     EASY_PLUS_PLUS,
     ORDERS,
+    Configuration,
+    thesis,
+    variants,
+    with_thresholds,
 )
-from hpcgym.benchmarks.prediction.tables import name_of
-from hpcgym.benchmarks.studies.pictures import log_ticks
+from hpcgym.benchmarks.prediction.tables import Findings, name_of, reduction
+from hpcgym.benchmarks.studies.harness import log_ticks
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -39,6 +43,351 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
+
+
+# --- Which triple to take -------------------------------------------------------------------------
+
+_NONE = float("nan")
+_SHARE = (
+    2 / 3
+)  # of its variants that a triple needs for a median, of its triples that a trace needs
+
+Values = Mapping[str, "pd.Series[float]"]
+
+
+def leave_one_out(values: Values) -> dict[str, str]:
+    """Return the triple that is chosen for each trace: least sum over all the others.
+
+    Parameters
+    ----------
+    values : trace -> mean bounded slowdown of each triple; a triple that has no value on each of
+        the other traces is not chosen.
+    """
+    import pandas as pd
+
+    table = pd.DataFrame(dict(values))
+    chosen = {}
+    for trace in table.columns:
+        others = table.drop(columns=trace).dropna()
+        if len(others) and len(table.columns) > 1:
+            chosen[str(trace)] = str(others.sum(axis=1).idxmin())
+    return chosen
+
+
+def table_7_7(findings: Sequence[Findings], published: Mapping[str, Published]) -> pd.DataFrame:
+    """Table 7.7: the triple that is best on the other traces, on this one.
+
+    Triples are chosen by our values on our other traces, and by the published values on all other
+    traces that have them.
+    """
+    ours = {one.trace: one.table["mean_bsld"] for one in findings}
+    theirs = {trace: one.table["mean_bsld"] for trace, one in published.items()}
+    return _choices(ours, theirs, TABLE_7_7)
+
+
+def table_7_7_medians(
+    findings: Sequence[Findings], published: Mapping[str, Published]
+) -> pd.DataFrame:
+    """Return table 7.7 with triples chosen and judged by their medians over variants."""
+    ours = {one.trace: medians(one.table["mean_bsld"]) for one in findings}
+    theirs = {trace: medians(one.table["mean_bsld"]) for trace, one in published.items()}
+    return _choices(ours, theirs, {})
+
+
+def _candidates(values: Values) -> dict[str, pd.Series[float]]:
+    """Return the values of triples, those that learn and AVE2's, on traces that have most."""
+    names = [str(one) for one in thesis() if one.learned or one.estimate == "ave2"]
+    found = {trace: column[column.index.isin(names)] for trace, column in values.items()}
+    return {trace: part for trace, part in found.items() if len(part) >= _SHARE * len(names)}
+
+
+def _choices(
+    ours: Values, theirs: Values, printed: Mapping[str, tuple[float, ...]]
+) -> pd.DataFrame:
+    """Return a row for each trace that a triple is chosen for, by ours and by published values.
+
+    Parameters
+    ----------
+    ours, theirs : trace -> values by the text of the configuration, EASY's and EASY++'s among them.
+    printed : trace -> what the thesis prints, first of all the triple's value.
+    """
+    import pandas as pd
+
+    rows = []
+    for by, given in (("ours", ours), ("published", theirs)):
+        values = _candidates(given)
+        for trace, name in leave_one_out(values).items():
+            row: dict[str, Any] = {
+                "trace": trace,
+                "chosen on": f"{by}: {' '.join(other for other in values if other != trace)}",
+                "triple": name,
+            }
+            for whose, judges in (("ours", ours), ("published", theirs)):
+                row |= _judged(whose, judges.get(trace), name)
+            rows.append({**row, "thesis": printed.get(trace, (_NONE,))[0]})
+    return pd.DataFrame(rows)
+
+
+def _judged(whose: str, values: pd.Series[float] | None, name: str) -> dict[str, float]:
+    """Return the value of a triple beside EASY and EASY++."""
+    value, easy, plus = (
+        _NONE if values is None else float(values.get(one, _NONE))
+        for one in (name, str(EASY), str(EASY_PLUS_PLUS))
+    )
+    return {
+        f"{whose}: triple": value,
+        f"{whose}: below EASY %": reduction(value, easy),
+        f"{whose}: below EASY++ %": reduction(value, plus),
+    }
+
+
+def medians(
+    values: pd.Series[float], over: Callable[[Configuration], list[Configuration]] = variants
+) -> pd.Series[float]:
+    """Return the median of each triple over its variants; what has none by its own value.
+
+    Parameters
+    ----------
+    values : mean bounded slowdowns by the text of the configuration. A triple that has fewer than
+        two thirds of its variants is left out.
+    over : returns the variants of a configuration that learns.
+    """
+    import pandas as pd
+
+    found = {}
+    for one in thesis():
+        names = [str(variant) for variant in over(one)] if one.learned else [str(one)]
+        there = values[values.index.isin(names)].dropna()
+        if len(there) >= _SHARE * len(names):
+            found[str(one)] = float(there.median())
+    return pd.Series(found, dtype=np.float64)
+
+
+def spread(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return the thesis's triple over all its variants: ours, and the published values."""
+    import pandas as pd
+
+    names = [str(one) for one in variants(E_LOSS_TRIPLE)]
+    rows = []
+    for found in findings:
+        for by, column in (("ours", "mean_bsld"), ("published", "published")):
+            values = found.table[column].reindex(names).dropna()
+            if len(values) < _SHARE * len(names):
+                continue
+            easy = float(found.table[column][str(EASY)])
+            usual = float(values.get(str(E_LOSS_TRIPLE), _NONE))
+            rows.append(
+                {
+                    "trace": found.trace,
+                    "values": by,
+                    "variants": len(values),
+                    "the triple": usual,
+                    "its place": f"{int((values < usual).sum()) + 1} of {len(values)}",
+                    **_quantiles(values),
+                    "EASY": easy,
+                    "median below EASY %": reduction(float(values.median()), easy),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _quantiles(values: pd.Series[float]) -> dict[str, float]:
+    """Return the ends, quartiles and median of some values."""
+    names = ("least", "lower quartile", "median", "upper quartile", "most")
+    return dict(zip(names, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)).tolist(), strict=True))
+
+
+def best_medians(findings: Sequence[Findings], number: int = 5) -> pd.DataFrame:
+    """Return the triples that are best by their medians, AVE2's among them."""
+    import pandas as pd
+
+    rows = []
+    for found in findings:
+        values = {"ours": medians(found.table["mean_bsld"])}
+        if found.published is not None:
+            values["published"] = medians(found.published.table["mean_bsld"])
+        ranks = {by: one.rank() for by, one in _candidates(values).items()}
+        for by in ranks:
+            for name, _ in ranks[by].nsmallest(number).items():
+                row: dict[str, Any] = {"trace": found.trace, "best by": by, "triple": str(name)}
+                for whose in ranks:
+                    row |= _judged(whose, values[whose], str(name))
+                    row[f"{whose}: place"] = f"{ranks[whose].get(name, _NONE):g}"
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+# --- Rank correlations ----------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+_FEWEST = 4  # configurations that a correlation is given of
+_MANY = 10  # times the thesis's configurations are a whole campaign
+
+
+def spearman(first: Floats, second: Floats) -> float:
+    """Return Spearman's rank correlation: Pearson's of the ranks, ties at their mean rank."""
+    return pearson(_ranks(first), _ranks(second))
+
+
+def pearson(first: Floats, second: Floats) -> float:
+    """Return the linear correlation, nan where one side does not vary."""
+    a, b = first - first.mean(), second - second.mean()
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / scale if scale else float("nan")
+
+
+def kendall(first: Floats, second: Floats) -> float:
+    """Return Kendall's tau-b: pairs in the same order less those in opposite ones, over all.
+
+    Pairs with a tie count for neither; the denominator is the root of the pairs without a tie in
+    the one times those in the other.
+    """
+    agree = one = other = 0
+    for place in range(len(first) - 1):
+        a = np.sign(first[place + 1 :] - first[place])
+        b = np.sign(second[place + 1 :] - second[place])
+        agree += int((a * b).sum())
+        one += int(np.abs(a).sum())
+        other += int(np.abs(b).sum())
+    return agree / float(np.sqrt(one * other)) if one and other else float("nan")
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the rank of each value, the mean of those that tie."""
+    import pandas as pd
+
+    return np.asarray(pd.Series(values).rank(), np.float64)
+
+
+def correlations(findings: list[Findings]) -> pd.DataFrame:
+    """Return how alike configurations with learning do here and as published, by group.
+
+    Returns
+    -------
+    A row for each trace and group: all, then those of one order, correction, weight and pair of
+    branches; its mean of the mean bounded slowdowns, ours and published, and the rank
+    correlations over its configurations.
+    """
+    import pandas as pd
+
+    rows = [
+        {"trace": found.trace, "of": of, "configurations": len(part), **_alike(part)}
+        for found in findings
+        for of, part in _groups(found)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _groups(found: Findings) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Return the thesis's configurations that learn, and of them those of each level of each part.
+
+    Before them all that learn, if there are many more, and the medians over variants.
+    """
+    table = found.learned.dropna(subset=["published"])
+    everything = found.table[found.table["estimate"] == "regression"].dropna(subset=["published"])
+    if len(everything) > _MANY * len(table) > 0:
+        yield "all published", everything
+        yield "medians over thresholds and scales", _medians(found, variants)
+    if len(everything) > len(table) > 0:
+        yield "medians over thresholds", _medians(found, with_thresholds)
+    if len(table):
+        yield "the thesis's", table
+    table = table.assign(loss="over " + table["over"] + ", under " + table["under"])
+    for name in ("order", "correction", "weight", "loss"):
+        for level in table[name].unique():
+            yield f"{name}: {level}", table[table[name] == level]
+
+
+def _medians(found: Findings, over: Callable[[Configuration], list[Configuration]]) -> pd.DataFrame:
+    """Return the medians of the triples that learn, ours and published."""
+    import pandas as pd
+
+    both = {name: medians(found.table[name], over) for name in ("mean_bsld", "published")}
+    table = pd.DataFrame(both).dropna()
+    return table[table.index.isin(found.learned.index)]
+
+
+def _alike(part: pd.DataFrame) -> dict[str, float]:
+    """Return means and correlations of our mean bounded slowdowns and the published ones."""
+    ours, theirs = part["mean_bsld"].to_numpy(), part["published"].to_numpy()
+    enough = len(part) >= _FEWEST
+    return {
+        "ours": float(ours.mean()),
+        "published": float(theirs.mean()),
+        "ours / published": float(ours.mean() / theirs.mean()),
+        "Spearman": spearman(ours, theirs) if enough else float("nan"),
+        "Kendall": kendall(ours, theirs) if enough else float("nan"),
+    }
+
+
+#: What is changed of the thesis's configurations, to see how steady published values are.
+_CHANGES: dict[str, dict[str, float]] = {
+    "threshold 60 s": {"threshold": 60.0},
+    "threshold 600 s": {"threshold": 600.0},
+    "both scales 100": {"over_scale": 100.0, "under_scale": 100.0},
+    "both scales 10,000": {"over_scale": 10_000.0, "under_scale": 10_000.0},
+}
+
+
+def steadiness(findings: list[Findings]) -> pd.DataFrame:
+    """Return how the published values themselves change with what should matter little.
+
+    The thesis's configurations against the same with another threshold or with both branches of the
+    loss scaled by the same factor: no model of the original can be expected to come closer.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for found in findings:
+        if found.published is None:
+            continue
+        table = _published_table(found)
+        usual = _variant(table, {})
+        for name, change in _CHANGES.items():
+            both = pd.concat([usual, _variant(table, change)], axis=1, join="inner").to_numpy()
+            if len(both) < _FEWEST:
+                continue
+            first, second = both[:, 0], both[:, 1]
+            rows.append(
+                {
+                    "trace": found.trace,
+                    "changed": name,
+                    "configurations": len(both),
+                    "Spearman": spearman(first, second),
+                    "Kendall": kendall(first, second),
+                    "median ratio": float(np.exp(np.median(np.abs(np.log(second / first))))),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _published_table(found: Findings) -> pd.DataFrame:
+    """Return the published configurations with learning: what they are, and their values."""
+    import pandas as pd
+
+    assert found.published is not None
+    rows = [
+        {**one.words(), "value": found.published.table.loc[name, "mean_bsld"]}
+        for name, one in found.published.configurations.items()
+        if one.learned
+    ]
+    return pd.DataFrame(rows)
+
+
+def _variant(table: pd.DataFrame, change: dict[str, float]) -> pd.Series[float]:
+    """Return the values of the thesis's configurations with some parameters changed."""
+    wanted = {"over_scale": 1.0, "under_scale": 1.0, "threshold": 0.0, **change}
+    plain = table["over"].isin(["absolute", "squared"]) & table["under"].isin(
+        ["absolute", "squared"]
+    )
+    for column, value in wanted.items():
+        plain &= table[column] == value
+    keys = ["order", "correction", "over", "under", "weight"]
+    return table[plain].set_index(keys)["value"]
+
+
+# --- The thesis's figures, and ours against the published values ----------------------------------
 
 _COLOURS = dict(zip(CORRECTIONS, (BLUE, VERMILLION, GREEN), strict=True))
 _MARKERS = dict(zip(ORDERS, ("o", "^"), strict=True))

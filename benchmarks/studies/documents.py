@@ -6,19 +6,76 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hpcgym.benchmarks.coscheduling import items as coscheduling
-from hpcgym.benchmarks.cp import items as cp
-from hpcgym.benchmarks.energy import items_budget, items_powercap, items_shares
-from hpcgym.benchmarks.mixed_policies import items as mixed_policies
-from hpcgym.benchmarks.prediction import items as prediction
-from hpcgym.benchmarks.studies import elsewhere
-from hpcgym.benchmarks.studies.items import VERDICTS, Item, Stored, Verdict, judged
-from hpcgym.benchmarks.studies.markdown import table_text, write_csv
+from hpcgym.benchmarks.coscheduling import published as coscheduling
+from hpcgym.benchmarks.cp import published as cp
+from hpcgym.benchmarks.energy import published_budget, published_powercap, published_shares
+from hpcgym.benchmarks.mixed_policies import published as mixed_policies
+from hpcgym.benchmarks.prediction import published as prediction
+from hpcgym.benchmarks.studies.harness import table_text, write_csv
+from hpcgym.benchmarks.studies.items import (
+    VERDICTS,
+    Item,
+    Stored,
+    Verdict,
+    built,
+    judged,
+    left_out,
+    no_result,
+    still_open,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# --- Items that no study makes --------------------------------------------------------------------
+
+DOCUMENT = "Glesser 2016"
+
+_MEASURED = "measured on a machine with sensors; a simulator has watts only as its input"
+
+ITEMS: tuple[Item, ...] = (
+    no_result(DOCUMENT, "figure 2.1", "an example of backfilling"),
+    built(DOCUMENT, "algorithm 1", "EASY backfilling", "docs/semantics.md"),
+    built(DOCUMENT, "section 3.2.1", "extracts of a trace, chosen by a rule", "docs/extracts.md"),
+    built(
+        DOCUMENT,
+        "section 3.2.2",
+        "a model of machine failures, on machines of nodes",
+        "docs/semantics.md",
+    ),
+    still_open(
+        DOCUMENT,
+        "figure 3.1",
+        "utilization and queue around an extract of Curie",
+        "no study draws it; `hpcgym simulate CEA-Curie --processors 80640 --html` draws both",
+    ),
+    built(
+        DOCUMENT,
+        "sections 3.2.3 and 3.3, figures 3.2 and 3.3",
+        "replay on a real resource manager",
+        "docs/replay.md",
+    ),
+    no_result(DOCUMENT, "figure 3.4", "the architecture of SLURM's monitoring"),
+    left_out(DOCUMENT, "section 3.4.5", "what monitoring costs", _MEASURED),
+    left_out(
+        DOCUMENT,
+        "figures 3.5 to 3.7",
+        "energy and time of Linpack, IMB and Stream by frequency",
+        _MEASURED,
+    ),
+    built(
+        DOCUMENT,
+        "section 8.2, prices",
+        "budgets that follow a price or what of energy is green",
+        "docs/power-limits.md",
+    ),
+)
+
+
+# --- All items of the five documents --------------------------------------------------------------
 
 #: The documents by name.
 DOCUMENTS = {
@@ -39,10 +96,10 @@ _STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
     "cp": (cp.ITEMS, "benchmarks/cp/published.py"),
     "mixed-policies": (mixed_policies.ITEMS, "benchmarks/mixed_policies/published.py"),
     "coscheduling": (coscheduling.ITEMS, "benchmarks/coscheduling/published.py"),
-    "": (elsewhere.ITEMS, ""),
-    "powercap": (items_powercap.ITEMS, "benchmarks/energy/published_powercap.py"),
-    "energy-budget": (items_budget.ITEMS, "benchmarks/energy/published_budget.py"),
-    "energy-fairshare": (items_shares.ITEMS, "benchmarks/energy/published_shares.py"),
+    "": (ITEMS, ""),
+    "powercap": (published_powercap.ITEMS, "benchmarks/energy/published_powercap.py"),
+    "energy-budget": (published_budget.ITEMS, "benchmarks/energy/published_budget.py"),
+    "energy-fairshare": (published_shares.ITEMS, "benchmarks/energy/published_shares.py"),
     "prediction": (prediction.ITEMS, "benchmarks/prediction/published.py"),
 }
 

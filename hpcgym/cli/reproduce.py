@@ -72,7 +72,7 @@ def _reproduce() -> None:
 
 
 def _readings() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.mixed_policies.readings import READINGS
+    from hpcgym.benchmarks.mixed_policies.study import READINGS
 
     return [(reading.name, reading.meaning) for reading in READINGS.values()]
 
@@ -337,7 +337,7 @@ def items(
     that the other commands have written.
     """
     from hpcgym.benchmarks.studies import documents
-    from hpcgym.benchmarks.studies.markdown import write_text
+    from hpcgym.benchmarks.studies.harness import write_text
 
     entries = documents.all_items(results)
     rows = documents.table_of(entries).to_dict("records")

@@ -206,7 +206,7 @@ def energy_fairshare(
 
 
 def _requests() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.energy.powercap_workload import REQUESTS
+    from hpcgym.benchmarks.energy.powercap import REQUESTS
 
     return list(REQUESTS.items())
 
@@ -381,7 +381,7 @@ def _for_budgets() -> list[str]:
 
 
 def _coscheduling_readings() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.coscheduling.readings import READINGS
+    from hpcgym.benchmarks.coscheduling.runs import READINGS
 
     return [(name, reading.meaning) for name, reading in READINGS.items()]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from hpcgym.benchmarks.prediction.configurations import (
-    Configuration,
-    Loss,
-)
+from hpcgym.benchmarks.prediction.runs import Configuration, Loss
 
 COLUMNS = (
     "scheduler,correction,predictor,over_loss,over_param,under_loss,under_param,threshold,weight,"

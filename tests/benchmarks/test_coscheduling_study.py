@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.coscheduling import plans, published, readings, run, runs, speed, tables
-from hpcgym.benchmarks.coscheduling.report import TEXTS
+from hpcgym.benchmarks.coscheduling import published, run, runs, speed, tables
+from hpcgym.benchmarks.coscheduling.tables import TEXTS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
@@ -21,12 +21,12 @@ from hpcgym.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.workload import Code, generate_code_jobs
 from hpcgym.workload.archive import is_trace
 
-SMALL = plans.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
+SMALL = runs.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
 
 
 def measured_like() -> Heatmap:
     """Return speedups of codes of all process counts, and of one that fills most of the machine."""
-    sizes = [*plans.COUNTS, *plans.COUNTS, 2048]
+    sizes = [*runs.COUNTS, *runs.COUNTS, 2048]
     made = generate_speedups(len(sizes), 1.1, 0.1, seed=1)
     names = tuple(f"{name}.{size}" for name, size in zip(made.codes, sizes, strict=True))
     times = np.linspace(10, 30, len(sizes))
@@ -40,8 +40,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def first_of(part: str, reading: str = readings.MAIN) -> dict[str, Any]:
-    tasks = plans.of_pairs(SMALL, quick=False)
+def first_of(part: str, reading: str = runs.MAIN) -> dict[str, Any]:
+    tasks = runs.of_pairs(SMALL, quick=False)
     return next(task for task in tasks if (task["part"], task["reading"]) == (part, reading))
 
 
@@ -49,8 +49,8 @@ def first_of(part: str, reading: str = readings.MAIN) -> dict[str, Any]:
 
 
 def test_tasks_name_heatmaps_and_seeds() -> None:
-    tasks = plans.of_pairs(SMALL, quick=False)
-    assert {task["reading"] for task in tasks} == set(readings.READINGS)
+    tasks = runs.of_pairs(SMALL, quick=False)
+    assert {task["reading"] for task in tasks} == set(runs.READINGS)
     for task in tasks:
         assert task["jobs"] == 20
         assert task["shuffles"] == [0, 1, 2, 3, 4]
@@ -67,12 +67,12 @@ def test_tasks_name_heatmaps_and_seeds() -> None:
 
 
 def test_other_readings_differ_in_one_point() -> None:
-    main = vars(readings.READINGS[readings.MAIN])
-    for name, reading in readings.READINGS.items():
+    main = vars(runs.READINGS[runs.MAIN])
+    for name, reading in runs.READINGS.items():
         changed = {key for key, value in vars(reading).items() if value != main[key]} - {"meaning"}
         # a heatmap of its own spread, and nodes in use first
         at_most = 2 if name in ("chosen codes", "long jobs gain") else 1
-        assert len(changed) == (0 if name == readings.MAIN else at_most)
+        assert len(changed) == (0 if name == runs.MAIN else at_most)
 
 
 def test_jobs_are_of_each_code_equally_often() -> None:
@@ -82,7 +82,7 @@ def test_jobs_are_of_each_code_equally_often() -> None:
     assert np.bincount(jobs.executable)[1:].tolist() == [2] * 8
     assert set(jobs.requested_processors.tolist()) == {256}
     assert (jobs.submit_time == 0).all()
-    low, high = readings.RUN_S
+    low, high = runs.RUN_S
     assert ((jobs.run_time >= low) & (jobs.run_time <= high)).all()
     other = runs.jobs_of(task, speedups, 4800, 4)
     assert sorted(other.run_time.tolist()) == sorted(jobs.run_time.tolist())
@@ -106,7 +106,7 @@ def test_the_code_that_gains_most_may_run_longest() -> None:
 
 def test_measured_codes_have_their_processes_and_ten_times_their_run_times() -> None:
     speedups = measured_like()
-    tasks = plans.of_mixes(speedups, SMALL)
+    tasks = runs.of_mixes(speedups, SMALL)
     assert [task["mix"] for task in tasks[::3]] == [
         "64", "64+128", "64+128+512", "64+128+512+1024"
     ]  # fmt: skip
@@ -115,12 +115,12 @@ def test_measured_codes_have_their_processes_and_ten_times_their_run_times() -> 
         assert "+".join(map(str, sorted({code.processes for code in codes}))) == task["mix"]
         for code in codes:
             assert code.compact_s == 10 * speedups.compact_s[speedups.place(code.name)]
-    sets = {task["set"]: len(task["codes"]) for task in plans.of_shuffles(speedups, SMALL)}
+    sets = {task["set"]: len(task["codes"]) for task in runs.of_shuffles(speedups, SMALL)}
     assert list(sets.values()) == [9, 8, 8]
-    in_use = plans.of_shuffles(speedups, SMALL)[-1]
+    in_use = runs.of_shuffles(speedups, SMALL)[-1]
     assert (in_use["set"], in_use["rules"]) == ("these, nodes in use first", {"partners": "fill"})
     with pytest.raises(HpcgymError, match="no code of 64 processes"):
-        plans.of_mixes(speedups.take([speedups.codes[1]]), SMALL)
+        runs.of_mixes(speedups.take([speedups.codes[1]]), SMALL)
 
 
 def test_all_pairs_alike_and_a_rate_alone() -> None:
@@ -134,7 +134,7 @@ def test_all_pairs_alike_and_a_rate_alone() -> None:
 
 
 def test_other_speedups_than_at_the_beginning_are_refused(file: Path) -> None:
-    task = plans.of_shuffles(measured_like(), SMALL)[0]
+    task = runs.of_shuffles(measured_like(), SMALL)[0]
     runs.speedups_of(task, str(file))
     with pytest.raises(HpcgymError, match="has other speedups"):
         runs.speedups_of(task | {"digest": "0"}, str(file))
@@ -176,7 +176,7 @@ def test_of_two_jobs_by_hand() -> None:
 
 
 def test_a_run_has_all_schedulers(file: Path) -> None:
-    task = plans.of_shuffles(measured_like(), SMALL)[0]
+    task = runs.of_shuffles(measured_like(), SMALL)[0]
     outcome = runs.measure(task, str(file))
     assert [row["scheduler"] for row in outcome["rows"]] == list(runs.SCHEDULERS)
     assert runs.measure(task, str(file)) == outcome
@@ -196,7 +196,7 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
 
 
 def test_files_slow_down_whoever_reads_them() -> None:
-    tasks = plans.of_files(SMALL)
+    tasks = runs.of_files(SMALL)
     of_one = [task | {"shuffles": [0]} for task in tasks if task["seed"] == 0]
     outcomes = [runs.measure(task, None) for task in of_one]
     # at 100 % no congestion can be, and all is as without files
@@ -238,7 +238,7 @@ def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict
 def test_published_values_are_a_column_to_be_compared_with() -> None:
     means = [*published.IMPROVEMENTS, 1.25]
     outcomes = [
-        ({"reading": readings.MAIN, "mean": mean}, outcome_of(125 + 4 * k, 100, mean - 0.02))
+        ({"reading": runs.MAIN, "mean": mean}, outcome_of(125 + 4 * k, 100, mean - 0.02))
         for k, mean in enumerate(means)
     ]
     table = tables.improvements(outcomes)
@@ -249,7 +249,7 @@ def test_published_values_are_a_column_to_be_compared_with() -> None:
     assert table["within 3 points"].tolist() == ["yes", "no", "no", "no"]
     assert table["makespan saved %"][0] == pytest.approx(20)
     by_reading = tables.by_reading(outcomes).set_index("reading")
-    assert by_reading.loc[readings.MAIN, "within 3 points"] == "1 of 4"
+    assert by_reading.loc[runs.MAIN, "within 3 points"] == "1 of 4"
     # jobs have a speedup of 1.07 where pairs have 1.09, two thirds of the way from 1.07 to 1.10
     over_jobs = by_reading.loc[tables.OF_RUNS]
     assert over_jobs["1.07 %"] == pytest.approx(25 + 4 * 2 / 3)
@@ -258,7 +258,7 @@ def test_published_values_are_a_column_to_be_compared_with() -> None:
 
 def test_beyond_what_was_simulated_there_is_no_value() -> None:
     outcomes = [
-        ({"reading": readings.MAIN, "mean": mean}, outcome_of(125, 100, 1.08))
+        ({"reading": runs.MAIN, "mean": mean}, outcome_of(125, 100, 1.08))
         for mean in published.IMPROVEMENTS
     ]
     found = tables.at_runs(outcomes)

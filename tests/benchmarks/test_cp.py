@@ -16,21 +16,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.cp import (
-    configurations,
-    growth,
-    instances,
-    known,
-    shapes,
-    simulations,
-)
+from hpcgym.benchmarks.cp import configurations, instances, simulations
 from hpcgym.benchmarks.cp import run as whole
 from hpcgym.benchmarks.cp.configurations import HEURISTICS, MACHINES, Machine, Run
-from hpcgym.benchmarks.cp.published import (
-    STATEMENTS,
-    TIMES,
-    VARIABLES_BELOW,
-)
+from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES, VARIABLES_BELOW
 from hpcgym.cli import app
 from hpcgym.cli.studies import _with_workloads
 from hpcgym.errors import HpcgymError
@@ -112,7 +101,7 @@ def test_a_short_study_leaves_some_runs_out() -> None:
 def test_lists_only_solve_nothing() -> None:
     pytest.importorskip("ortools")
     solving, lists = (configurations.dispatcher_of(name) for name in ("cph-3", "cph-3 lists"))
-    view = growth.state_of(64, 8, 1)
+    view = instances.state_of(64, 8, 1)
     assert len(lists(view)) > 0
     solving(view)
     assert (lists.log[0]["status"], lists.limits.work) == ("unknown", 0)
@@ -128,7 +117,7 @@ def test_shapes_are_those_of_the_jobs_of_a_class() -> None:
     run = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
     wait = np.array([90, 0, 0, 12 * HOUR, 0])
     result: Any = SimpleNamespace(run_time=run, wait=wait)
-    found = shapes.shapes_of([result])
+    found = configurations.shapes_of([result])
     assert [found[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
     assert found["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
     assert found["medium"]["slowed"] == {
@@ -147,7 +136,7 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
         end=np.array([10, 20, 30, 60]),
         wait=np.array([0, 8, 16, 0]),
     )
-    found = shapes.queues_of([result])
+    found = configurations.queues_of([result])
     # asked at 0, 2, 4, 10, 20 and 50: then wait 0, 1, 2, 1, 0 and 0
     assert found["passes"] == 6
     assert found["queue"]["mean"] == pytest.approx(4 / 6)
@@ -157,9 +146,9 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
 
 def test_the_mean_queue_over_time_is_that_of_the_metrics() -> None:
     result = simulate(load_workload("lublin:jobs=300,processors=32,seed=1,load=1.2"), "easy")
-    found = shapes.queues_of([result])
+    found = configurations.queues_of([result])
     assert found["queue_in_time"] == pytest.approx(result.metrics["mean_queue_length"])
-    slowdown = shapes.shapes_of([result])["all"]["slowdown"]["mean"]
+    slowdown = configurations.shapes_of([result])["all"]["slowdown"]["mean"]
     assert slowdown == pytest.approx(result.metrics["mean_slowdown"])
 
 
@@ -254,12 +243,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MACHINES, "eurora", SMALL)
     monkeypatch.setitem(instances.DRIVERS, "eurora", (Run("pcp20", "D"),))
     monkeypatch.setattr(whole, "NUMBER", 2)
-    monkeypatch.setattr(growth, "NODES", (8,))
-    monkeypatch.setattr(growth, "QUEUED", (3,))
-    monkeypatch.setattr(growth, "MEASURED", ("prb", "pcp20"))
-    monkeypatch.setattr(growth, "USUAL_NODES", 8)
-    monkeypatch.setattr(growth, "USUAL_QUEUED", 3)
-    monkeypatch.setattr(known, "STATES", ((1, 3, 0),))
+    monkeypatch.setattr(instances, "NODES", (8,))
+    monkeypatch.setattr(instances, "QUEUED", (3,))
+    monkeypatch.setattr(instances, "MEASURED", ("prb", "pcp20"))
+    monkeypatch.setattr(instances, "USUAL_NODES", 8)
+    monkeypatch.setattr(instances, "USUAL_QUEUED", 3)
+    monkeypatch.setattr(instances, "STATES", ((1, 3, 0),))
 
 
 @pytest.mark.usefixtures("small")

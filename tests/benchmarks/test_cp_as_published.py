@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.cp import as_published, growth, simulations, tables
-from hpcgym.benchmarks.cp.as_published import NAME, AsPublished, summary
-from hpcgym.benchmarks.cp.configurations import MACHINES, Run, dispatcher_of
+from hpcgym.benchmarks.cp import configurations, instances, simulations, tables
+from hpcgym.benchmarks.cp.configurations import (
+    MACHINES,
+    NAME,
+    AsPublished,
+    Run,
+    dispatcher_of,
+    summary,
+)
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 
@@ -85,7 +91,7 @@ def test_the_solver_gets_nothing_of_the_list(monkeypatch: pytest.MonkeyPatch) ->
         return search(model, *limits, **how)
 
     monkeypatch.setattr(dispatcher, "search", noting)
-    view = growth.state_of(64, 8, 1)
+    view = instances.state_of(64, 8, 1)
     AsPublished()(view)
     PCP19()(view)
     (hints, bare), (given, bounded) = seen
@@ -102,7 +108,7 @@ def test_errors_that_are_no_stop_are_not_hidden(monkeypatch: pytest.MonkeyPatch)
         self.asked.append({"time": int(view.time), "idle": True, "found": True, "started": 1})
         return [len(view.job)]
 
-    monkeypatch.setattr(as_published.AsPublished, "__call__", wrong)
+    monkeypatch.setattr(configurations.AsPublished, "__call__", wrong)
     with pytest.raises(HpcgymError, match="is no place"):
         simulations.simulate_one(task(0.05))
 

@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.benchmarks.cp import (
-    campaign,
-    figures,
-    growth,
-    instances,
-    known,
-    report,
-    shapes,
-    tables,
-)
+from hpcgym.benchmarks.cp import configurations, instances, run, simulations, tables
 from hpcgym.benchmarks.cp.configurations import Run
-from hpcgym.benchmarks.cp.published import (
-    MONTHS,
-    SECONDS_BETWEEN,
-    VARIABLES_BELOW,
-)
+from hpcgym.benchmarks.cp.published import MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
 
 
 def findings(**means: float) -> Any:
@@ -32,16 +19,16 @@ def findings(**means: float) -> Any:
     for name, mean in means.items():
         dispatcher, duration = name.rsplit("_", 1)
         part = {
-            key: {**shapes.box([mean]), "mean": mean}
+            key: {**configurations.box([mean]), "mean": mean}
             for key in ("slowdown", "wait", "slowed", "waited")
         }
         outcomes[Run(dispatcher.replace("_", "-"), duration)] = {
-            "shapes": {key: {"jobs": 1, **part} for key in shapes.CLASSES},
-            "queues": {"passes": 4, "queue": shapes.box([mean]), "queue_in_time": mean},
+            "shapes": {key: {"jobs": 1, **part} for key in configurations.CLASSES},
+            "queues": {"passes": 4, "queue": configurations.box([mean]), "queue_in_time": mean},
             "by_seed": {"slowdown": [mean - 1, mean + 1], "wait": [mean]},
             "total_s": 2.0,
             "calls": 2,
-            "dispatch_ms": shapes.box([10.0, 30.0]),
+            "dispatch_ms": configurations.box([10.0, 30.0]),
             "by_queue": [{"queued": 8, "calls": 2, "mean_ms": 20.0, "max_ms": 30.0}],
             "solved": {},
         }
@@ -81,8 +68,8 @@ def test_boxes_of_the_jobs_that_waited_are_whole() -> None:
     """What Remediani 2017 draws: least, quartiles, largest, and a triangle: the mean."""
     found = findings(prb_D=3)
     shape = found.outcomes[Run("prb", "D")]["shapes"]["all"]
-    shape["slowed"] = shapes.box([2, 3, 4, 5, 96])
-    shape["waited"] = shapes.box([1, 2, 3, 4, 90])
+    shape["slowed"] = configurations.box([2, 3, 4, 5, 96])
+    shape["waited"] = configurations.box([1, 2, 3, 4, 90])
     parts = ("low", "q1", "median", "q3", "high", "mean")
     row = tables.slowdowns(found).iloc[0]
     assert [row[f"{part}, waited"] for part in parts] == [2, 3, 4, 5, 96, 22]
@@ -93,17 +80,17 @@ def test_boxes_of_the_jobs_that_waited_are_whole() -> None:
 
 def test_classes_of_which_no_job_waits_have_no_panel() -> None:
     found = findings(prb_D=3)
-    found.outcomes[Run("prb", "D")]["shapes"]["long"]["slowed"] = shapes.box([])
-    assert figures.classes_of(found) == ["short", "medium"]
+    found.outcomes[Run("prb", "D")]["shapes"]["long"]["slowed"] = configurations.box([])
+    assert tables.classes_of(found) == ["short", "medium"]
 
 
 def test_deviations_end_at_the_least_value_of_all_runs() -> None:
     found = findings(easy_W=2.0, prb_W=2.0, pcp20_D=2.0)
-    waits = shapes.box([0, 0, 0, 1000])
+    waits = configurations.box([0, 0, 0, 1000])
     for outcome in found.outcomes.values():
-        outcome["shapes"]["all"] |= {"wait": waits, "slowdown": shapes.box([1, 1, 1, 11])}
+        outcome["shapes"]["all"] |= {"wait": waits, "slowdown": configurations.box([1, 1, 1, 11])}
     for axes, mean, std, least in zip(
-        figures.draw_means(found).axes, (3.5, 250), (waits["std"] / 100, waits["std"]), (1, 0),
+        tables.draw_means(found).axes, (3.5, 250), (waits["std"] / 100, waits["std"]), (1, 0),
         strict=True,
     ):  # fmt: skip
         (bars,) = (part.get_segments() for part in axes.collections)
@@ -114,13 +101,13 @@ def test_deviations_end_at_the_least_value_of_all_runs() -> None:
 
 def test_queues_are_drawn_from_zero_up() -> None:
     pytest.importorskip("matplotlib")
-    axes = figures.draw_queues(findings(easy_W=2.0, prb_W=0.0)).axes[0]
+    axes = tables.draw_queues(findings(easy_W=2.0, prb_W=0.0)).axes[0]
     assert axes.get_ylim()[0] == 0
     assert not axes.texts or "no job waits" not in [text.get_text() for text in axes.texts]
-    idle = figures.draw_queues(findings(easy_W=0.0, prb_W=0.0)).axes[0]
+    idle = tables.draw_queues(findings(easy_W=0.0, prb_W=0.0)).axes[0]
     assert "no job waits" in [text.get_text() for text in idle.texts]
     assert len(idle.patches) == 0
-    slow = figures.draw_slowdowns(findings(easy_W=2.0))
+    slow = tables.draw_slowdowns(findings(easy_W=2.0))
     said = [text.get_text() for text in slow.findobj() if hasattr(text, "get_text")]
     assert any("of the jobs that waited" in text for text in said)
 
@@ -148,7 +135,7 @@ def test_boxes_are_compared_by_their_upper_quartiles() -> None:
     found = findings(cph_0_W=9, cph_0_D=1)
     for letter, values in (("W", [0, 0, 0, 4, 96]), ("D", [0, 0, 5, 5, 5])):
         outcome = found.outcomes[Run("cph-0", letter)]
-        outcome["shapes"]["all"]["slowed"] = outcome["queues"]["queue"] = shapes.box(values)
+        outcome["shapes"]["all"]["slowed"] = outcome["queues"]["queue"] = configurations.box(values)
     table = tables.statements(found).set_index("Remediani 2017 says")
     for measure in ("slowdown", "queue"):
         row = table.loc[f"box of {measure}: cph-0 W below cph-0 D"]
@@ -159,8 +146,8 @@ def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> No
     """Those whose slowdown is not 1; of waits all jobs count, and so do they in the gains."""
     found = findings(sdprb_R=3, sdprb_D=2, prb_R=5)
     first = found.outcomes[Run("sdprb", "R")]["shapes"]["all"]
-    first["slowed"] = shapes.box([1.5])
-    first["waited"] = shapes.box([1.5])
+    first["slowed"] = configurations.box([1.5])
+    first["waited"] = configurations.box([1.5])
     table = tables.statements(found).set_index("Remediani 2017 says")
     row = table.loc["slowdown: sdprb R below sdprb D"]
     assert (row["the first"], row["the second"], row["ours"]) == (1.5, 2, "so")
@@ -170,20 +157,20 @@ def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> No
 
 
 def test_the_text_has_what_is_published() -> None:
-    texts = {name: note for name, (_, note) in report.COMMON.items()}
+    texts = {name: note for name, (_, note) in run.COMMON.items()}
     low, high = SECONDS_BETWEEN
     assert f"below {VARIABLES_BELOW:g} on all instances" in texts["sizes"]
     assert f"between {low:g} and {high:g} on almost all" in texts["sizes"]
-    text = report.report_text([], {}, {}, {}, quick=False)
+    text = run.report_text([], {}, {}, {}, quick=False)
     for months in MONTHS.values():
         assert str(months) in text
 
 
 def test_the_code_of_outcomes_names_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = campaign.code_of()
-    monkeypatch.setattr(campaign, "version", lambda name: {"ortools": "1.2.3"}[name])
-    assert campaign.code_of() == before.partition(", ")[0] + ", OR-Tools 1.2.3"
-    assert campaign.code_of() != before
+    before = simulations.code_of()
+    monkeypatch.setattr(simulations, "version", lambda name: {"ortools": "1.2.3"}[name])
+    assert simulations.code_of() == before.partition(", ")[0] + ", OR-Tools 1.2.3"
+    assert simulations.code_of() != before
 
 
 def test_ratios_are_those_of_the_same_state() -> None:
@@ -238,7 +225,7 @@ def test_a_model_without_the_hint_has_none(name: str, monkeypatch: pytest.Monkey
         return solve(problem, model, *limits, **how)
 
     monkeypatch.setattr(solving, "solve", noting)
-    view = growth.state_of(64, 8, 1)
+    view = instances.state_of(64, 8, 1)
     asked = [instances._asked(name, view, hint=hint) for hint in (True, False)]
     assert hinted[0] >= asked[0]["variables"] / 2 > hinted[1] == 0
     assert all(one["open"] for one in asked)
@@ -252,12 +239,12 @@ def test_growth_is_a_row_a_dispatcher() -> None:
         {"dispatcher": "prb", "nodes": nodes, "queued": 20, "ms": nodes / 64}
         for nodes in (1024, 64)
     ]
-    table = tables.grown(growth.by_nodes(rows), "nodes")
+    table = tables.grown(instances.by_nodes(rows), "nodes")
     assert table.to_dict("records") == [{"dispatcher": "prb", "64 nodes": 1, "1,024 nodes": 16}]
 
 
 def test_made_up_states_are_crowded_and_hold() -> None:
-    view = growth.state_of(64, 20, 0)
+    view = instances.state_of(64, 20, 0)
     assert (view.free >= 0).all()
     busy = (view.free[:, 0] == 0).mean()
     assert busy == pytest.approx(56 / 64)
@@ -265,7 +252,7 @@ def test_made_up_states_are_crowded_and_hold() -> None:
 
 
 def test_small_states_are_of_several_kinds_of_nodes_and_shared() -> None:
-    view = known.small_state(2, 6, 0)
+    view = instances.small_state(2, 6, 0)
     assert len(np.unique(view.capacity, axis=0)) == 3
     assert (view.free >= 0).all()
     used = (view.free < view.capacity)[:, 0] & (view.free[:, 0] > 0)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.energy import esp, esp_180, esp_180_tables, shares, shares_tables
+from hpcgym.benchmarks.energy import shares, shares_tables
 from hpcgym.benchmarks.energy.published_shares import TABLE_6_1
 from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
 from hpcgym.benchmarks.energy.shares_run import reproduce
@@ -76,7 +76,7 @@ def test_statistics_are_those_of_a_sample() -> None:
 
 def test_three_users_of_light_esp() -> None:
     """What the thesis says of its figures, but for what depends on when jobs come."""
-    outcomes = [esp.run(kind, 1.0, 3) for kind in (esp.EFFICIENCY, esp.WORKLOAD)]
+    outcomes = [shares.run_esp(kind, 1.0, 3) for kind in (shares.EFFICIENCY, shares.WORKLOAD)]
     table = shares_tables.statements(outcomes)
     so = dict(zip(table["Glesser 2016, section 6.3.2"], table["so, load 1"], strict=True))
     assert len(so) == 7
@@ -90,19 +90,19 @@ def test_three_users_of_light_esp() -> None:
 
 def test_frequencies_are_as_the_thesis_says_of_them() -> None:
     """Linpack's degradation over Curie's frequencies, and 2.3 GHz as the most efficient one."""
-    k, a = esp_180.shares_of_frequency()
-    assert esp_180.slowdown(1.2 / 2.7, k) == pytest.approx(2.14)
+    k, a = shares.shares_of_frequency()
+    assert shares.slowdown(1.2 / 2.7, k) == pytest.approx(2.14)
     ghz = np.linspace(1.6, 2.5, 901)
-    energy = [esp_180.slowdown(x, k) * esp_180.drawn_at(x, a) for x in ghz / 2.5]
+    energy = [shares.slowdown(x, k) * shares.drawn_at(x, a) for x in ghz / 2.5]
     assert ghz[np.argmin(energy)] == pytest.approx(2.3)
     assert np.argmax(energy) == 0
-    found = esp_180.efficiencies()
+    found = shares.efficiencies()
     assert found["normal"] == (1.0, 1.0)
     assert found["green"][0] == pytest.approx(1 + k * (2.5 / 2.3 - 1))
 
 
 def test_light_esp_on_180_cores_is_table_6_2_with_users_in_turn() -> None:
-    jobs = esp_180.light_esp_of(seed=5, load=1.0)
+    jobs = shares.light_esp_of(seed=5, load=1.0)
     assert len(jobs) == 4 * 230
     assert (jobs.requested_processors % 12 == 0).all()
     users, sizes = jobs.user_id.reshape(4, 230), jobs.requested_processors.reshape(4, 230)
@@ -110,7 +110,7 @@ def test_light_esp_on_180_cores_is_table_6_2_with_users_in_turn() -> None:
     for turn in range(1, 4):  # each time another user
         assert ((users[turn] - users[0]) % 3 == turn % 3).all()
     # job type A: 22 s at the highest frequency, on one node
-    longer = {user: found[0] for user, found in esp_180.efficiencies().items()}
+    longer = {user: found[0] for user, found in shares.efficiencies().items()}
     times = {user: int(np.rint(22 * longer[user])) for user in ("green", "normal", "gluttonous")}
     assert times == {"green": 24, "normal": 22, "gluttonous": 33}
     green = jobs.run_time[(jobs.user_id == 1) & (jobs.requested_processors == 12)]
@@ -122,13 +122,13 @@ def test_light_esp_on_180_cores_is_table_6_2_with_users_in_turn() -> None:
 
 def test_a_burst_is_served_by_what_users_have_consumed() -> None:
     """Three of 60 jobs fit at a time: by hand, until the first turn in which users differ."""
-    jobs = esp_180.burst(0.20)
+    jobs = shares.burst(0.20)
     assert len(jobs) == 60
     assert set(jobs.requested_processors) == {60}
     joules = jobs.power_w * jobs.run_time * 60
     assert joules[1] == joules[2]
     assert joules[0] == pytest.approx(0.8 * joules[1])
-    result = esp_180.simulated(jobs, "EFS")
+    result = shares.simulated(jobs, "EFS")
     first = np.flatnonzero(result.start == 0)
     assert first.tolist() == [0, 1, 2]  # nobody has used anything: in order of submission
     # at 60 s the jobs of both others have ended, the green user's has not: nothing is counted for
@@ -139,8 +139,8 @@ def test_a_burst_is_served_by_what_users_have_consumed() -> None:
 
 
 def test_what_the_text_says_of_180_cores_holds_with_load_1() -> None:
-    outcomes = {1.0: esp_180.run(1.0, esp.SEEDS)}
-    table = esp_180_tables.statements(outcomes, esp_180.run_burst())
+    outcomes = {1.0: shares.run_180(1.0, shares.SEEDS)}
+    table = shares_tables.statements_180(outcomes, shares.run_burst())
     so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     assert len(so) == 12
     assert set(so.values()) == {"yes"}
@@ -148,16 +148,16 @@ def test_what_the_text_says_of_180_cores_holds_with_load_1() -> None:
 
 def test_sentences_of_180_cores_can_fail() -> None:
     """Users in the other order: what the text says of one is then said of another."""
-    usual = esp_180.run(1.0, 2)
+    usual = shares.run_180(1.0, 2)
     turned = {"green": "gluttonous", "normal": "normal", "gluttonous": "green"}
     other = {
-        policy: esp_180.Outcome(
+        policy: shares.Outcome180(
             {user: of.wait[turned[user]] for user in of.wait},
             {user: of.stretch[turned[user]] for user in of.stretch},
         )
         for policy, of in usual.items()
     }
-    table = esp_180_tables.statements({1.0: other}, esp_180.run_burst())
+    table = shares_tables.statements_180({1.0: other}, shares.run_burst())
     so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     for words in ("6.5: gluttonous jobs wait", "6.6: gluttonous jobs", "6.7: gluttonous jobs wait"):
         assert {value for key, value in so.items() if words in key} == {"no"}

@@ -13,10 +13,8 @@ import pytest
 from hpcgym import Workload, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.frontier import run
-from hpcgym.benchmarks.frontier.choice import AIMS, chosen, chosen_alone, front_of
-from hpcgym.benchmarks.frontier.rules import ORDERS, Rule, all_rules
-from hpcgym.benchmarks.frontier.simulations import load_log, measures_by_class
-from hpcgym.benchmarks.frontier.tables import over_logs
+from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, measures_by_class
+from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_of, over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.errors import HpcgymError
 from hpcgym.tuning.trials import varied

@@ -17,17 +17,23 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, tables
-from hpcgym.benchmarks.mixed_policies import search as search_module
+from hpcgym.benchmarks.mixed_policies import Study, optimum, published, tables
+from hpcgym.benchmarks.mixed_policies import optimum as search_module
 from hpcgym.benchmarks.mixed_policies import study as study_module
 from hpcgym.benchmarks.mixed_policies.account import account_text
-from hpcgym.benchmarks.mixed_policies.grid import THREE, grid
-from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
+from hpcgym.benchmarks.mixed_policies.optimum import cover_on
 from hpcgym.benchmarks.mixed_policies.run import reproduce
-from hpcgym.benchmarks.mixed_policies.spread import cover_on
-from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
-from hpcgym.benchmarks.studies import sources, store
-from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.mixed_policies.study import (
+    PURE,
+    READINGS,
+    THREE,
+    THRESHOLD_S,
+    grid,
+    months,
+    weeks,
+)
+from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies.harness import table_text
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
@@ -171,7 +177,7 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 
 
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
-    known = sources.files_of("hpcgym.simulation.run", "hpcgym.sweep.batch")
+    known = store.files_of("hpcgym.simulation.run", "hpcgym.sweep.batch")
     package = Path(hpcgym.__file__).parent
     engine = ("simulation/driver.py", "sweep/batch.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
@@ -328,8 +334,8 @@ def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
     points = grid(40).points
     vectors = all_vectors(40).reshape(40, 40, 40, 3)
     for place, at in ((0, "processors"), (1, "requested"), (2, "wait")):
-        lower = figures.square(vectors[..., place], points, -1, pixels=100)
-        upper = figures.square(vectors[..., place], points, 1, pixels=100)
+        lower = tables.square(vectors[..., place], points, -1, pixels=100)
+        upper = tables.square(vectors[..., place], points, 1, pixels=100)
         middle = (np.arange(100) + 0.5) / 50 - 1
         x, y = np.meshgrid(middle, middle)
         p, wait = (y - x) / 2, (x + y) / 2

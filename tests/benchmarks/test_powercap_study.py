@@ -12,15 +12,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.energy import (
-    powercap,
-    powercap_figures,
-    powercap_tables,
-    powercap_workload,
-)
-from hpcgym.benchmarks.energy.powercap import CAPPED
+from hpcgym.benchmarks.energy import powercap, powercap_tables
+from hpcgym.benchmarks.energy.powercap import AS_GENERATED, AS_WRITTEN, CAPPED, OF_SHORT, Interval
 from hpcgym.benchmarks.energy.powercap_run import reproduce
-from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, OF_SHORT, Interval
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, Level, NodeGroup
@@ -112,7 +106,7 @@ def test_a_cap_on_nodes_with_and_without_the_bonus() -> None:
 def test_nodes_in_their_states_are_all_nodes() -> None:
     for policy in ("SHUT", "DVFS"):
         result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, policy)
-        times, nodes = powercap_figures.nodes_by_state(result)
+        times, nodes = powercap_tables.nodes_by_state(result)
         assert (np.sum(list(nodes.values()), axis=0) == 16).all()
         assert min(values.min() for values in nodes.values()) >= 0
         watts = result.books.watts()
@@ -125,7 +119,7 @@ def test_nodes_in_their_states_are_all_nodes() -> None:
 def test_what_waits_at_least() -> None:
     def least(submit: list[int], start: list[int], cores: list[int]) -> int:
         columns = (np.array(values) for values in (submit, start, cores))
-        return powercap_workload._least_waiting(*columns, 10, 20)
+        return powercap._least_waiting(*columns, 10, 20)
 
     assert least([0, 15], [17, 30], [4, 2]) == 2  # 4, 6 from 15 on, 2 from 17 on
     assert least([0, 12], [25, 25], [4, 2]) == 4
@@ -136,14 +130,12 @@ def test_what_waits_at_least() -> None:
 def test_intervals_by_their_small_jobs() -> None:
     cluster = Cluster(groups=[NodeGroup("node", 64, {"core": 16}, POWER)])
     source = f"lublin:jobs=3000,processors={cluster.processors},seed=1,load=1.3"
-    jobs = powercap_workload.load(source, AS_GENERATED, cluster)
-    found = {
-        name: powercap_workload.choose(jobs, cluster, name) for name in powercap_workload.INTERVALS
-    }
+    jobs = powercap.load(source, AS_GENERATED, cluster)
+    found = {name: powercap.choose(jobs, cluster, name) for name in powercap.INTERVALS}
     assert found["bigjob"].small < found["medianjob"].small < found["smalljob"].small
     plain = simulate(jobs, cluster=cluster, limits=[])
     for name, one in found.items():
-        assert one.end - one.begin == 3_600 * powercap_workload.INTERVALS[name]
+        assert one.end - one.begin == 3_600 * powercap.INTERVALS[name]
         assert one.backlog >= 1
         moments = range(one.begin, one.end, 97)
         waits = [
@@ -152,17 +144,17 @@ def test_intervals_by_their_small_jobs() -> None:
         ]
         assert min(waits) >= one.backlog * cluster.processors
     with pytest.raises(HpcgymError, match="24 hours"):
-        powercap_workload.choose(jobs.take(jobs.submit_time < 100_000), cluster, "24h")
+        powercap.choose(jobs.take(jobs.submit_time < 100_000), cluster, "24h")
 
 
 def test_the_substitute_has_the_facts_of_the_text() -> None:
-    jobs = powercap_workload.substitute(0)
+    jobs = powercap.substitute(0)
     area = jobs.requested_processors * jobs.run_time
     assert np.mean(area > 80_640 * 3_600) == pytest.approx(0.001, rel=0.25)
     offered = area.sum() / (80_640 * jobs.submit_time[-1])
     assert offered == pytest.approx(1.2, rel=0.01)  # run times are rounded up
     curie = Cluster(groups=[NodeGroup("node", 5040, {"core": 16}, POWER)])
-    longer = powercap_workload.load("substitute:0", AS_WRITTEN, curie)
+    longer = powercap.load("substitute:0", AS_WRITTEN, curie)
     assert longer.run_time.tolist() == jobs.run_time.tolist()
     short = jobs.run_time == 3
     assert set(longer.requested_time[short].tolist()) == {36_000}
@@ -175,7 +167,7 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
     times = jobs.requested_time / jobs.run_time
     assert np.median(times) == pytest.approx(71, abs=0.5)
     assert (times * area).sum() / area.sum() == pytest.approx(15, abs=0.5)
-    mixed = powercap_workload.load("substitute:0", OF_SHORT, curie)
+    mixed = powercap.load("substitute:0", OF_SHORT, curie)
     short = jobs.run_time <= 60
     assert 0.7 < short.mean() < 0.8
     for there, whole in ((short, longer), (~short, jobs)):
@@ -184,9 +176,9 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
     assert np.median(times) == 8_640
     assert (times * area).sum() / area.sum() == pytest.approx(74, abs=0.5)
     for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71"), (OF_SHORT, "8,640")):
-        assert f"{median} times at the median" in powercap_workload.REQUESTS[reading]
+        assert f"{median} times at the median" in powercap.REQUESTS[reading]
     with pytest.raises(HpcgymError, match="a job needs"):
-        powercap_workload.load("substitute:0", AS_GENERATED, MACHINE)
+        powercap.load("substitute:0", AS_GENERATED, MACHINE)
 
 
 def test_table_4_3_in_both_readings() -> None:
@@ -210,7 +202,7 @@ def outcomes_of(values: Any) -> Any:
         for cap, name in cells
     ]
     outcome = {"possible_j": 1.0, "possible_work": 1.0, "rows": rows}
-    return {("t", "r", name): [outcome, outcome] for name in powercap_workload.INTERVALS}
+    return {("t", "r", name): [outcome, outcome] for name in powercap.INTERVALS}
 
 
 def as_published(cap: float, policy: str) -> dict[str, float]:

@@ -13,13 +13,9 @@ import pandas as pd
 import pytest
 from prediction_files import row_of, write_published
 
-from hpcgym.benchmarks.prediction import (
-    choice,
-    configurations,
-    ranks,
-    simulations,
-)
-from hpcgym.benchmarks.prediction.configurations import (
+from hpcgym.benchmarks.prediction import figures, runs
+from hpcgym.benchmarks.prediction.published import read_published
+from hpcgym.benchmarks.prediction.runs import (
     E_LOSS_TRIPLE,
     EASY,
     EASY_PLUS_PLUS,
@@ -28,7 +24,6 @@ from hpcgym.benchmarks.prediction.configurations import (
     configuration_of,
     scheduler_of,
 )
-from hpcgym.benchmarks.prediction.published import read_published
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
 
@@ -36,21 +31,21 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def test_there_are_as_many_configurations_as_published() -> None:
-    for make, learned in ((configurations.thesis, 120), (configurations.published, 5760)):
+    for make, learned in ((runs.thesis, 120), (runs.published, 5760)):
         found = make()
         assert sum(one.learned for one in found) == learned
         assert len(found) == len({str(one) for one in found}) == learned + 12
-    assert set(configurations.thesis()) < set(configurations.published())
-    assert set(configurations.quick()) < set(configurations.thesis())
-    variants = configurations.variants(E_LOSS_TRIPLE)
+    assert set(runs.thesis()) < set(runs.published())
+    assert set(runs.quick()) < set(runs.thesis())
+    variants = runs.variants(E_LOSS_TRIPLE)
     assert len(set(variants)) == 27
     assert E_LOSS_TRIPLE in variants
-    assert {*configurations.thesis(), *variants} < set(configurations.usual())
-    assert set(configurations.usual()) < set(configurations.published())
-    assert len(set(configurations.usual())) == len(configurations.usual()) == 12 + 360 + 24
+    assert {*runs.thesis(), *variants} < set(runs.usual())
+    assert set(runs.usual()) < set(runs.published())
+    assert len(set(runs.usual())) == len(runs.usual()) == 12 + 360 + 24
 
 
-@pytest.mark.parametrize("one", configurations.usual()[::37], ids=str)
+@pytest.mark.parametrize("one", runs.usual()[::37], ids=str)
 def test_a_configuration_can_be_told_in_words(one: Configuration) -> None:
     assert configuration_of(json.loads(json.dumps(one.words()))) == one
 
@@ -77,7 +72,7 @@ def test_rules_of_a_configuration() -> None:
 
 
 def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
-    every = configurations.published()[12::97] + configurations.thesis()[:12]
+    every = runs.published()[12::97] + runs.thesis()[:12]
     write_published(
         tmp_path / "glesser-ch7-x.csv.gz",
         [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(every)],
@@ -90,7 +85,7 @@ def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
 
 def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) -> None:
     named = [f"{name}{',NA' * 8},10,3,1,1,1,1" for name in ("easy_backfill_scheduler",)]
-    clairvoyant = configurations.CLAIRVOYANT["sjbf"]
+    clairvoyant = runs.CLAIRVOYANT["sjbf"]
     rows = [
         row_of(EASY, 10, 3, 1, 1, 1, 1),
         row_of(EASY_PLUS_PLUS, 9, 2, 1, 1, 1, 1),
@@ -128,18 +123,18 @@ def test_rank_correlations_with_ties() -> None:
         ]
         signs = np.array(pairs)
         tau = signs.prod(axis=1).sum() / np.sqrt(np.prod(np.abs(signs).sum(axis=0)))
-        assert ranks.kendall(a, b) == pytest.approx(tau)
+        assert figures.kendall(a, b) == pytest.approx(tau)
         middles = [[(v < u).sum() + ((v == u).sum() - 1) / 2 for u in v] for v in (a, b)]
-        assert ranks.spearman(a, b) == pytest.approx(np.corrcoef(middles)[0, 1])
-    assert ranks.spearman(first, first) == pytest.approx(1)
-    assert np.isnan(ranks.kendall(first, np.ones(40)))
-    assert np.isnan(ranks.spearman(first, np.ones(40)))
+        assert figures.spearman(a, b) == pytest.approx(np.corrcoef(middles)[0, 1])
+    assert figures.spearman(first, first) == pytest.approx(1)
+    assert np.isnan(figures.kendall(first, np.ones(40)))
+    assert np.isnan(figures.spearman(first, np.ones(40)))
 
 
 def test_the_e_loss_is_that_of_equation_7_3() -> None:
     predicted, run, size = np.array([100, 40, 5]), np.array([60, 60, 5]), np.array([2, 3, 1])
     expected = [np.log(120) * 40**2, np.log(180) * 20, 0]
-    assert simulations.e_loss(predicted, run, size) == pytest.approx(expected)
+    assert runs.e_loss(predicted, run, size) == pytest.approx(expected)
 
 
 def test_a_triple_is_chosen_on_the_other_traces() -> None:
@@ -149,14 +144,14 @@ def test_a_triple_is_chosen_on_the_other_traces() -> None:
         "c": pd.Series({"x": 4.0, "y": 3.0, "z": 0.0}),
     }
     # z would always be best, where it has a value on each of the others
-    assert choice.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
-    assert choice.leave_one_out({"a": values["a"]}) == {}
+    assert figures.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
+    assert figures.leave_one_out({"a": values["a"]}) == {}
 
 
 def test_medians_are_over_variants() -> None:
     other = replace(E_LOSS_TRIPLE, correction="requested")
-    values = {str(one): float(k) for k, one in enumerate(configurations.variants(E_LOSS_TRIPLE))}
-    values |= {str(one): 7.0 for one in configurations.variants(other)[:17]}
+    values = {str(one): float(k) for k, one in enumerate(runs.variants(E_LOSS_TRIPLE))}
+    values |= {str(one): 7.0 for one in runs.variants(other)[:17]}
     values[str(EASY)] = 92.0
-    found = choice.medians(pd.Series(values))
+    found = figures.medians(pd.Series(values))
     assert found.to_dict() == {str(EASY): 92.0, str(E_LOSS_TRIPLE): 13.0}

@@ -12,23 +12,11 @@ from prediction_files import row_of, write_published
 from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.benchmarks.prediction import (
-    campaign,
-    configurations,
-    figures,
-    ranks,
-    simulations,
-)
-from hpcgym.benchmarks.prediction.configurations import (
-    E_LOSS_TRIPLE,
-    EASY,
-    EASY_PLUS_PLUS,
-    scheduler_of,
-)
+from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction.published import read_published
-from hpcgym.benchmarks.prediction.report import report_text
-from hpcgym.benchmarks.prediction.run import reproduce
-from hpcgym.benchmarks.studies.progress import no_progress
+from hpcgym.benchmarks.prediction.run import report_text, reproduce
+from hpcgym.benchmarks.prediction.runs import E_LOSS_TRIPLE, EASY, EASY_PLUS_PLUS, scheduler_of
+from hpcgym.benchmarks.studies.harness import no_progress
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 
@@ -60,7 +48,7 @@ def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(1)
     rows = [
         row_of(one, JOBS - (one == EASY_PLUS_PLUS), rng.uniform(2, 9), 50, 9, 4000, 90_000)
-        for one in configurations.usual()
+        for one in runs.usual()
     ]
     easy = f"easy_backfill_scheduler{',NA' * 8},{JOBS},3.5,1,1,1,1"
     folder = tmp_path_factory.mktemp("published")
@@ -72,7 +60,7 @@ def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_errors_are_of_predictions_at_submission(trace_file: Path) -> None:
     workload = hpcgym.load_workload(trace_file)
     result = hpcgym.simulate(workload, scheduler_of(EASY))
-    found = simulations.errors_of(result)
+    found = runs.errors_of(result)
     error = workload.requested_time - result.run_time
     assert found["mae_s"] == pytest.approx(np.abs(error).mean())
     assert found["too_short_share"] == 0
@@ -110,7 +98,7 @@ def test_outcomes_are_those_of_simulate(
 ) -> None:
     folder, _ = made
     table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
-    assert list(table.index) == [str(one) for one in configurations.usual()]
+    assert list(table.index) == [str(one) for one in runs.usual()]
     workload = hpcgym.load_workload(trace_file, clean="glesser")
     estimates = {E_LOSS_TRIPLE: "e-loss", EASY: "requested", EASY_PLUS_PLUS: "ave2"}
     for one, estimate in estimates.items():
@@ -153,10 +141,10 @@ def test_tables_have_the_published_values_beside_ours(
     assert rows.loc["correction: incremental", "configurations"] == 40
     part = learned[learned["weight"].eq("wide") & learned["threshold"].eq(0)]
     assert rows.loc["weight: wide", "Spearman"] == pytest.approx(
-        ranks.spearman(part["mean_bsld"].to_numpy(), part["published"].to_numpy())
+        figures.spearman(part["mean_bsld"].to_numpy(), part["published"].to_numpy())
     )
     spread = found["spread"].set_index(["trace", "values"]).loc[("bursts", "published")]
-    variants = values[[str(one) for one in configurations.variants(E_LOSS_TRIPLE)]]
+    variants = values[[str(one) for one in runs.variants(E_LOSS_TRIPLE)]]
     assert spread["median"] == variants.median()
     assert spread["its place"] == f"{(variants < triple).sum() + 1} of 27"
 
@@ -190,9 +178,9 @@ def test_the_report_has_all_tables_and_pictures(
 
 
 @pytest.fixture
-def two_findings(trace_file: Path) -> list[campaign.Findings]:
+def two_findings(trace_file: Path) -> list[tables.Findings]:
     """Invented outcomes of a quick cut on two traces."""
-    some = configurations.quick()
+    some = runs.quick()
     rng = np.random.default_rng(3)
     workload = hpcgym.load_workload(trace_file)
     findings = []
@@ -200,12 +188,12 @@ def two_findings(trace_file: Path) -> list[campaign.Findings]:
         table = pd.DataFrame([one.words() for one in some], index=[str(one) for one in some])
         table["mean_bsld"] = rng.uniform(50, 90, len(some))
         named = workload.take(slice(None), name=name)
-        findings.append(campaign.findings_of("-", named, some, table, None))
+        findings.append(tables.findings_of("-", named, some, table, None))
     return findings
 
 
 def test_names_are_in_the_picture_and_cover_no_mark(
-    two_findings: list[campaign.Findings],
+    two_findings: list[tables.Findings],
 ) -> None:
     first, second = two_findings
     table = first.table["mean_bsld"].to_frame("x").join(second.table["mean_bsld"].rename("y"))
@@ -229,12 +217,12 @@ def test_names_are_in_the_picture_and_cover_no_mark(
         assert sum(box.overlaps(other) for other in boxes.values()) == 1, name
 
 
-def test_the_legend_has_what_the_picture_has(two_findings: list[campaign.Findings]) -> None:
+def test_the_legend_has_what_the_picture_has(two_findings: list[tables.Findings]) -> None:
     figure = figures.draw_two_traces(*two_findings)
     (legend,) = figure.legends
     named = [text.get_text() for text in legend.get_texts()]
-    learned = {one.correction for one in configurations.quick() if one.learned}
-    assert len(learned) < len(configurations.CORRECTIONS)
+    learned = {one.correction for one in runs.quick() if one.learned}
+    assert len(learned) < len(runs.CORRECTIONS)
     assert {f"correction: {name}" for name in learned} < set(named)
     assert set(named) - {f"correction: {name}" for name in learned} == {
         "without learning", "FCFS", "SJBF"
@@ -253,7 +241,7 @@ def test_long_tails_of_errors_are_out_of_sight() -> None:
     assert any("2% of a predictor's errors are beyond" in text.get_text() for text in axes.texts)
 
 
-def test_one_trace_has_no_picture_of_two(two_findings: list[campaign.Findings]) -> None:
+def test_one_trace_has_no_picture_of_two(two_findings: list[tables.Findings]) -> None:
     one = two_findings[:1]
     assert "Figure 7.2 is of two traces" in report_text(one, {}, [], {}, quick=True)
     pairs = [("one and other", Path("x.png"))]
@@ -276,7 +264,7 @@ def test_an_interrupted_campaign_goes_on_with_nothing_lost(
     with pytest.raises(StoppedError):
         reproduce([str(trace_file)], tmp_path, quick=True, executor="serial", progress=stop)
     before = outcome(tmp_path)
-    number = len(configurations.quick())
+    number = len(runs.quick())
     assert 5 < len(before) < number
     told = []
 
@@ -303,22 +291,22 @@ def test_results_are_the_same_on_processes(trace_file: Path, tmp_path: Path) -> 
 def test_simulations_do_not_outlive_an_edit_of_the_code(
     trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    traces = campaign.load_traces([str(trace_file)], quick=True)
-    some = configurations.quick()[:2]
+    traces = tables.load_traces([str(trace_file)], quick=True)
+    some = runs.quick()[:2]
     for edited, lines in (("once", 2), ("twice", 4), ("once", 4)):
-        monkeypatch.setattr(campaign, "code", lambda *names, edited=edited: edited)
-        campaign.run_campaign(
+        monkeypatch.setattr(tables, "code", lambda *names, edited=edited: edited)
+        tables.run_campaign(
             traces, some, tmp_path / "tasks", "serial", None, quick=True, progress=no_progress
         )
         assert len(outcome(tmp_path)) == lines
 
 
 def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:
-    traces = campaign.load_traces([str(trace_file)], quick=False)
+    traces = tables.load_traces([str(trace_file)], quick=False)
     (source, workload), name = next(iter(traces.values())), next(iter(traces))
     other = {name: (source, workload.take(slice(0, 50), name=name))}
     with pytest.raises(HpcgymError, match="simulations failed"):
-        campaign.run_campaign(
+        tables.run_campaign(
             other, [EASY], tmp_path / "tasks", "serial", None, quick=False, progress=no_progress
         )
     assert "other jobs" in (tmp_path / "tasks" / "failures.jsonl").read_text()

@@ -11,23 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcgym.benchmarks.prediction import (
-    campaign,
-    choice,
-    configurations,
-    tables,
-)
+from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction import published as published_module
-from hpcgym.benchmarks.prediction.accuracy import predictions_of
-from hpcgym.benchmarks.prediction.configurations import (
+from hpcgym.benchmarks.prediction.published import Published, read_published
+from hpcgym.benchmarks.prediction.runs import (
     E_LOSS_TRIPLE,
     EASY,
     EASY_PLUS_PLUS,
     Configuration,
     Loss,
 )
-from hpcgym.benchmarks.prediction.published import Published, read_published
-from hpcgym.benchmarks.studies.progress import no_progress
+from hpcgym.benchmarks.prediction.tables import predictions_of
+from hpcgym.benchmarks.studies.harness import no_progress
 from hpcgym.benchmarks.studies.store import Store
 
 FILES = {"KTH-SP2": "KTH-SP2-1996-2.swf.gz", "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz"}
@@ -46,19 +41,17 @@ def originals() -> dict[str, Published]:
 @pytest.fixture
 def found_on(
     trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., campaign.Findings]:
+) -> Callable[..., tables.Findings]:
     """Return a function that simulates configurations on a trace."""
 
-    def find(
-        name: str, some: list[Configuration], values: dict[str, Published]
-    ) -> campaign.Findings:
+    def find(name: str, some: list[Configuration], values: dict[str, Published]) -> tables.Findings:
         monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
-        traces = campaign.load_traces([name], quick=False)
-        outcomes = campaign.run_campaign(
+        traces = tables.load_traces([name], quick=False)
+        outcomes = tables.run_campaign(
             traces, some, tmp_path / "tasks", "serial", None, quick=False, progress=no_progress
         )
         source, workload = traces[name]
-        return campaign.findings_of(source, workload, some, outcomes[name], values.get(name))
+        return tables.findings_of(source, workload, some, outcomes[name], values.get(name))
 
     return find
 
@@ -67,10 +60,10 @@ def found_on(
 def test_configurations_without_learning_meet_the_published_values(
     name: str,
     jobs: int,
-    found_on: Callable[..., campaign.Findings],
+    found_on: Callable[..., tables.Findings],
     originals: dict[str, Published],
 ) -> None:
-    found = found_on(name, list(configurations.without_learning()), originals)
+    found = found_on(name, list(runs.without_learning()), originals)
     table = tables.exactness([found])
     assert (len(table), set(table["jobs"])) == (12, {jobs})
     if name == "KTH-SP2":
@@ -80,7 +73,7 @@ def test_configurations_without_learning_meet_the_published_values(
 
 
 def test_every_configuration_is_in_the_original_results(originals: dict[str, Published]) -> None:
-    names = {str(one) for one in configurations.published()}
+    names = {str(one) for one in runs.published()}
     for trace in ("KTH-SP2", "CTC-SP2", "SDSC-SP2"):
         found = originals[trace]
         assert found.rows == 5774
@@ -92,7 +85,7 @@ def test_the_thesis_prints_the_original_results(originals: dict[str, Published])
     for trace, values in originals.items():
         column = values.table["mean_bsld"]
         printed = published_module.TABLE_7_6[trace]
-        named = [*configurations.CLAIRVOYANT.values(), EASY, EASY_PLUS_PLUS]
+        named = [*runs.CLAIRVOYANT.values(), EASY, EASY_PLUS_PLUS]
         for one, value in zip(named, printed, strict=False):
             if str(one) in column:  # cut, not rounded, here and there
                 assert column[str(one)] == pytest.approx(value, abs=0.1)
@@ -140,11 +133,11 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     name: str,
     place: int,
     below: bool,
-    found_on: Callable[..., campaign.Findings],
+    found_on: Callable[..., tables.Findings],
     originals: dict[str, Published],
 ) -> None:
-    found = found_on(name, [EASY, *configurations.variants(E_LOSS_TRIPLE)], originals)
-    table = choice.spread([found]).set_index("values")
+    found = found_on(name, [EASY, *runs.variants(E_LOSS_TRIPLE)], originals)
+    table = figures.spread([found]).set_index("values")
     ours, theirs = table.loc["ours"], table.loc["published"]
     assert ours["median"] == pytest.approx(theirs["median"], rel=0.03)
     assert ours["lower quartile"] == pytest.approx(theirs["lower quartile"], rel=0.05)
@@ -157,20 +150,17 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     [("KTH-SP2", "incremental", 51.4), ("SDSC-SP2", "requested", 69.7)],
 )
 def test_the_best_triple_is_as_good_as_the_thesis_s(
-    name: str, correction: str, best: float, found_on: Callable[..., campaign.Findings]
+    name: str, correction: str, best: float, found_on: Callable[..., tables.Findings]
 ) -> None:
-    losses = [
-        Loss(*one)
-        for one in product(configurations.BRANCHES, configurations.BRANCHES, configurations.WEIGHTS)
-    ]
+    losses = [Loss(*one) for one in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)]
     some = [Configuration("sjbf", correction, loss) for loss in losses]
-    found = found_on(name, [*configurations.without_learning(), *some], {})
+    found = found_on(name, [*runs.without_learning(), *some], {})
     assert tables.table_7_6([found])["ours"].iloc[-2] < 1.05 * best
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_e_loss_predicts_worse_than_ave2_but_for_itself(
-    name: str, found_on: Callable[..., campaign.Findings], tmp_path: Path
+    name: str, found_on: Callable[..., tables.Findings], tmp_path: Path
 ) -> None:
     found = found_on(name, [EASY], {})
     found.accuracy = predictions_of(found, Store(tmp_path / "steps"))

@@ -17,21 +17,21 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym import Workload, _engine, load_workload
-from hpcgym.benchmarks.energy import powercap_workload, shares
-from hpcgym.benchmarks.frontier import simulations as frontier
-from hpcgym.benchmarks.prediction import simulations as prediction
-from hpcgym.benchmarks.studies import sources, store
-from hpcgym.benchmarks.studies.logs import load_jobs
-from hpcgym.benchmarks.studies.markdown import (
+from hpcgym.benchmarks.energy import powercap, shares
+from hpcgym.benchmarks.frontier import runs as frontier
+from hpcgym.benchmarks.prediction import runs as prediction
+from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies.harness import (
     check_report,
     folder_name,
+    no_progress,
+    run_all,
+    save_picture,
     table_text,
     write_csv,
     write_text,
 )
-from hpcgym.benchmarks.studies.pictures import save_picture
-from hpcgym.benchmarks.studies.progress import no_progress
-from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
@@ -162,8 +162,8 @@ def test_each_report_begins_as_the_study_says() -> None:
     heads = [
         import_module(f"hpcgym.benchmarks.{name}").HEAD.splitlines()[0]
         for name in (
-            *("coscheduling.report", "cp.report", "mixed_policies.report", "prediction.report"),
-            *("energy.budget_report", "energy.powercap_report", "energy.shares_report"),
+            *("coscheduling.tables", "cp.run", "mixed_policies.run", "prediction.run"),
+            *("energy.budget_tables", "energy.powercap_tables", "energy.shares_figures"),
         )
     ]
     assert len({*heads}) == len(heads)
@@ -240,8 +240,8 @@ def test_the_hash_of_code_covers_what_simulations_follow_from(
         return usual(path)
 
     monkeypatch.setattr(Path, "read_bytes", noting)
-    sources._hash_of_one.cache_clear()
-    sources.hash_of_modules.cache_clear()
+    store._hash_of_one.cache_clear()
+    store.hash_of_modules.cache_clear()
     store.code.__wrapped__()
     wanted = imported_by("hpcgym.simulation.run") - BESIDE
     assert len(wanted) > 20
@@ -250,13 +250,13 @@ def test_the_hash_of_code_covers_what_simulations_follow_from(
 
 
 def test_the_hash_of_code_covers_the_sources_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sources.hash_of_modules("hpcgym._engine")
+    before = store.hash_of_modules("hpcgym._engine")
     monkeypatch.setattr(_engine, "SOURCES", "00" * 32)
-    sources._hash_of_one.cache_clear()
-    sources.hash_of_modules.cache_clear()
-    assert sources.hash_of_modules("hpcgym._engine") != before
-    sources._hash_of_one.cache_clear()
-    sources.hash_of_modules.cache_clear()
+    store._hash_of_one.cache_clear()
+    store.hash_of_modules.cache_clear()
+    assert store.hash_of_modules("hpcgym._engine") != before
+    store._hash_of_one.cache_clear()
+    store.hash_of_modules.cache_clear()
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lambda source: frontier.load_log(source, "glesser"),
         lambda source: prediction.load_trace(source, None),
         lambda source: shares.load_trace(source, shares.READINGS[shares.TEXT], None),
-        lambda source: powercap_workload.load(source, "as requested", find_cluster("curie")),
+        lambda source: powercap.load(source, "as requested", find_cluster("curie")),
     ],
 )
 def test_studies_simulate_curie_with_as_many_processors_as_the_thesis(

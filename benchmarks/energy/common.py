@@ -1,4 +1,4 @@
-"""Intervals of means, by resamples of what was averaged; "-" where there are too few values."""
+"""What the studies of energy share: energy between two times, and intervals of means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.cluster.power_plans import idle_w
 from hpcgym.evaluation.intervals import FEWEST
+from hpcgym.schedule.result import Result
+
+# --- What a machine uses from one time to another -------------------------------------------------
+
+
+def energy_within(result: Result, begin: int, end: int) -> float:
+    """Return the energy from ``begin`` up to ``end`` [J].
+
+    By the books of the schedule; before its first submission and after its last end all nodes are
+    on and idle.
+    """
+    books = result.books
+    inside = max(min(end, int(books.time[-1])) - max(begin, int(books.time[0])), 0)
+    return books.joules(begin, end) + idle_w(result.cluster) * (end - begin - inside)
+
+
+# --- Intervals of means, by resamples of what was averaged ----------------------------------------
 
 
 def interval(values: NDArray[np.float64], digits: int = 2) -> str:

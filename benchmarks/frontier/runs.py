@@ -1,0 +1,241 @@
+"""The rules that are compared, and what is simulated with them: whole logs, and weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.benchmarks.prediction.predictors import Similar
+from hpcgym.benchmarks.studies.harness import check_same_jobs
+from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
+from hpcgym.schedule.measures import HOUR, measures
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.backfilling import Hold
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.tuning.trials import varied
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# --- The rules that are compared ------------------------------------------------------------------
+
+#: Name -> orders of the queue and of backfilling, and the run times that they look at.
+ORDERS: dict[str, Scheduler] = {
+    **{name: SCHEDULERS[name] for name in ("easy", "easy-sjbf", "easy++")},
+    "easy, typical": Scheduler(backfill_order="spf", policy_estimate="typical-ratio"),
+    **{name: SCHEDULERS[name] for name in ("saf", "saf-typical")},
+}
+#: Orders in which waiting counts as a power: their numbers were found by a search over the early
+#: halves of six logs, so they are shown beside the others, combined with nothing, and not chosen.
+AGED = {name: SCHEDULERS[name] for name in ("aged", "aged-safe")}
+#: Hours after which a job goes to the head of the queue; None: never.
+THRESHOLDS_H = (None, 20, 40, 80, 160)
+#: Parts of the machine that long jobs hold back.
+SHARES = (0.0, 0.05, 0.1, 0.14, 0.2)
+BACKFILL = ("easy", "until-shadow")
+
+#: Those of the table that says what is known already: the order, and the threshold [h].
+NAMED = (
+    ("easy", None),
+    ("easy++", None),
+    ("saf", None),
+    ("saf", 80),
+    ("saf-typical", None),
+    ("saf-typical", 80),
+    *((name, None) for name in AGED),
+)
+REFERENCE = "easy"
+
+
+class Rule(NamedTuple):
+    """One of them."""
+
+    order: str
+    threshold_h: int | None = None
+    share: float = 0.0
+    backfill: str = "easy"
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        parts = [self.order]
+        if self.threshold_h is not None:
+            parts.append(f"threshold {self.threshold_h} h")
+        if self.share:
+            parts.append(f"hold {self.share:g}")
+        if self.backfill != "easy":
+            parts.append("until shadow")
+        return ", ".join(parts)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What :func:`hpcgym.simulate` takes."""
+        order = {**ORDERS, **AGED}[self.order]
+        by = "requested" if order.policy_estimate == "requested" else "both"
+        return order.but(
+            threshold=None if self.threshold_h is None else self.threshold_h * HOUR,
+            hold=Hold(self.share, by=by) if self.share else order.hold,
+            backfill=self.backfill,
+        )
+
+
+def all_rules() -> list[Rule]:
+    """Return all combinations."""
+    return _combined(ORDERS, THRESHOLDS_H, SHARES)
+
+
+def named_rules() -> list[Rule]:
+    """Return those of the table that says what is known already."""
+    return [Rule(*each) for each in NAMED]
+
+
+def quick_rules() -> list[Rule]:
+    """Return a few, to see how the study looks."""
+    return _combined(("easy", "saf"), (None, 80), (0.0, 0.1))
+
+
+def _combined(
+    orders: Iterable[str], thresholds_h: Iterable[int | None], shares: Iterable[float]
+) -> list[Rule]:
+    """Return the combinations; the oldest first needs no threshold."""
+    rules = [Rule(*each) for each in product(orders, thresholds_h, shares, BACKFILL)]
+    return [
+        rule for rule in rules if rule.threshold_h is None or ORDERS[rule.order].policy != "fcfs"
+    ]
+
+
+# --- The simulations ------------------------------------------------------------------------------
+
+#: Part of a log -> whether a submission belongs to it, by the share of the log's time before it.
+PARTS = {"whole": (0.0, 1.0), "early": (0.0, 0.5), "late": (0.5, 1.0)}
+#: Bounds of the classes of jobs, the upper ones included: run times [h], parts of the machine.
+RUN_TIMES_H = {"below 1 h": (0, 1), "1 to 6 h": (1, 6), "above 6 h": (6, np.inf)}
+WIDTHS = {"up to 1/16": (0, 1 / 16), "up to 1/4": (1 / 16, 1 / 4), "above 1/4": (1 / 4, 1)}
+
+
+def load_log(source: str, recipe: str, first_jobs: int | None = None) -> Workload:
+    """Return a log, cleaned by a recipe; only its first jobs, if that many are named."""
+    workload = load_jobs(source, clean=recipe)
+    if first_jobs is not None:
+        workload = workload.take(slice(0, first_jobs))
+    return workload.take(slice(None), name=f"{workload.name} {recipe}")
+
+
+def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Simulate one rule on all variants of a log.
+
+    Parameters
+    ----------
+    task : "log"; "first_jobs" (None: all) and "jobs_sha256", their hash; "rule", the fields of a
+        :class:`Rule`; "variants", pairs of the first week and the seed of jitter; and "code", a
+        hash of the sources, which makes another task of it after an edit.
+    sources : name of a log -> what it is loaded from, and the recipe.
+
+    Returns
+    -------
+    "rows" : for each variant and part of :data:`PARTS` what :func:`measures_by_class` returns, with
+        "start_week", "seed" and "part".
+
+    Raises
+    ------
+    HpcgymError : the log cannot be read here, or has other jobs.
+    """
+    workload = _loaded(*sources[task["log"]], task["first_jobs"], task["jobs_sha256"])
+    scheduler = Rule(*task["rule"]).scheduler
+    first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
+    rows = []
+    for start_week, seed in task["variants"]:
+        result = simulate(varied(workload, start_week, seed), scheduler)
+        when = (result.workload.submit_time - first) / (last - first)
+        for part, (low, high) in PARTS.items():
+            jobs = (when >= low) & ((when < high) | (high == 1.0))
+            row = {"start_week": start_week, "seed": seed, "part": part}
+            rows.append({**row, **measures_by_class(result, jobs)})
+    return {"rows": rows}
+
+
+@lru_cache(maxsize=4)
+def _loaded(source: str, recipe: str, first_jobs: int | None, jobs: str) -> Workload:
+    """Return a log; each worker reads it once for many tasks."""
+    workload = load_log(source, recipe, first_jobs)
+    check_same_jobs(source, fingerprint([workload]), jobs)
+    return workload
+
+
+def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
+    """Return what a site would feel of some jobs of a schedule.
+
+    Parameters
+    ----------
+    jobs : (n_jobs,) which ones.
+
+    Returns
+    -------
+    What :func:`hpcgym.schedule.measures.measures` tells; the utilisation of the whole schedule; and
+    mean bounded slowdown and mean wait for each class of run times and of widths, nan without such
+    jobs.
+    """
+    found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
+    share = result.workload.requested_processors / result.cluster.processors
+    wait = result.wait / HOUR
+    for values, classes in ((result.run_time / HOUR, RUN_TIMES_H), (share, WIDTHS)):
+        for name, (low, high) in classes.items():
+            those = jobs & (values > low) & (values <= high)
+            found[f"mean_bsld, {name}"] = _mean(result.bsld[those])
+            found[f"mean_wait_h, {name}"] = _mean(wait[those])
+    return found
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return a mean, nan of nothing."""
+    return float(values.mean()) if values.size else float("nan")
+
+
+# --- Sums over weeks, each from an empty machine --------------------------------------------------
+
+#: The least requested area back-filled first, and what long jobs hold back by their requests.
+BY_REQUEST = Scheduler("saf", backfill_order="saf", hold=0.1)
+_STRONG = Hold(0.14, 3272, 64, 14400, "both")
+
+
+def lineup() -> dict[str, Scheduler]:
+    """Return the schedulers of the table by the names of its rows."""
+    rows = {rule.name: rule.scheduler for rule in named_rules()}
+    for name in ("easy", "saf"):
+        strict = Rule(name, backfill="until-shadow")
+        rows[strict.name] = strict.scheduler
+    typical = Rule("saf-typical").scheduler
+    similar = Scheduler("saf", backfill_order="saf", policy_estimate=Similar())
+    return {
+        **rows,
+        "saf, back-filled by area, hold 0.1": BY_REQUEST,
+        "saf-typical, hold 0.14 from 3,272 s": typical.but(hold=_STRONG),
+        "saf by similar jobs, back-filled by area": similar,
+        "the same, hold 0.14 from 3,272 s": similar.but(hold=_STRONG),
+    }
+
+
+def sums_of(weeks: Mapping[int, Workload]) -> dict[str, float]:
+    """Return the sum of the mean bounded slowdowns of weeks by the names of rows."""
+    return {name: sum(weekly_slowdowns(weeks, each)) for name, each in lineup().items()}
+
+
+def table_of(sums: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Return a row for each scheduler, a column for each log."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = [
+        {"rule": name, **{log: values[name] for log, values in sums.items()}} for name in lineup()
+    ]
+    return pd.DataFrame(rows)
