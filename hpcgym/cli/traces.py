@@ -16,7 +16,6 @@ from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.progress import working
-from hpcgym.workload.summary import SHARES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,6 +43,8 @@ _ESTIMATES = {
 
 def print_summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[str]) -> None:
     """Print what a workload is like, and what is odd of it."""
+    from hpcgym.workload.summary import SHARES
+
     out = output.console()
     load = "" if facts["load"] is None else f" · load {facts['load']:.3g}"
     jobs, processors = counted(facts["jobs"], "job"), counted(facts["processors"], "processor")

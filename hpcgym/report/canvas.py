@@ -5,19 +5,14 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from importlib import import_module
 from pathlib import Path
-from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, installing
@@ -29,47 +24,9 @@ from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
-
-
-# --- The figure that all pictures are drawn into --------------------------------------------------
-
-#: Fonts of PDF and PostScript are embedded as TrueType: many journals refuse Type 3, the default.
-#: Names inside SVG are the same each time: by default they are random.
-_SETTINGS = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "hpcgym"}
-_SETTLED = RLock()  # the settings are those of the process, and threads draw at once
-
-
-class EmbeddingFigure(Figure):
-    """A figure whose files have fonts that journals take, however it is saved."""
-
-    def savefig(self, *args: Any, **options: Any) -> None:
-        """Save as :meth:`matplotlib.figure.Figure.savefig` does, with these settings."""
-        with _same_everywhere():
-            super().savefig(*args, **options)
-
-
-def empty_figure(width: float, height: float) -> EmbeddingFigure:
-    """Return an empty figure of a size in inches."""
-    figure = EmbeddingFigure(
-        figsize=(width, height), dpi=150, layout="constrained", facecolor="white"
-    )
-    FigureCanvasAgg(figure)
-    return figure
-
-
-@contextmanager
-def _same_everywhere() -> Iterator[None]:
-    """Embed fonts and name things alike meanwhile; the user's own settings come back."""
-    settings: Any = matplotlib.rcParams
-    with _SETTLED:
-        before = {name: settings[name] for name in _SETTINGS}
-        settings.update(_SETTINGS)
-        try:
-            yield
-        finally:
-            settings.update(before)
 
 
 # --- What all pictures share ----------------------------------------------------------------------
@@ -107,7 +64,7 @@ def new_figure(width: float, height: float) -> Figure:
     HpcgymError : matplotlib is not installed; the message says how to install it.
     """
     require_matplotlib()
-    pass  # which imports matplotlib
+    from hpcgym.report.figure import empty_figure  # which imports matplotlib
 
     return empty_figure(width, height)
 

@@ -258,7 +258,7 @@ _ALONE: dict[str, tuple[str, ...]] = {
     "interval": ("pass", "2"),
     "partners": ("fill",),
     "quota": ("user:jobs=1", "user:processors=6"),
-    "maintenance": ("30/90", "30/90:processors=3"),
+    "maintenance": ("whole", "part"),
     "threshold": ("20",),
     "hold": ("0.2",),
     "machine": ("off", "units", "powered", "limited", "off-nodes", "shared"),

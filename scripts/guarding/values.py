@@ -133,6 +133,7 @@ _MADE: dict[str, Mapping[str, Any]] = {
     "fair_share": SHARES,
     "threshold": THRESHOLDS,
     "hold": HOLDS,
+    "maintenance": {"whole": "30/90", "part": "30/90:processors=3"},
     "pairs_above": {"none": None, "0.9": 0.9, "1": 1, "1.1": 1.1},
 }
 
