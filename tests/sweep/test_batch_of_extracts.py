@@ -80,7 +80,7 @@ def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: li
         try:
             expected = simulate_nodes(jobs, capacity, **theirs, begin=begin)
         except NoRoomError:
-            with pytest.raises(WorkloadError, match="finds no room on the nodes"):
+            with pytest.raises(WorkloadError, match=r"finds no room on the nodes|cannot run still"):
                 BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
             return
         try:
@@ -105,6 +105,7 @@ def test_running_jobs_keep_their_nodes(
     """Of a simulation it is known where they are, and weights take over with these nodes."""
     workload = data.draw(workloads_for(cluster))
     rules = rules_for(data, workload, node_schedulers)
+    assume(rules["correction"] != "kill")  # a job that runs may be one that had been killed by then
     long = hpcgym.simulate(workload, "easy", cluster=cluster, allocation="worst-fit")
     begin = data.draw(st.sampled_from(sorted({*long.start.tolist(), *long.end.tolist()})))
     part = hpcgym.continued(long, begin)

@@ -218,7 +218,6 @@ def test_by_hand() -> None:
         ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"maintenance": "0/10", "hold": 0.1}, HpcgymError, "hold and maintenance="),
-        ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
     ],
 )
 def test_what_a_batch_does_not_keep(
