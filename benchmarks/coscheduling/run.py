@@ -86,7 +86,8 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and the tables by name: see :data:`report.TEXTS`.
+    The file of the report, and the tables by name: see
+    :data:`hpcgym.benchmarks.coscheduling.tables.TEXTS`.
 
     Raises
     ------

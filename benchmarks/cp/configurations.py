@@ -416,7 +416,7 @@ def model_of(name: str) -> str:
 def dispatcher_of(name: str) -> Any:
     """Return a new dispatcher by its name in the study.
 
-    :data:`AS_PUBLISHED` is :class:`hpcgym.benchmarks.cp.configurations.AsPublished`. One of
+    :data:`NAME` is :class:`hpcgym.benchmarks.cp.configurations.AsPublished`. One of
     :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
     """
     if name == NAME:

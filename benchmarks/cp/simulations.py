@@ -136,11 +136,13 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
 
     Returns
     -------
-    outcome : ``shapes`` and ``queues`` of the schedules, see :mod:`shapes`; ``by_seed``, the mean
+    outcome : ``shapes`` and ``queues`` of the schedules, see
+        :mod:`hpcgym.benchmarks.cp.configurations`; ``by_seed``, the mean
         ``slowdown`` and ``wait`` [s] of each; ``total_s`` [s] of the simulations; for
         dispatchers ``calls``, their number, ``dispatch_ms``, a box of the CPU time of each [ms],
         ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`; of PCP'19 as
-        published ``alone``, a :func:`as_published.summary` of each workload. If that has not
+        published ``alone``, a :func:`hpcgym.benchmarks.cp.configurations.summary` of each
+            workload. If that has not
         started all jobs of one, it has come to no schedule, and ``stopped`` is all there is beside
         ``alone``: the number of those workloads.
 

@@ -59,7 +59,8 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and the tables by name: see :data:`budget_report.TEXTS`.
+    The file of the report, and the tables by name: see
+    :data:`hpcgym.benchmarks.energy.budget_tables.TEXTS`.
 
     Raises
     ------

@@ -87,7 +87,8 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and the tables by name: see :data:`powercap_report.TEXTS`.
+    The file of the report, and the tables by name: see
+    :data:`hpcgym.benchmarks.energy.powercap_tables.TEXTS`.
 
     Raises
     ------

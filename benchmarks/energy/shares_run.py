@@ -66,7 +66,8 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and the tables by name: see :data:`shares_report.TEXTS`.
+    The file of the report, and the tables by name: see
+    :data:`hpcgym.benchmarks.energy.shares_figures.TEXTS`.
 
     Raises
     ------

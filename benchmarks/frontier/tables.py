@@ -165,7 +165,7 @@ def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
 
 
 def choices(found: pd.DataFrame, number: int = 10) -> pd.DataFrame:
-    """Return the first rules of :func:`choice.chosen`, with heads for people."""
+    """Return the first rules of :func:`chosen`, with heads for people."""
     table = found.head(number).reset_index()
     return table.rename(
         columns={f"{aim} / EASY's, greatest": f"{_head(aim)} / EASY's, greatest" for aim in AT_MOST}
@@ -291,7 +291,7 @@ def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str 
 
     Parameters
     ----------
-    table : a row for each rule, of :func:`choice.ratios_to_reference`.
+    table : a row for each rule, of :func:`ratios_to_reference`.
     rules : what is in its index.
     best : the chosen rule, which gets a circle.
     """

@@ -248,7 +248,7 @@ def simulate_one(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, 
     Parameters
     ----------
     task : "trace", "first_jobs" (None: all), "jobs_sha256" (their hash), "rules" (see
-        :meth:`configurations.Configuration.words`), "eta" and "l2"; and "code", a hash of the
+        :meth:`Configuration.words`), "eta" and "l2"; and "code", a hash of the
         sources, which makes another task of it after an edit.
     sources : name of a trace -> what it is loaded from.
 

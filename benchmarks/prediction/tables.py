@@ -165,7 +165,7 @@ def run_campaign(
     Returns
     -------
     Name of a trace -> a row for each configuration, by its text, with what it is and what
-    :func:`simulations.simulate_one` returns.
+    :func:`hpcgym.benchmarks.prediction.runs.simulate_one` returns.
     """
     hashed = code(*MODULES)
     tasks = {
