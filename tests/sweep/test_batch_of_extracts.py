@@ -87,6 +87,7 @@ def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: li
             batch = BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
         except HpcgymError as error:  # one of two slices may have jobs of single cores alone
             assume("put such slices into batches of their own" not in str(error))
+            assume("cannot run still" not in str(error))  # a log without kills knows longer runs
             raise
         values = batch.run(vectors, list(METRICS), threads=1)
         found = dict(zip(METRICS, values[v, -1].tolist(), strict=True))
