@@ -476,8 +476,6 @@ class Leaderboard:
 
         It needs the package booktabs. The best of a column is bold.
         """
-        pass
-
         return _told(latex(self), path)
 
 

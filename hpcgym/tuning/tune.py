@@ -261,8 +261,6 @@ class Tuned:
         ------
         HpcgymError : matplotlib is not installed.
         """
-        pass
-
         return draw(self)
 
     def save(self, folder: str | Path) -> list[Path]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.dispatchers.asking import Dispatching
 
 
-# --- What can be proved of power that nodes have of their own, for --------------------------------
+# --- What can be proved of power that nodes have of their own -------------------------------------
 #
 # Lengths of jobs at their frequencies, states of nodes, and that the books close.
 
@@ -188,7 +188,7 @@ def _cells(result: Result) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return job, node, units * workload.per_unit["core"][job]
 
 
-# --- What can be proved of schedules under limits, for --------------------------------------------
+# --- What can be proved of schedules under limits -------------------------------------------------
 #
 # Power and energy are those of the books; nothing of the simulator is used.
 

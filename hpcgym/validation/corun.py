@@ -376,7 +376,7 @@ def _least_over(size: int, first: Ints, stop: Ints, value: Floats) -> Floats:
     return least
 
 
-# --- What is proved of results whose jobs share nodes, for ----------------------------------------
+# --- What is proved of results whose jobs share nodes ---------------------------------------------
 
 _WANTED = {"spread": SPREAD, "half-socket": PART, "part": PART}  # by allocation; else COMPACT
 

@@ -117,7 +117,7 @@ def energies_of_runs(result: Result, runs: Result) -> list[str]:
     ]
 
 
-# --- What can be proved where nodes fail, for -----------------------------------------------------
+# --- What can be proved where nodes fail ----------------------------------------------------------
 #
 # Most of it is proved of all runs as if each was a job, lost ones too.
 
@@ -302,7 +302,7 @@ def _of_passes(
     yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)
 
 
-# --- What can be proved of jobs that are suspended, for -------------------------------------------
+# --- What can be proved of jobs that are suspended ------------------------------------------------
 
 
 def check_pieces(result: Result, pieces: LostRuns, length: Times) -> list[str]:
@@ -385,7 +385,7 @@ def check_going_on(
     return []
 
 
-# --- What can be proved where jobs stop others, for -----------------------------------------------
+# --- What can be proved where jobs stop others ----------------------------------------------------
 
 
 def prove_preemption(

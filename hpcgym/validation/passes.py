@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule.runs import Allocation
 
 
-# --- What can be proved of jobs on nodes, for -----------------------------------------------------
+# --- What can be proved of jobs on nodes ----------------------------------------------------------
 #
 # An allocation is cells: so many units of a job on a node. N nodes, R resources, m cells.
 
@@ -366,7 +366,7 @@ def check_reservations(result: Result) -> list[str]:
     )
 
 
-# --- What a pass leaves waiting, and what it marks, for -------------------------------------------
+# --- What a pass leaves waiting, and what it marks ------------------------------------------------
 
 
 def check_order(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpcgym.workload.extracts import Initial
 
 
-# --- What can be proved of processors that are switched off, for ----------------------------------
+# --- What can be proved of processors that are switched off ---------------------------------------
 #
 # The energy of nodes with a power of their own is looked at in :mod:`hpcgym.validation.books`.
 
@@ -91,7 +91,7 @@ def check_energy(result: Result, time: Times, used: Times) -> list[str]:
     ]
 
 
-# --- What can be proved of a schedule whoever made it, for ----------------------------------------
+# --- What can be proved of a schedule whoever made it ---------------------------------------------
 
 Mask = NDArray[np.bool_]
 

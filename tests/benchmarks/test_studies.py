@@ -223,8 +223,7 @@ BESIDE = {
         for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
     ),
     *("hpcgym.workload.extracts", "hpcgym.workload.fingerprint"),
-    *("hpcgym.schedule.provenance", "hpcgym.files.writing"),
-    *("hpcgym.files.recorded", "hpcgym.files.recorded"),
+    *("hpcgym.schedule.provenance", "hpcgym.files.recorded"),
     "hpcgym._engine",  # which says what its sources were, see below
 }
 
