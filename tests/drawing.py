@@ -1,7 +1,8 @@
 """How property tests draw their cases: by numpy from a seed, or by hypothesis, which shrinks them.
 
 Tests import the names of hypothesis from here. hypothesis itself takes most of the time of a test:
-it draws under ``scripts/test --all``, which sets ``HPCGYM_HYPOTHESIS=1``.
+``scripts/test --all`` lets it draw a tenth of the cases, with ``HPCGYM_HYPOTHESIS=1``, after numpy
+has drawn all of them.
 """
 
 from __future__ import annotations

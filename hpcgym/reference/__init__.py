@@ -175,7 +175,8 @@ An extract of a trace
     by who runs then; those of running jobs then expire, at B too, as if they had been made when the
     jobs started. Nothing is reserved yet. What learns has learned the terminated jobs in the order
     of their ends, as they were seen when they were submitted: who had ended by then had ended, and
-    who had started before ran.
+    who had started before ran. Where predictions kill, running jobs are killed at those, and an
+    extract that has one that would have been killed before B cannot be.
 20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job

@@ -37,6 +37,10 @@ USUAL: dict[str, Any] = {
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
 
+class CannotRunError(Exception):
+    """A job that a trace says is running would have been killed before."""
+
+
 class Events:
     """The jobs, and what happens to them in time; what a pass does is in the classes below."""
 
@@ -120,6 +124,12 @@ class Events:
             self.terminate(job)
         for job in sorted(self.running + self.queue, key=lambda job: job.number):
             self.predict(job, begin)
+        if self.correction == "kill":
+            for job in self.running:
+                job.limit = job.predicted
+                job.end = job.start + job.actual
+                if job.end < begin:
+                    raise CannotRunError(f"job {job.number} would have been killed before {begin}")
         for now in range(min((job.start for job in self.running), default=begin), begin + 1):
             self.expire(now)
         self.expired_since_pass = True

@@ -276,7 +276,8 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     if result.allocation is not None:
         return _may_be_looked_at(line, every, initial)
     if initial is not None:
-        look = initial.begin
+        begun = line.time.size > 0 and line.time[0] == initial.begin
+        look = initial.begin + (0 if begun else every)  # that at the beginning is over, in vain
         if _goes_on(result, initial):
             assert initial.ongoing is not None
             assert initial.ongoing.looks is not None

@@ -24,6 +24,7 @@ from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
 from hpcgym.explore import write_page
+from hpcgym.reference.events import CannotRunError
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.pool import simulate_pool
@@ -337,6 +338,29 @@ def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> No
     assert hpcgym.simulate(workload.extract(100), "easy", **rules).end[0] == 100
     with pytest.raises(hpcgym.WorkloadError, match=r"job 2 .*cannot run still.* ends 50 s later"):
         hpcgym.simulate(workload.extract(101), "easy", **rules)
+
+
+def test_the_reference_kills_running_jobs_at_their_predictions_too() -> None:
+    jobs = jobs_of(small(**SMALL | {"requested_time": [500] * 8}))
+    rules = {"backfill": "easy", "estimate": "ave1", "correction": "kill"}
+    found = simulate_pool(jobs, 4, **rules, begin=100)
+    assert [job.end for job in found if job.start == 50] == [100]
+    with pytest.raises(CannotRunError, match="would have been killed before 101"):
+        simulate_pool(jobs, 4, **rules, begin=101)
+
+
+def test_slurm_looks_at_an_extract_from_its_beginning_on_also_where_nobody_is() -> None:
+    """It looks at 137 s and 737 s in vain, so at the jobs of 1000 s only at 1337 s."""
+    columns = {
+        "submit_time": [1000] * 3,
+        "run_time": [600, 500, 50],
+        "requested_time": [600, 600, 90],
+    }
+    workload = small(**columns, requested_processors=[3, 4, 1], user_id=[1] * 3)
+    part = workload.extract(137)
+    result = hpcgym.simulate(part, "easy", backfill="slurm:bf_interval=600")
+    assert result.start.tolist() == [1000, 1600, 1337]
+    hpcgym.validate_schedule(result)
 
 
 def test_users_histories_begin_with_those_who_have_ended() -> None:
