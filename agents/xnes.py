@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,7 @@ from hpcgym.files.writing import whole_json
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
+from hpcgym.scheduler.rules import OF_SHARED_NODES, RULES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -275,7 +274,7 @@ class Xnes:
         """
         of_others = ("dispatcher", "dispatch_time", *SITE_RULES, *OF_SHARED_NODES)
         others = ("policy", "fair_share", "power", *of_others)
-        names = (field.name for field in fields(Scheduler) if field.name not in others)
+        names = (name for name in RULES if name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}
         rules["hold"] = self.rules.describe()["hold"]
         if isinstance(self.rules.fair_share, FairShare):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.backfilling import Hold
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RULES, Scheduler
 
 #: What such an order is called.
 RANDOM = "random"
@@ -44,12 +43,10 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> RandomOrder:
     """
     # the shortest first, by run times that are a permutation of 1..n
     numbers = np.random.default_rng(seed).permutation(jobs) + 1
-    hold = Hold.parse(scheduler.hold)
+    hold = scheduler.hold
     hold = None if hold is None else replace(hold, by="requested")
     order = {"policy": "spf", "backfill_order": "spf", "policy_estimate": numbers, "hold": hold}
-    return RandomOrder(
-        **{one.name: getattr(scheduler, one.name) for one in fields(scheduler)} | order
-    )
+    return RandomOrder(**{name: getattr(scheduler, name) for name in RULES} | order)
 
 
 class RandomActions:

@@ -10,9 +10,9 @@ from typing import Any
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
 from hpcgym.scheduler.asked_for import SITE_RULES
+from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
-from hpcgym.scheduler.rule_values import sweeps
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 
 #: What is said of a rule.
@@ -116,7 +116,7 @@ def _differences(
 ) -> list[str]:
     """Return the rules that differ and matter, in a few words each; no value is "no"."""
     unused = {"estimate", "correction"} if rules["backfill"] == "none" else set()
-    if rules["backfill"] and not sweeps(str(rules["backfill"])):
+    if rules["backfill"] and not Backfill.parse(rules["backfill"]).sweeps:
         unused |= {"backfill_order"}
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
@@ -189,14 +189,14 @@ def _order(scheduler: Scheduler) -> list[str]:
     """Return the order of the queue, and who may start before it."""
     given = scheduler.policy
     order = f"queue by {scheduler.describe()['policy'] if callable(given) else _policy(given)}"
-    if scheduler.backfill == "none":
+    if scheduler.reserve.kind == "none":
         return [order, "no backfilling"]
-    if scheduler.backfill == "fill":
+    if scheduler.reserve.kind == "fill":
         return [order, "whatever finds room starts"]
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         return [order, "conservative backfilling"]
-    if scheduler.slurm is not None:
-        slurm, shown = scheduler.slurm, ("bf_interval", "bf_max_job_test")
+    if scheduler.reserve.slurm is not None:
+        slurm, shown = scheduler.reserve.slurm, ("bf_interval", "bf_max_job_test")
         others = [one for one in fields(slurm) if one.name not in shown]
         told = [(one.name, getattr(slurm, one.name), one.default) for one in others]
         return [
@@ -204,10 +204,10 @@ def _order(scheduler: Scheduler) -> list[str]:
             f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs",
             *(f"{name} {value}" for name, value, usual in told if value != usual),
         ]
-    if scheduler.plans_anew:
+    if scheduler.reserve.anew:
         by = _policy(scheduler.backfill_order)
-        return [order, f"{scheduler.depth} reservations, backfilling by {by}"]
-    until = " until the shadow time" if scheduler.backfill == "until-shadow" else ""
+        return [order, f"{scheduler.reserve.depth} reservations, backfilling by {by}"]
+    until = " until the shadow time" if scheduler.reserve.kind == "until-shadow" else ""
     return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}{until}"]
 
 

@@ -24,7 +24,6 @@ from hpcgym.scheduler.policies.index import (
     POLICIES,
     PolicyLike,
     Ranking,
-    looks_at_usage,
     parse_policy,
     rank,
     refuse_usage,
@@ -172,12 +171,12 @@ _NO_ENVIRONMENT = Ranking(None, None)
 _VARIANTS = {
     name: scheduler
     for name, scheduler in SCHEDULERS.items()
-    if name not in POLICIES and scheduler.backfill == "easy" and scheduler.policy == "fcfs"
+    if name not in POLICIES and scheduler.reserve.kind == "easy" and scheduler.policy == "fcfs"
 }
 
 #: Names of all baselines: the orders of :data:`hpcgym.scheduler.policies.POLICIES`, but for those
 #: by usage, and EASY's variants.
-BASELINES = (*(name for name in POLICIES if not looks_at_usage(name)), *_VARIANTS)
+BASELINES = (*(name for name in POLICIES if not POLICIES[name].looks_at_usage), *_VARIANTS)
 
 
 class Baseline:
@@ -253,7 +252,7 @@ class Baseline:
             self._weights = within_bounds(weights, env.units)
             self._answer = self._weigh
             return
-        if looks_at_usage(self.policy):
+        if parse_policy(self.policy).looks_at_usage:
             raise HpcgymError(self._not_by_usage())
         refuse_usage(self.policy, "baseline")
         rules = Scheduler().but(**env.scheduler_rules)

@@ -10,11 +10,11 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import seconds_of
+from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
-from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.policies.index import POLICIES
-from hpcgym.scheduler.rules import BACKFILL, Scheduler
+from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
@@ -163,7 +163,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     HpcgymError : a rule that there is not, or without a value.
     """
     begin, _, text = name.partition(":")
-    known, of_hold = [each.name for each in fields(Scheduler)], [each.name for each in fields(Hold)]
+    known, of_hold = [*RULES], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
     of_share: list[str] = []
     for pair in text.split(","):

@@ -200,7 +200,7 @@ def order_rules(scheduler: Scheduler) -> Scheduler:
             "to drive Slurm takes an order of the queue: a policy by name, an expression, weights"
             " or a scheduler with one, and no dispatcher or function"
         )
-    refuse_usage(scheduler.policy)
+    refuse_usage(scheduler.order)
     if scheduler.policy_estimate != "requested":
         raise HpcgymError(
             "to drive Slurm a policy must look at requested times, and not at policy_estimate"

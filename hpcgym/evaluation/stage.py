@@ -333,7 +333,7 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(given.get(rule, ""), str):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
     backfill = Scheduler(backfill=given.get("backfill", "easy"))
-    if not (backfill.reserves_one or backfill.plans_anew or backfill.backfill == "none"):
+    if not (backfill.reserve.one or backfill.reserve.anew or backfill.backfill == "none"):
         raise HpcgymError(
             "backfill must be 'easy', 'until-shadow', 'depth:K', 'slurm' or 'none' here; evaluate"
             f" {backfill.backfill!r} by name, as easy:backfill={backfill.backfill}"

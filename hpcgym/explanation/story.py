@@ -102,18 +102,18 @@ def reasons_at(
         anywhere[:, 1:][:, _of_partitions(result)] = 0
         tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
         tests.append(("partition", ~have_room(result, rows, at.time, needs)))
-    if scheduler.slurm is not None:
+    if scheduler.reserve.slurm is not None:
         tests.append(("clock", np.full(len(rows), not at.looked)))
         tests.append(("unseen", unseen))
-    if scheduler.backfill == "conservative" or scheduler.plans_anew:
+    if scheduler.reserve.conservative or scheduler.reserve.anew:
         return _first(tests, "plan")
     tests.append(("hold", (rows == at.head) | (at.head == -1)))
-    if scheduler.backfill == "none":
+    if scheduler.reserve.kind == "none":
         return _first(tests, "order")
     # on nodes what is left beside the head is counted by nodes, under quotas it is not counted
     if result.allocation is None and not scheduler.quota:
         ends = at.time + result.predicted_run_time[rows]
-        until = at.shadow - (scheduler.backfill == "until-shadow")  # ends before it
+        until = at.shadow - (scheduler.reserve.kind == "until-shadow")  # ends before it
         tests.append(("hold", (width <= at.extra) | (ends <= until)))
     return _first(tests, "reservation")
 
@@ -228,7 +228,7 @@ def rights(result: Result, others: Meanwhile, passes: Sequence[Pass]) -> list[st
     """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
     shadows = {one.at.time: one.at.shadow for one in passes}
     chosen = result.outside or result.dispatcher is not None
-    plans = result.scheduler.backfill == "conservative" or result.scheduler.plans_anew
+    plans = result.scheduler.reserve.conservative or result.scheduler.reserve.anew
     found = []
     for place, row in enumerate(others.row.tolist()):
         start = int(others.start[place])

@@ -180,7 +180,7 @@ class Watched:
 
         ``rows``: of all jobs that were queued as the pass began, and perhaps of others.
         """
-        slurm = self.result.scheduler.slurm
+        slurm = self.result.scheduler.reserve.slurm
         if slurm is None:
             return np.zeros(0, np.int64)
         rows = self._native.in_order(self.queued(rows, with_filled=True))

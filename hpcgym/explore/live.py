@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -22,13 +22,13 @@ from hpcgym.explanation import explain
 from hpcgym.explore.page import explorer_page, of_schedule, pack, page, statistics
 from hpcgym.files import json_of
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.backfilling import Hold
+from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.restrictions import bound_submissions
-from hpcgym.scheduler.rules import BACKFILL, Scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 
 # --- What the live app simulates ------------------------------------------------------------------
@@ -251,13 +251,12 @@ def options_of(scheduler: Scheduler) -> list[str]:
     HpcgymError : a rule that no option can say.
     """
     usual, words = Scheduler(policy=scheduler.policy).describe() | {"policy": "fcfs"}, []
-    for rule in fields(Scheduler):
-        value = scheduler.describe()[rule.name]
-        if value == usual[rule.name]:
+    for rule, value in scheduler.describe().items():
+        if value == usual[rule]:
             continue
-        if isinstance(getattr(scheduler, rule.name), Mapping | np.ndarray):
-            raise HpcgymError(f"no option can say {rule.name}: save the scheduler as a file")
-        words += [f"--{rule.name.replace('_', '-')}", str(value)]
+        if isinstance(getattr(scheduler, rule), Mapping | np.ndarray):
+            raise HpcgymError(f"no option can say {rule}: save the scheduler as a file")
+        words += [f"--{rule.replace('_', '-')}", str(value)]
     return words
 
 

@@ -93,7 +93,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     others = scheduler.but(policy="fcfs", threshold=None, backfill_order="fcfs")
     told = scheduler.describe()
     # Slurm back-fills in the order of its priorities
-    two = scheduler.backfill == "until-shadow" and told["backfill_order"] != told["policy"]
+    two = scheduler.reserve.kind == "until-shadow" and told["backfill_order"] != told["policy"]
     if two or others.describe() != Scheduler(backfill=scheduler.backfill).describe():
         raise HpcgymError(
             "a replay on Slurm has jobs by their requested times, and all other rules as usual: of"
@@ -103,7 +103,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     settings = {"PriorityType": "priority/basic", **_ways(scheduler)}
     if is_driven(scheduler):  # no job starts before it has its place in the queue
         settings["SchedulerParameters"] += ",defer"
-        if scheduler.backfill == "none":  # sched/builtin serves by submission, whatever priorities
+        if scheduler.reserve.kind == "none":  # sched/builtin has no priorities
             settings["SchedulerType"] = "sched/backfill"
             settings["SchedulerParameters"] += f",{NO_BACKFILL}"
     return settings
@@ -117,17 +117,17 @@ def is_driven(scheduler: Scheduler) -> bool:
 def _ways(scheduler: Scheduler) -> dict[str, str]:
     """Return the settings of the way to back-fill."""
     settings = {"SchedulerType": "sched/backfill"}
-    if scheduler.backfill == "none":
+    if scheduler.reserve.kind == "none":
         parameters = f"{_AT_ONCE},{_NO_FORECAST}"
         return {"SchedulerType": "sched/builtin", "SchedulerParameters": parameters}
-    if scheduler.backfill == "until-shadow":
+    if scheduler.reserve.kind == "until-shadow":
         return settings | {"SchedulerParameters": f"{_ONE_RESERVATION},{_AT_ONCE}"}
-    if scheduler.slurm is None:
+    if scheduler.reserve.slurm is None:
         raise HpcgymError(
             f"Slurm cannot back-fill as backfill={scheduler.backfill!r} says; it knows 'none',"
             " 'until-shadow' and 'slurm'"
         )
-    return settings | {"SchedulerParameters": _of_slurm(scheduler.slurm)}
+    return settings | {"SchedulerParameters": _of_slurm(scheduler.reserve.slurm)}
 
 
 def _of_slurm(rules: SlurmBackfill) -> str:

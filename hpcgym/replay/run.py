@@ -104,8 +104,9 @@ def replay_on_slurm(
     jobs = _in_minutes(workload)
     _check(jobs, rules)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
-    every_s = 0 if rules.slurm is None else rules.slurm.bf_interval
-    even_s = MINUTE_S if rules.slurm is None else math.lcm(MINUTE_S, rules.slurm.bf_resolution)
+    asked = rules.reserve.slurm
+    every_s = 0 if asked is None else asked.bf_interval
+    even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
@@ -188,7 +189,7 @@ def _check(workload: Workload, rules: Scheduler) -> None:
         )
     if workload.units is not None:
         raise WorkloadError("a replay on Slurm knows processors only, and jobs here have units")
-    of_user = 0 if rules.slurm is None else rules.slurm.bf_max_job_user
+    of_user = 0 if rules.reserve.slurm is None else rules.reserve.slurm.bf_max_job_user
     if of_user and len(np.unique(workload.user_id)) > 1:
         raise WorkloadError(
             f"a replay on Slurm runs all jobs as one user, and bf_max_job_user={of_user} is of each"

@@ -1,4 +1,4 @@
-"""How long jobs are held back, and how Slurm back-fills."""
+"""Who may start before others: ways to back-fill, Slurm's too, and holding long jobs back."""
 
 from __future__ import annotations
 
@@ -297,3 +297,92 @@ class SlurmBackfill:
                 raise HpcgymError(f"backfill {text!r}: {key} is there twice")
             found[key] = int(value) if value.isascii() and value.isdigit() else value
         return cls(**found)
+
+
+# --- Ways to back-fill ----------------------------------------------------------------------------
+
+BACKFILL = {
+    "none": "no job starts before one that comes earlier in the queue",
+    "easy": "jobs may start earlier if they do not delay the first that waits",
+    "until-shadow": "as easy, and they must end before the first that waits can start",
+    "depth:K": "jobs may start earlier if they do not delay the first K that wait",
+    "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
+    "conservative": "jobs may start earlier if they delay none that waits",
+    "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
+}
+#: How many jobs that wait may have reservations, where the name says it; None: all.
+_DEPTHS = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": None}
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A way to back-fill: how many jobs that wait have reservations, and who may start beside them.
+
+    Attributes
+    ----------
+    kind : a name of :data:`BACKFILL`, "depth" for "depth:K".
+    depth : how many jobs that wait may have reservations; None: all.
+    slurm : the settings of Slurm's way; None under others.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.backfilling import Backfill
+    >>> print(Backfill.parse("depth:4"), Backfill.parse(1))
+    depth:4 easy
+    """
+
+    kind: str
+    depth: int | None
+    slurm: SlurmBackfill | None = None
+
+    @classmethod
+    def parse(cls, given: Any, rule: str = "backfill") -> Backfill:
+        """Return what a name, a text with settings, a number or one of these says.
+
+        Raises
+        ------
+        HpcgymError : none of the names, a setting of Slurm that is wrong, or a depth that is no
+            whole number of at least 0.
+        """
+        if isinstance(given, cls):
+            return given
+        text = str(given).strip()
+        slurm = SlurmBackfill.parse(text)
+        if slurm is not None:
+            return cls(NAME, slurm.reservations, slurm)
+        if text in _DEPTHS:
+            return cls(text, _DEPTHS[text])
+        depth = text.removeprefix("depth:")
+        if isinstance(given, bool) or not (depth != text or depth.lstrip("-").isdecimal()):
+            check_choice(rule, given, BACKFILL)
+        if not (depth.isascii() and depth.isdigit() and int(depth) <= _MOST):
+            raise HpcgymError(
+                f"{rule} depth:K needs a whole number from 0 to {_MOST:,}, not {depth!r}"
+            )
+        number = int(depth)
+        return cls(("none", "easy")[number] if number < 2 else "depth", number)
+
+    def __str__(self) -> str:
+        if self.slurm is not None:
+            return str(self.slurm)
+        return f"depth:{self.depth}" if self.kind == "depth" else self.kind
+
+    @property
+    def conservative(self) -> bool:
+        """Whether each job that waits has a reservation, from its submission on."""
+        return self.kind == "conservative"
+
+    @property
+    def one(self) -> bool:
+        """Whether one job that waits has a reservation, around which others are back-filled."""
+        return self.kind in ("easy", "until-shadow")
+
+    @property
+    def anew(self) -> bool:
+        """Whether several jobs that wait have reservations, made anew at each pass."""
+        return self.kind in ("depth", NAME)
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether jobs behind those with reservations are tried in an order of their own."""
+        return self.one or self.kind == "depth"

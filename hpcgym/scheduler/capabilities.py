@@ -221,17 +221,17 @@ def at_passes(scheduler: Scheduler) -> dict[str, str]:
     """Return how passes go, as :func:`check` takes it: a scheduler checks this when it is made."""
     backfill = f"backfill={scheduler.backfill!r}"
     found = {}
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         found["conservative"] = backfill
-    if scheduler.plans_anew:
-        found["depth" if scheduler.slurm is None else "slurm"] = backfill
+    if scheduler.reserve.anew:
+        found["depth" if scheduler.reserve.slurm is None else "slurm"] = backfill
     if scheduler.passes == "per-event":
         found["per-event"] = FEATURES["per-event"]
     if callable(scheduler.policy):
         found["function"] = f"policy={plain(scheduler.policy)}"
     if scheduler.hold is not None:
         found["hold"] = FEATURES["hold"]
-    if scheduler.backfill == "until-shadow":
+    if scheduler.reserve.kind == "until-shadow":
         found["until-shadow"] = backfill
     return found
 

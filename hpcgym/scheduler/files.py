@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from hpcgym.files import toml_file
 from hpcgym.files.writing import whole_text
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RULES, Scheduler
 
 ENDING = ".toml"
 
@@ -34,7 +33,7 @@ def read_scheduler(path: str | Path) -> Scheduler:
         have; the message names the file.
     """
     table = toml_file(path)
-    known = [rule.name for rule in fields(Scheduler)]
+    known = [*RULES]
     for name in table:
         if name not in known:
             raise HpcgymError(f"{path}: {unknown('rule', name, known)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,72 +13,15 @@ import numpy as np
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files.reading import check_is_there
 from hpcgym.naming import seconds_of
-from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
+from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
+from hpcgym.scheduler.policies.index import IndexPolicy, weight_text
 from hpcgym.scheduler.restrictions import SUCH, Preemption, Quota, Window
 from hpcgym.scheduler.slurm_qos import preemption_of_qos, quotas_of_slurm
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
 MEASURED = "measured"
 MOST_DISPATCH_TIME = 10**9
-
-
-#: A reservation depth larger than any queue.
-MOST_DEPTH = 10**9
-
-
-def backfill_value(value: Any, names: Iterable[str], rule: str = "backfill") -> str:
-    """Return a way to back-fill by its name, checked; a number is a depth.
-
-    Raises
-    ------
-    HpcgymError : none of the names, or a depth that is no whole number of at least 0.
-    """
-    text = str(value).strip()
-    slurm = SlurmBackfill.parse(text) if "slurm" in names else None
-    if slurm is not None:
-        return str(slurm)
-    depth = text.removeprefix("depth:")
-    if text in names and text != "depth:K":
-        return text
-    if isinstance(value, bool) or not (depth != text or depth.lstrip("-").isdecimal()):
-        check_choice(rule, value, names)
-    if not (depth.isascii() and depth.isdigit() and int(depth) <= MOST_DEPTH):
-        raise HpcgymError(
-            f"{rule} depth:K needs a whole number from 0 to {MOST_DEPTH:,}, not {depth!r}"
-        )
-    return ("none", "easy")[int(depth)] if int(depth) < 2 else f"depth:{int(depth)}"
-
-
-def depth_of(backfill: str) -> int | None:
-    """Return how many jobs that wait may have reservations; None: all."""
-    slurm = SlurmBackfill.parse(backfill)
-    if slurm is not None:
-        return slurm.reservations
-    known = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": None}
-    return known[backfill] if backfill in known else int(backfill.removeprefix("depth:"))
-
-
-def sweeps(backfill: str) -> bool:
-    """Return whether jobs behind those with reservations are tried in an order of their own."""
-    return SlurmBackfill.parse(backfill) is None and depth_of(backfill) not in (0, None)
-
-
-def policy_value(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:
-    """Return a policy, checked, as a text, a tuple or a mapping of its own."""
-    parse_policy(policy, rule, others)
-    if isinstance(policy, str):
-        return policy.strip()
-    if callable(policy):
-        if rule != "policy":
-            raise HpcgymError(
-                f"{rule} must be a name, an expression or weights; policy may be a function"
-            )
-        return policy
-    if isinstance(policy, Mapping):
-        return {name: float(weight) for name, weight in policy.items()}
-    return tuple(float(weight) for weight in policy)
 
 
 def number_or_none(rule: str, value: Any) -> float | None:
@@ -118,18 +61,15 @@ def threshold(threshold: Any) -> float | None:
     return number
 
 
-def fair_share(value: Any, orders: Sequence[PolicyLike], by_usage: Sequence[bool]) -> FairShare:
+def fair_share(value: Any, orders: Sequence[IndexPolicy | None]) -> FairShare:
     """Return shares of users, checked beside the orders of a scheduler.
-
-    ``by_usage``: which of these look at usage.
 
     Raises
     ------
     HpcgymError : they are wrong, or one of the orders adds up usages that only have places.
     """
     shares = FairShare.parse(value)
-    looking = [order for order, looks in zip(orders, by_usage, strict=True) if looks]
-    if shares.formula == FAIR_TREE and any(parse_policy(order).summed for order in looking):
+    if shares.formula == FAIR_TREE and any(order is not None and order.summed for order in orders):
         raise HpcgymError(
             "fs+efs adds up what users have used, and by formula=fair-tree they only have places:"
             " weigh the features fairshare and energy_fairshare"

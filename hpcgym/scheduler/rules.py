@@ -2,53 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.allocations import check_allocation_name
-from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
+from hpcgym.scheduler.backfilling import Backfill, Hold
 from hpcgym.scheduler.capabilities import at_passes, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
-from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import (
+    IndexPolicy,
     PolicyLike,
-    looks_at_usage,
     parse_policy,
     usual_backfill_order,
 )
-from hpcgym.scheduler.restrictions import (
-    bound_submissions,
-    read_windows,
-)
+from hpcgym.scheduler.restrictions import bound_submissions, read_windows
 from hpcgym.scheduler.rule_values import (
-    backfill_value,
-    depth_of,
     dispatch_time,
     fair_share,
     not_beside_a_dispatcher,
     number_or_none,
     pair_estimate,
     plain,
-    policy_value,
     read_preemption,
     read_quotas,
-    sweeps,
     threshold,
     typed,
 )
 
-BACKFILL = {
-    "none": "no job starts before one that comes earlier in the queue",
-    "easy": "jobs may start earlier if they do not delay the first that waits",
-    "until-shadow": "as easy, and they must end before the first that waits can start",
-    "depth:K": "jobs may start earlier if they do not delay the first K that wait",
-    "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
-    "conservative": "jobs may start earlier if they delay none that waits",
-    "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
-}
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
     "shut": "caps: nodes are switched off while they hold",
@@ -150,7 +133,11 @@ class Scheduler:
         it answers starts so much later, and it is not asked meanwhile. A number of seconds;
         "measured", the time on the clock that the call takes, which is another in each run; or a
         callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the dispatcher
-        has answered, and returns seconds. None, as 0: no time.
+        answered, and returns seconds. None, as 0: no time.
+    order : ``policy``, parsed: what simulations go by.
+    sweep_order : ``backfill_order``, parsed; None where jobs are back-filled by predicted run
+        times, or in the order of the queue.
+    reserve : ``backfill``, parsed.
 
     Raises
     ------
@@ -163,7 +150,7 @@ class Scheduler:
     estimate: Estimate = "requested"
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
-    hold: Hold | float | str | Mapping[str, Any] | None = None
+    hold: Any = None  # as a Hold or None
     quota: Any = None  # kept as a tuple of Quota
     maintenance: Any = None  # as a tuple of Window
     preemption: Any = None  # as a Preemption or None
@@ -173,26 +160,29 @@ class Scheduler:
     allocation: str = "first-fit"
     dispatcher: str | Callable[..., Any] | None = None
     dispatch_time: float | str | Callable[..., Any] | None = None
-    fair_share: FairShare | str | Mapping[str, Any] | None = None
+    fair_share: Any = None  # as a FairShare or None
     power: str = "none"
     partners: str = "fill"
     pairs_above: float | None = None
     pair_estimate: Any = "known"
+    order: IndexPolicy = field(init=False, repr=False, compare=False)
+    sweep_order: IndexPolicy | None = field(init=False, repr=False, compare=False)
+    reserve: Backfill = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
         usual = {"backfill_order": self.backfill_order, "correction": self.correction}
         vars(self)["_usual"] = [rule for rule, given in usual.items() if given is None]
-        settle(self, "policy", policy_value("policy", self.policy))
+        settle(self, "order", parse_policy(self.policy))
+        settle(self, "policy", self.order.given)
         if self.backfill_order is None:
-            settle(self, "backfill_order", usual_backfill_order(self.policy))
+            settle(self, "backfill_order", usual_backfill_order(self.order))
         if self.correction is None:
             asked = self.dispatcher is not None
             settle(self, "correction", "next-second" if asked else "requested")
-        if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
-            order = policy_value("backfill_order", self.backfill_order, others=["sjbf"])
-            settle(self, "backfill_order", order)
-        settle(self, "backfill", backfill_value(self.backfill, BACKFILL))
+        settle(self, "reserve", Backfill.parse(self.backfill))
+        settle(self, "backfill", str(self.reserve))
+        settle(self, "sweep_order", self._sweep_order())
         check_choice("correction", self.correction, CORRECTIONS)
         check_choice("dependencies", self.dependencies, DEPENDENCIES)
         check_choice("passes", self.passes, PASSES)
@@ -206,15 +196,15 @@ class Scheduler:
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", threshold(self.threshold))
         settle(self, "hold", Hold.parse(self.hold))
-        filling = {"shared nodes": "backfill='fill'"} if self.backfill == "fill" else {}
+        fills = self.reserve.kind == "fill"
+        filling = {"shared nodes": "backfill='fill'"} if fills else {}
         check(words=at_passes(self) | filling)
         settle(self, "quota", read_quotas(self.quota))
         settle(self, "maintenance", read_windows(self.maintenance))
         settle(self, "preemption", read_preemption(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
-            orders = (self.policy, self.backfill_order)
-            settle(self, "fair_share", fair_share(self.fair_share, orders, self.usage_orders))
+            settle(self, "fair_share", fair_share(self.fair_share, self.orders))
         settle(self, "dispatch_time", dispatch_time(self.dispatch_time))
         self._check_dispatcher()
 
@@ -236,34 +226,28 @@ class Scheduler:
             if not (isinstance(given, type(usual[0])) and given in usual):
                 raise HpcgymError(not_beside_a_dispatcher(rule, plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
+        object.__setattr__(self, "reserve", Backfill.parse("none"))
+        object.__setattr__(self, "sweep_order", None)
+
+    def _sweep_order(self) -> IndexPolicy | None:
+        """Return the order of back-filling, which is checked, and kept as it was given."""
+        if isinstance(self.backfill_order, str) and self.backfill_order == "sjbf":
+            return None
+        order = parse_policy(self.backfill_order, "backfill_order", others=["sjbf"])
+        if order.function is not None:
+            raise HpcgymError(
+                "backfill_order must be a name, an expression or weights; policy may be a function"
+            )
+        object.__setattr__(self, "backfill_order", order.given)
+        return order if self.reserve.sweeps else None
 
     @property
     def coschedules(self) -> bool:
         """Whether a rule is for jobs that share nodes."""
-        of_nodes = (self.backfill == "fill", self.parts != 0, self.allocation == "compact")
+        of_nodes = (self.reserve.kind == "fill", self.parts != 0, self.allocation == "compact")
         known = isinstance(self.pair_estimate, str) and self.pair_estimate == "known"
         of_pairs = (self.partners != "fill", self.pairs_above is not None, not known)
-        return any((*of_nodes, *of_pairs, parse_policy(self.policy).looks_at_pass))
-
-    @property
-    def reserves_one(self) -> bool:
-        """Whether one job that waits has a reservation, around which others are back-filled."""
-        return self.backfill in ("easy", "until-shadow")
-
-    @property
-    def plans_anew(self) -> bool:
-        """Whether several jobs that wait have reservations, made anew at each pass."""
-        return self.backfill.startswith(("depth:", "slurm"))
-
-    @property
-    def slurm(self) -> SlurmBackfill | None:
-        """How Slurm back-fills; None where jobs are back-filled in another way, or not at all."""
-        return SlurmBackfill.parse(self.backfill)
-
-    @property
-    def depth(self) -> int | None:
-        """How many jobs that wait may have reservations; None: all."""
-        return depth_of(self.backfill)
+        return any((*of_nodes, *of_pairs, self.order.looks_at_pass))
 
     @property
     def restricts(self) -> bool:
@@ -273,19 +257,14 @@ class Scheduler:
     @property
     def plans(self) -> bool:
         """Whether all reservations are made anew at each pass."""
-        if self.backfill == "conservative" or self.hold is not None:
+        if self.reserve.conservative or self.hold is not None:
             return False
-        return self.plans_anew or self.restricts
+        return self.reserve.anew or self.restricts
 
     @property
     def moves_submissions(self) -> bool:
         """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
         return self.dependencies != "none" or bound_submissions(self.quota)
-
-    @property
-    def sweeps(self) -> bool:
-        """Whether jobs behind those with reservations are tried in ``backfill_order``."""
-        return sweeps(self.backfill)
 
     @property
     def parts(self) -> int:
@@ -298,26 +277,24 @@ class Scheduler:
         return known.get(name, 0)
 
     @property
-    def sweep_policy(self) -> PolicyLike | None:
-        """The policy that orders backfilling; None where predicted run times or nobody does."""
-        by_run_time = isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"
-        return None if by_run_time or not self.sweeps else self.backfill_order
+    def orders(self) -> tuple[IndexPolicy, IndexPolicy | None]:
+        """The order of the queue, and that of back-filling where a policy says it."""
+        return self.order, self.sweep_order
 
     @property
     def usage_orders(self) -> tuple[bool, bool]:
         """Whether ``policy``, and the order of backfilling, look at what users have used."""
-        second = self.sweep_policy
-        return looks_at_usage(self.policy), second is not None and looks_at_usage(second)
+        first, second = self.orders
+        return first.looks_at_usage, second is not None and second.looks_at_usage
 
     @property
     def anew(self) -> tuple[Expression | None, Expression | None]:
         """The expressions of both orders that are worked out at each pass, see :meth:`_anew`."""
-        second = self.sweep_policy
-        return self._anew(self.policy), None if second is None else self._anew(second)
+        return self._anew(self.order), self._anew(self.sweep_order)
 
-    def _anew(self, order: PolicyLike) -> Expression | None:
+    def _anew(self, order: IndexPolicy | None) -> Expression | None:
         """Return the expression of an order if it is general, or looks at learned run times."""
-        expression = parse_policy(order).expression
+        expression = None if order is None else order.expression
         if expression is None or expression.general:
             return expression
         return expression if expression.looks_at_time and learns(self.policy_estimate) else None
@@ -332,10 +309,10 @@ class Scheduler:
         ------
         HpcgymError : an unknown rule, or a value that it cannot have.
         """
-        known = [field.name for field in fields(self)]
         for name in changes:
-            check_choice("rule", name, known)
-        return replace(self, **{**dict.fromkeys(vars(self)["_usual"]), **changes})
+            check_choice("rule", name, RULES)
+        parsed = {"policy": self.order, "backfill": self.reserve}  # and so not read again
+        return replace(self, **{**parsed, **dict.fromkeys(vars(self)["_usual"]), **changes})
 
     def for_weights(self) -> Scheduler:
         """Return the rules with the backfill order that they have if the policy is weights."""
@@ -348,8 +325,7 @@ class Scheduler:
 
         ``Scheduler(**scheduler.given())`` is the same again.
         """
-        names = names or [field.name for field in fields(self)]
-        return {name: typed(getattr(self, name)) for name in names}
+        return {name: typed(getattr(self, name)) for name in names or RULES}
 
     def said(self, rule: str) -> str:
         """Return a rule as messages have it, such as ``quota='user:jobs=10'``."""
@@ -363,6 +339,9 @@ class Scheduler:
         rules = {rule: plain(value) for rule, value in self.given().items()}
         return rules if self.dispatcher is None else {**rules, **dict.fromkeys(OF_THE_QUEUE)}
 
+
+#: The names of all rules.
+RULES = tuple(each.name for each in fields(Scheduler) if each.init)
 
 #: What these rules may be beside a dispatcher, which does without them.
 _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {

@@ -197,7 +197,7 @@ def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:
     """Return the settings that say how jobs are scheduled, and are not followed."""
-    strict, stops = scheduler.backfill == "none", scheduler.preemption is not None
+    strict, stops = scheduler.reserve.kind == "none", scheduler.preemption is not None
     left = [
         f"SchedulerParameters {name}"
         for name, value in conf.parameters.items()

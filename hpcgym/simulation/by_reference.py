@@ -26,7 +26,6 @@ from hpcgym.reference.orders import FUNCTIONS, NAMES, POLICIES, ByExpression
 from hpcgym.reference.pool import Simulation
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, LostRuns, down
-from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.restrictions import Quota
@@ -141,7 +140,7 @@ def _order(order: Any, workload: Workload) -> Any:
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:
     """Return the rules as :class:`hpcgym.reference.Simulation` takes them."""
-    hold = Hold.parse(scheduler.hold)
+    hold = scheduler.hold
     same = ("backfill", "correction", "passes", "threshold")
     orders = ("policy", "backfill_order")
     estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}

@@ -19,7 +19,6 @@ from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
-from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.nodes import assign_nodes, scored_by
 from hpcgym.simulation.prepare import COSCHEDULED, Units, prepare
@@ -137,8 +136,8 @@ def shared_nodes(
     code = codes_of(workload, speedups.codes)
     nodes, placement = _placed(workload, scheduler, cluster.nodes, cores, sockets)
     weights, files = np.zeros(len(PASS_FEATURES)), _files_of(cluster, speedups, workload, code)
-    if looks_at_pass(scheduler):
-        given = parse_policy(scheduler.policy).weights
+    if scheduler.order.looks_at_pass:
+        given = scheduler.order.weights
         weights[:] = [given.get(name, 0.0) for name in PASS_FEATURES]
     pairs = scheduler.pair_estimate
     return SharedNodes(
@@ -149,7 +148,7 @@ def shared_nodes(
         _PARTNERS.index(scheduler.partners),
         scheduler.pairs_above,
         weights,
-        fills=scheduler.backfill == "fill",
+        fills=scheduler.reserve.kind == "fill",
         # spells are for what learns, which congestion is refused with
         logs_spells=files is None and not (isinstance(pairs, str) and pairs == "known"),
         nodes=nodes,
@@ -157,11 +156,6 @@ def shared_nodes(
         code=code,
         files=files,
     )
-
-
-def looks_at_pass(scheduler: Scheduler) -> bool:
-    """Return whether the order of the queue depends on what the machine is like at a pass."""
-    return parse_policy(scheduler.policy).looks_at_pass
 
 
 def _placed(
@@ -248,7 +242,7 @@ def check_files(cluster: Cluster, speedups: Heatmap, scheduler: Scheduler) -> No
             "io_bandwidth_gb_s of the machine says nothing without what codes read and write: give"
             f" {speedups.source} io_share and io_demand_mb_s of each code, or the machine none"
         )
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         raise HpcgymError(
             "backfill='conservative' does not go with io_bandwidth_gb_s: ends that move with what"
             " others read and write would move all reservations"
@@ -410,11 +404,11 @@ def simulate_coscheduled(
     told = prepare(
         workload, rules, cluster, "shared nodes", counts=counts, logs_ends=True,
         units=Units(cluster.nodes * machine.parts, machine.units, ticks),
-        fills=scheduler.backfill == "fill",
+        fills=scheduler.reserve.kind == "fill",
     )  # fmt: skip
     learning = PairLearning.of(scheduler, speedups)
     answers = answers_for(workload, rules, cluster, told, asks, counts, ticks=ticks)
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         simulation = Simulation(told, **answers)
     else:
         sharing = machine.told
@@ -425,7 +419,7 @@ def simulate_coscheduled(
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks=ticks)
     simulation.drive()
     schedule = simulation.schedule()
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         schedule |= _placed_in_order(schedule, machine, scheduler)
     found = shared_result(
         workload, scheduler, cluster, speedups, schedule, machine, ticks, learning
@@ -459,18 +453,17 @@ def check_shared(scheduler: Scheduler) -> None:
             "estimate: with speedups it is 'requested', 'double-requested' or 'clairvoyant': run"
             " times beside others are not learned"
         )
-    if scheduler.backfill == "conservative" and scheduler.parts:
+    if scheduler.reserve.conservative and scheduler.parts:
         raise HpcgymError(
             "backfill='conservative' is for compact jobs: ends that move with neighbours would"
             " move all reservations"
         )
-    order = scheduler.backfill_order
-    if not _is(order, "sjbf") and parse_policy(order).looks_at_pass:
+    if scheduler.sweep_order is not None and scheduler.sweep_order.looks_at_pass:
         raise HpcgymError(
             f"backfill_order: {', '.join(PASS_FEATURES)} order the queue, as policy, not what is"
             " back-filled"
         )
-    if looks_at_pass(scheduler) and scheduler.threshold is not None:
+    if scheduler.order.looks_at_pass and scheduler.threshold is not None:
         raise HpcgymError("threshold: not with a policy that looks at the pass")
 
 
@@ -518,9 +511,9 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
 def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     """Return the rules that a pool has too: the orders, estimates and reservations."""
     plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
-    if looks_at_pass(scheduler):
+    if scheduler.order.looks_at_pass:
         plain["policy"] = "fcfs"
-    if scheduler.backfill == "fill":  # the queue is swept in its own order
+    if scheduler.reserve.kind == "fill":  # the queue is swept in its own order
         order = plain.get("policy", scheduler.policy)
         plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
     plain["pair_estimate"] = "known"

@@ -16,7 +16,7 @@ from hpcgym.errors import HpcgymError, RuleWarning, warn_caller
 from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
-from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
+from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MISSING
@@ -52,12 +52,7 @@ def make_shares(
     ------
     HpcgymError : an order by energy where there is no power.
     """
-    orders = [
-        usage_order(order) if looks else NO_USAGE
-        for order, looks in zip(
-            (scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True
-        )
-    ]
+    orders = [usage_order(order) for order in scheduler.orders]
     return accounts_of(workload, scheduler, cluster, orders, ticks=ticks)
 
 
@@ -147,10 +142,9 @@ def beginning_of(
     ------
     HpcgymError : an order by energy where there is no power.
     """
-    looks = scheduler.usage_orders[1]
-    second = usage_order(scheduler.backfill_order) if looks else NO_USAGE
     energy = bool(places_of_usage(features)[ENERGY] >= 0)
-    return accounts_of(workload, scheduler, cluster, [NO_USAGE, second], energy)
+    orders = [NO_USAGE, usage_order(scheduler.sweep_order)]
+    return accounts_of(workload, scheduler, cluster, orders, energy)
 
 
 # --- Orders and energy ----------------------------------------------------------------------------
@@ -159,9 +153,10 @@ def beginning_of(
 _CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
 
 
-def usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
+def usage_order(index: IndexPolicy | None) -> tuple[int, tuple[float, float]]:
     """Return what an order makes of usage, and the weights of processors and energy in it."""
-    index = parse_policy(policy)
+    if index is None or not index.looks_at_usage:
+        return NO_USAGE
     if index.summed:
         return BY_BOTH, (1.0, 1.0)
     by_cpu, by_energy = (index.weights.get(name, 0.0) for name in USER_FEATURES)
@@ -298,5 +293,4 @@ def _without_jobs(rules: FairShare, there: set[str]) -> list[str]:
 
 def _weighs_usage(scheduler: Scheduler) -> bool:
     """Tell whether an order of a scheduler weighs usage beside something else."""
-    orders = zip((scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True)
-    return any(looks and usage_order(order)[0] == MIXED for order, looks in orders)
+    return any(usage_order(order)[0] == MIXED for order in scheduler.orders)

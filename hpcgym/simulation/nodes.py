@@ -117,8 +117,8 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     that is free on another node is of no use to who is to start there. Nor under preemption, which
     frees nodes.
     """
-    by_name = scheduler.slurm is not None or any(window.nodes for window in scheduler.maintenance)
-    by_name = by_name or scheduler.preemption is not None
+    by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
+    by_name = by_name or any(window.nodes for window in scheduler.maintenance)
     return single_cores(needs) and not by_name
 
 

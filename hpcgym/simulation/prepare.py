@@ -18,7 +18,6 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.runs import JOBS
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.rules import Scheduler
@@ -205,13 +204,13 @@ def prepare(
     by_function = callable(scheduler.policy)
     starts = scheduler.dispatcher is not None and not by_function
     second = first if fills else second
-    hold = Hold.parse(scheduler.hold)
+    hold = scheduler.hold
     rules = {
         **_rules(scheduler, predicted, jobs["run"], place, units.ticks),
         "primary": first.code,
         "secondary": second.code,
         "asks": int(by_function or agent.asks),
-        "asks_by_clock": int(by_function and scheduler.slurm is not None),
+        "asks_by_clock": int(by_function and scheduler.reserve.slurm is not None),
         "keeps": int(agent.keeps),
         "starts": int(starts),
         "estimate": allocations.AVERAGE if last else allocations.GIVEN,
@@ -313,12 +312,12 @@ def _rules(
     ``predicted`` are run times that are predicted beforehand, None if they become known later.
     """
     never_short = predicted is not None and bool((predicted >= run_time).all())
-    threshold = scheduler.threshold
+    threshold, reserve = scheduler.threshold, scheduler.reserve
     return {
         "passes": allocations.PER_EVENT
         if scheduler.passes == "per-event"
         else allocations.PER_TIMESTAMP,
-        "depth": allocations.UNLIMITED if scheduler.depth is None else scheduler.depth,
+        "depth": allocations.UNLIMITED if reserve.depth is None else reserve.depth,
         "correction": allocations.UNCORRECTED
         if never_short
         else CORRECTION_CODES[scheduler.correction],
@@ -328,7 +327,7 @@ def _rules(
             if threshold is None
             else min(int(min(threshold, MAX_TIME)) * ticks, FOREVER)
         ),
-        "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
+        "strict": int(reserve.kind == "until-shadow" or reserve.slurm is not None),
         **(_planning_rules(scheduler) if place in ("pool", "nodes") else {}),
     }
 
@@ -337,7 +336,7 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
     """Return the rules of reservations that are made anew."""
     if not scheduler.plans:
         return {}
-    slurm = scheduler.slurm
+    slurm = scheduler.reserve.slurm
     if slurm is None:
         return {"tested": allocations.ALL_JOBS, "window": FOREVER}
     return {

@@ -19,10 +19,8 @@ from hpcgym.scheduler.estimates.learning import looks_at_time
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import (
-    PolicyLike,
+    IndexPolicy,
     Ranking,
-    looks_at_usage,
-    parse_policy,
     rank,
     rank_without_usage,
     unknown_yet,
@@ -112,10 +110,10 @@ def rankings(
     )
     learned = learns(scheduler.policy_estimate)
     anew = scheduler.anew
-    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
+    first = _ranking(scheduler.order, columns, learned, shares, anew[0])
     second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
-    if scheduler.sweeps:
-        order = scheduler.sweep_policy
+    if scheduler.reserve.sweeps:
+        order = scheduler.sweep_order
         second = None if order is None else _ranking(order, columns, learned, shares, anew[1])
     return first, second
 
@@ -128,15 +126,15 @@ def _by_key(ranking: _Known, workload: Workload) -> _Known:
 
 
 def _ranking(
-    policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
+    order: IndexPolicy, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
 ) -> Ranking:
     """Return the scores of jobs; as those of an order that may change where times are learned."""
     if anew is not None:
         return unknown_yet(columns)
-    if shares and looks_at_usage(policy):
-        return rank_without_usage(policy, columns)
-    ranking = rank(policy, columns)
-    if learned and ranking.patience is None and looks_at_time(policy):
+    if shares and order.looks_at_usage:
+        return rank_without_usage(order, columns)
+    ranking = rank(order, columns)
+    if learned and ranking.patience is None and looks_at_time(order):
         return replace(ranking, patience=np.full_like(columns.submit, np.inf))
     return ranking
 
@@ -214,15 +212,16 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
     found = []
     rules = ("policy", "backfill_order")
     ranked = rankings(workload, scheduler, shares=True)
-    for rule, ranking, anew in zip(rules, ranked, scheduler.anew, strict=True):
+    parsed = zip(rules, scheduler.orders, ranked, scheduler.anew, strict=True)
+    for rule, order, ranking, anew in parsed:
         arrival = ranking is not None and ranking.by_submission
         found.append(arrival)
         if arrival or ranking is None:
             continue
-        policy = parse_policy(getattr(scheduler, rule))
-        names = set(policy.weights)
-        if policy.expression is not None:
-            names |= {step.name for step in policy.expression.steps if step.name}
+        assert order is not None  # that of submission was passed over
+        names = set(order.weights)
+        if order.expression is not None:
+            names |= {step.name for step in order.expression.steps if step.name}
         # by a multiple of the waiting time, and not by submission: it is the reverse of that
         reverse = names == {"wait"} and anew is None
         if reverse or not names.isdisjoint(_BY_SUBMISSION):
@@ -421,7 +420,7 @@ def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None
     check_scheduler(scheduler, place, *extract)
     rule = "preemption" if scheduler.preemption is not None else "windows"
     planned = scheduler.preemption is not None or scheduler.maintenance
-    if place == "nodes" and planned and scheduler.reserves_one:
+    if place == "nodes" and planned and scheduler.reserve.one:
         warn_caller(
             f"with {rule} EASY's reservation is of nodes by name, and not a promise of room:"
             " compare with a window that nobody meets",

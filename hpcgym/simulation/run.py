@@ -274,7 +274,7 @@ def scheduler_of(
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     if rules.get("fair_share") is not None and chosen.fair_share is not None:
-        shares = FairShare.parse(rules["fair_share"], usual=FairShare.parse(chosen.fair_share))
+        shares = FairShare.parse(rules["fair_share"], usual=chosen.fair_share)
         rules = {**rules, "fair_share": shares}
     chosen = chosen.but(**rules) if rules else chosen
     asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])

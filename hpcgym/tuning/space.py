@@ -14,10 +14,10 @@ from hpcgym.agents.search import features_of
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.scheduler.allocations import check_allocation_name
+from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.features import PASS_FEATURES, spread
 from hpcgym.scheduler.policies.index import PASS_POLICIES, POLICIES
-from hpcgym.scheduler.rule_values import backfill_value, depth_of, sweeps
 from hpcgym.scheduler.rules import PARTNERS
 from hpcgym.simulation.prepare import COSCHEDULED
 from hpcgym.workload.model import Workload
@@ -96,7 +96,7 @@ class Arm(NamedTuple):
         if self.policy_estimate != "requested":
             words.append(f"by {self.policy_estimate}")
         words.append(f"{self.backfill} backfilling")
-        if sweeps(self.backfill):
+        if Backfill.parse(self.backfill).sweeps:
             words.append(f"in order {self.backfill_order}")
         if self.estimate != "requested":
             words.append(f"reckoning with {self.estimate}")
@@ -152,7 +152,7 @@ class Space:
             settle(self, name, several(name, getattr(self, name), known))
         settle(self, "estimates", several("estimates", self.estimates))
         ways = several("backfilling", self.backfilling)
-        ways = tuple(backfill_value(way, (*BACKFILL, "depth:K"), "backfilling") for way in ways)
+        ways = tuple(str(Backfill.parse(way, "backfilling")) for way in ways)
         settle(self, "backfilling", several("backfilling", ways))
         for name in ("orders", "features", "estimates", "backfilling", "backfill_orders"):
             if not getattr(self, name):
@@ -173,7 +173,7 @@ class Space:
         ):  # fmt: skip
             if arm.backfill == "none":
                 arm = arm._replace(estimate="requested")
-            if not sweeps(arm.backfill):
+            if not Backfill.parse(arm.backfill).sweeps:
                 arm = arm._replace(backfill_order="fcfs")
             if arm.order == arm.backfill_order:
                 arm = arm._replace(backfill_order="same")
@@ -181,7 +181,7 @@ class Space:
                 arm = arm._replace(threshold=False)
             if arm.order == "fcfs" and arm.backfill_order in ("fcfs", "same") and not arm.hold:
                 arm = arm._replace(policy_estimate="requested")
-            if not (arm.hold and depth_of(arm.backfill) not in (0, 1)):
+            if not (arm.hold and Backfill.parse(arm.backfill).depth not in (0, 1)):
                 found[arm] = None
         return list(found)
 

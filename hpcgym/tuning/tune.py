@@ -20,7 +20,7 @@ from hpcgym.progress import silence
 from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
 from hpcgym.schedule.measures import MEASURES
 from hpcgym.scheduler.files import write_scheduler
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.speedups import Heatmap, find_speedups
@@ -585,7 +585,7 @@ def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
 
 def _rules(scheduler: Scheduler) -> dict[str, Any]:
     """Return the rules of a scheduler, from which it can be made anew."""
-    return {name: value for name, value in vars(scheduler).items() if not name.startswith("_")}
+    return {name: getattr(scheduler, name) for name in RULES}
 
 
 def _mean(tried: Tried, objective: str) -> float:

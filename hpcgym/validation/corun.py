@@ -452,10 +452,10 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     rules = result.scheduler
     if rules.quota:  # who was promised something may be passed over later
         return False
-    if rules.backfill == "conservative":
+    if rules.reserve.conservative:
         return True
     in_order = rules.threshold is None and policy_name(rules.policy) == "fcfs"
-    return rules.reserves_one and in_order
+    return rules.reserve.one and in_order
 
 
 def _check_lengths(result: Result, found: Coschedule) -> list[str]:

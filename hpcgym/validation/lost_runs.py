@@ -297,7 +297,7 @@ def _of_passes(
     of_run[np.argsort(rank[job], kind="stable")] = np.arange(n)
     submit, threshold = workload.submit_time[job], rules.threshold
     waiting = first_waiting(submit, threshold, of_run, line.time, line.submit, line.start, number)
-    if rules.backfill != "conservative" and not rules.maintenance:
+    if not rules.reserve.conservative and not rules.maintenance:
         yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
     yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.scheduler.backfilling import Hold
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload
@@ -325,10 +324,10 @@ def check_promises(result: Result) -> list[str]:
         reserved,
         submit,
     )
-    if result.scheduler.backfill == "none":
+    if result.scheduler.reserve.kind == "none":
         found += cases(promised, "job {} is promised a start without backfilling")
         found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
-    if result.scheduler.backfill == "conservative":
+    if result.scheduler.reserve.conservative:
         text = "job {} has no reservation under conservative backfilling"
         found += cases(~promised & decided(result.workload), text)
     return found
@@ -339,16 +338,16 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
     if bool(np.any(result.predicted_run_time < length)):
         return False
     scheduler = result.scheduler
-    if scheduler.backfill == "conservative":
+    if scheduler.reserve.conservative:
         return True
-    hold = Hold.parse(scheduler.hold)
+    hold = scheduler.hold
     if hold is not None and hold.looks_at_estimate:
         times = known_beforehand(scheduler.policy_estimate, result.workload.requested_time, length)
         if times is None:  # what a job holds back may grow as it waits
             return False
-    if scheduler.slurm is not None:  # which jobs end together in its plans changes as some end
+    if scheduler.reserve.slurm is not None:  # who ends together changes
         return False
-    one = scheduler.reserves_one or scheduler.plans_anew
+    one = scheduler.reserve.one or scheduler.reserve.anew
     return one and policy_name(scheduler.policy) == "fcfs"
 
 
@@ -408,7 +407,7 @@ def check_order(
 
 def _cut_short(result: Result, line: Timeline) -> Mask:
     """Return at which times a pass of Slurm's may have left out jobs, as it looked at enough."""
-    slurm = result.scheduler.slurm
+    slurm = result.scheduler.reserve.slurm
     if slurm is None:
         return np.zeros(len(line.time), np.bool_)
     started = np.bincount(line.start, minlength=len(line.time))
@@ -432,7 +431,7 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
 
     None where that follows from run times that are learned.
     """
-    workload, hold = result.workload, Hold.parse(result.scheduler.hold)
+    workload, hold = result.workload, result.scheduler.hold
     q: Times = workload.requested_processors[job]
     if hold is None:
         return q

@@ -255,8 +255,8 @@ def check_capacity(result: Result, line: Timeline) -> list[str]:
 def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
     """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
     start, happens = line.time[line.start], line.submission | line.termination
-    if result.scheduler.slurm is not None:
-        all_every = result.scheduler.slurm.sched_interval
+    if result.scheduler.reserve.slurm is not None:
+        all_every = result.scheduler.reserve.slurm.sched_interval
         happens = happens | _looked_at(result, line) | (line.time % all_every == 0)
     events = line.time[happens]
     by_event = started_by_event(start, events, delays)
@@ -270,7 +270,7 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     That is so many seconds after the last look if jobs waited then or something has happened since,
     else at the next event.
     """
-    slurm, initial = result.scheduler.slurm, result.workload.initial
+    slurm, initial = result.scheduler.reserve.slurm, result.workload.initial
     assert slurm is not None
     every, look, waits = slurm.bf_interval, -1, False
     if result.allocation is not None:

@@ -368,7 +368,7 @@ def _of_passes(
         return
     submit, threshold = workload.submit_time, rules.threshold
     first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
-    if rules.backfill != "conservative" and not rules.maintenance:  # for which a job may wait
+    if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
         yield "order", check_order(result, line, rank, first, needs)
     if rules.passes == "per-timestamp":
         yield "backfilled", check_backfilled(result, line, rank, first)

@@ -26,10 +26,11 @@ from hpcgym.errors import ApartError
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule.signals import bill, read_signal
 from hpcgym.scheduler.allocations import ALLOCATIONS
+from hpcgym.scheduler.backfilling import BACKFILL
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES, DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FEATURES, POLICIES, USER_FEATURES, FairShare
-from hpcgym.scheduler.rules import BACKFILL, PARTNERS, PASSES, POWER, Scheduler
+from hpcgym.scheduler.rules import PARTNERS, PASSES, POWER, Scheduler
 from hpcgym.simulation.run import learn_before
 from hpcgym.speedups import LearnedSpeedups
 from hpcgym.sweep import BatchSimulator, read_table, run_experiment

@@ -106,7 +106,7 @@ def test_extracts(
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@settings(max_examples=2)
 @given(st.data(), st.integers(0, 10**6))
 def test_long_queues(data: st.DataObject, seed: int) -> None:
     """Many queued and running jobs: jobs go back into the middle of lists of several blocks."""

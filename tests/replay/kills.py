@@ -77,6 +77,8 @@ def killed(by: signal.Signals, jobs: int) -> str:
 
 
 if __name__ == "__main__":
+    # shells start what runs in the background with SIGINT ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed(0)
     for time_ in range(int(sys.argv[1])):
         print(killed(signal.Signals[sys.argv[2]], 1 + time_ % 3), flush=True)

@@ -96,6 +96,7 @@ def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_pat
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
+        timeout=600,
     )
     assert done.stdout.split("\n") == ["nothing"] * times + [""], done.stderr
     assert not list(tmp_path.iterdir())

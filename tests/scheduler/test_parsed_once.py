@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import hpcgym
+from hpcgym.scheduler.backfilling import SlurmBackfill
+from hpcgym.scheduler.policies import index
 from hpcgym.scheduler.restrictions import Preemption, Quota, Window
 
 
@@ -30,7 +32,16 @@ def count(monkeypatch: pytest.MonkeyPatch, *parsers: tuple[Any, str]) -> Counter
 
 def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=1")
-    runs = count(monkeypatch, (Quota, "parse"), (Window, "parse"), (Preemption, "parse"))
+    hpcgym.simulate(jobs)  # named schedulers are parsed as they are first asked for
+    of_rules = [(one, "parse") for one in (Quota, Window, Preemption, SlurmBackfill)]
+    runs = count(monkeypatch, *of_rules, (index, "read_expression"))
     rules = {"quota": "user:jobs=10", "maintenance": "90000/90060"}
-    hpcgym.simulate(jobs, policy="saf", **rules)
-    assert runs == {"Quota.parse": 1, "Window.parse": 1}
+    scheduler = hpcgym.Scheduler("wait - area / 3600", backfill="slurm:bf_interval=60")
+    hpcgym.simulate(jobs, scheduler, **rules)
+    once = [
+        "Quota.parse",
+        "Window.parse",
+        "SlurmBackfill.parse",
+        f"{index.__name__}.read_expression",
+    ]
+    assert runs == dict.fromkeys(once, 1)

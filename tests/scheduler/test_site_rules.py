@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RULES
 
 
 def test_all_are_rules_of_schedulers() -> None:
-    assert {*OF_JOBS, *OF_MACHINES} < {*SITE_RULES} <= {one.name for one in fields(Scheduler)}
+    assert {*OF_JOBS, *OF_MACHINES} < {*SITE_RULES} <= {*RULES}
 
 
 def test_what_is_given_comes_first_then_what_was_brought_first() -> None:

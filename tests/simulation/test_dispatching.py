@@ -71,7 +71,7 @@ def test_a_dispatcher_is_a_function_of_a_few_lines() -> None:
     assert result.start.tolist() == [0, 0, 10, 3]
     assert units_on_nodes(result) == [{0: 2}, {0: 1}, {0: 2, 1: 1}, {1: 1}]
     assert result.dispatcher is smallest_first
-    assert result.scheduler.backfill == "none"
+    assert result.scheduler.reserve.kind == "none"
     assert not result.backfilled.any()
     assert (result.reserved_start == -1).all()
     assert "smallest_first" in json.dumps(result.scheduler.describe())

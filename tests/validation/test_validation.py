@@ -146,7 +146,7 @@ def test_a_job_started_too_early_or_at_no_event_is_always_found(case):
     result = scheduled(workload, **words)
     events = {*workload.submit_time.tolist(), *result.end.tolist()}
     for job, start in enumerate(result.start.tolist()):
-        slurm = result.scheduler.slurm
+        slurm = result.scheduler.reserve.slurm
         by_clock = slurm is not None and (start + 1) % slurm.bf_interval == 0
         if start + 1 not in events and not by_clock:
             violations(moved(result, job, start + 1))

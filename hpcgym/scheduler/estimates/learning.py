@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import fields_of
 from hpcgym.scheduler import allocations
-from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.estimates.by_name import (
     BRANCHES,
     FORMULAS,
@@ -26,7 +25,7 @@ from hpcgym.scheduler.estimates.by_name import (
     predictor_of,
 )
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
-from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
+from hpcgym.scheduler.policies.index import IndexPolicy
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
@@ -195,9 +194,8 @@ def _renews(scheduler: Scheduler, counts: bool) -> int:
     return allocations.AFTER_ENDS if renews else allocations.NEVER
 
 
-def looks_at_time(policy: PolicyLike) -> bool:
+def looks_at_time(index: IndexPolicy) -> bool:
     """Return whether a policy looks at requested times, or at what stands for them."""
-    index = parse_policy(policy)
     if index.expression is not None:
         return index.expression.looks_at_time
     return index.cubed or not {"processors", "wait", *USER_FEATURES}.issuperset(index.weights)
@@ -220,7 +218,7 @@ def make_estimators(
     counted : (n_jobs,) what the simulator counts in their place: nodes, where jobs have their own.
     size : processors of the machine.
     """
-    specs, hold = _specs(scheduler), Hold.parse(scheduler.hold)
+    specs, hold = _specs(scheduler), scheduler.hold
     chosen = np.full((2, N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
@@ -231,8 +229,8 @@ def make_estimators(
         chosen=chosen,
         looks=np.array(
             [
-                policy is not None and anew is None and looks_at_time(policy)
-                for policy, anew in zip(_orders(scheduler), scheduler.anew, strict=True)
+                order is not None and anew is None and looks_at_time(order)
+                for order, anew in zip(scheduler.orders, scheduler.anew, strict=True)
             ],
             np.int64,
         ),
@@ -261,8 +259,8 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
     memory = LAST + max(LEAST_LAST, *(spec.last for spec in specs))
     n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
     weights = np.zeros((2, len(FEATURES)))
-    for half, policy in enumerate(_orders(scheduler)):
-        given = {} if policy is None else parse_policy(policy).weights
+    for half, order in enumerate(scheduler.orders):
+        given = {} if order is None else order.weights
         for name in FEATURES.keys() & given.keys():  # what usage adds is counted elsewhere
             weights[half, list(FEATURES).index(name)] = given[name]
     return Learner(
@@ -272,11 +270,6 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
         model_sums=np.tile([0.0, 1.0], (2, 1)),
         weights=weights,
     )
-
-
-def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]:
-    """Return the policies of the two orders, None for one that is by another estimate."""
-    return scheduler.policy, scheduler.sweep_policy
 
 
 def _specs(scheduler: Scheduler) -> list[_Spec]:

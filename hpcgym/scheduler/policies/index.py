@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +39,7 @@ class IndexPolicy:
         by the share and by the greatest of all users (Glesser 2016, section 6.3.1).
     expression : whose value is the score instead; ``weights`` are those of users' priorities in it.
     function : in Python, which says the scores at each pass instead.
+    given : what a user gave for it: its name, an expression, weights or the function.
     """
 
     meaning: str
@@ -47,6 +48,7 @@ class IndexPolicy:
     summed: bool = False
     expression: Expression | None = None
     function: Callable[..., Any] | None = None
+    given: Any = field(default=None, compare=False)
 
     @property
     def is_weighted_sum(self) -> bool:
@@ -104,9 +106,14 @@ PASS_POLICIES: dict[str, IndexPolicy] = {
     "popularity-filler": IndexPolicy("fit and popularity", {"fit": 1.0, "popularity": 1.0}),
 }
 
+for _table in (POLICIES, PASS_POLICIES):
+    _table.update({name: replace(policy, given=name) for name, policy in _table.items()})
+
 #: A policy as users give it: a name, an expression, six weights, weights by feature name, or a
-#: function that says the scores at each pass.
-PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float] | Callable[..., Any]
+#: function that says the scores at each pass; or one that is parsed already.
+PolicyLike = (
+    str | Sequence[float] | NDArray[Any] | Mapping[str, float] | Callable[..., Any] | IndexPolicy
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +157,8 @@ def parse_policy(
     HpcgymError : an unknown name or feature, another number of weights, weights that are no finite
         numbers or all 0, or a wrong expression.
     """
+    if isinstance(policy, IndexPolicy):
+        return policy
     if isinstance(policy, str):
         name = policy.strip()
         if name in POLICIES:
@@ -158,28 +167,31 @@ def parse_policy(
             return PASS_POLICIES[name]
         if is_expression(policy):
             expression = read_expression(policy, argument)
-            return IndexPolicy(policy, expression.usage, expression=expression)
+            return IndexPolicy(policy, expression.usage, expression=expression, given=name)
         if "," not in policy:
-            weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
-            raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
+            such = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
+            raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], such))
     if isinstance(policy, Mapping):
-        return _mixed(policy, argument)
+        mixed = _mixed(policy, argument)
+        return replace(mixed, given={name: float(weight) for name, weight in policy.items()})
     if callable(policy):
         return _function(policy, argument)
     if isinstance(policy, str):
-        given: Sequence[Any] = _numbers(policy, argument)
+        weights: Any = _numbers(policy, argument)
     else:
-        given = policy.tolist() if isinstance(policy, np.ndarray) else policy
-    if not isinstance(given, Sequence):
+        weights = policy.tolist() if isinstance(policy, np.ndarray) else policy
+    if not isinstance(weights, Sequence):
         raise HpcgymError(
             f"{argument} must be a name, six weights or weights by feature, not {policy!r}"
         )
-    if len(given) != len(WEIGHTED_FEATURES):
+    if len(weights) != len(WEIGHTED_FEATURES):
         raise HpcgymError(
             f"{argument}: a policy has {len(WEIGHTED_FEATURES)} weights "
-            f"({', '.join(WEIGHTED_FEATURES)}), not {len(given)}"
+            f"({', '.join(WEIGHTED_FEATURES)}), not {len(weights)}"
         )
-    return _mixed(dict(zip(WEIGHTED_FEATURES, given, strict=True)), argument)
+    mixed = _mixed(dict(zip(WEIGHTED_FEATURES, weights, strict=True)), argument)
+    text = policy.strip() if isinstance(policy, str) else None
+    return replace(mixed, given=text or tuple(map(float, weights)))
 
 
 def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
@@ -189,7 +201,7 @@ def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
             f"{argument} must not be the class {policy.__name__}; give {policy.__name__}()"
         )
     name = getattr(policy, "__name__", type(policy).__name__)
-    return IndexPolicy(f"as {name} says", {}, function=policy)
+    return IndexPolicy(f"as {name} says", {}, function=policy, given=policy)
 
 
 def weight_text(weight: float) -> str:
@@ -245,10 +257,11 @@ def usual_backfill_order(policy: PolicyLike) -> str:
     submission, as in EASY; the same under the policies of co-scheduling. The policies of fair share
     have their own (Glesser 2016, section 6.3.1).
     """
-    name = policy.strip() if isinstance(policy, str) else ""
-    if name == "fcfs" or parse_policy(policy).looks_at_pass:
+    order = parse_policy(policy)
+    if order.given == "fcfs" or order.looks_at_pass:
         return "fcfs"
-    return name if name in POLICIES and POLICIES[name].looks_at_usage else "spf"
+    named = isinstance(order.given, str) and order.given in POLICIES
+    return order.given if named and order.looks_at_usage else "spf"
 
 
 def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
@@ -269,7 +282,7 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
         double precision.
     """
     index = parse_policy(policy)
-    refuse_usage(policy)
+    refuse_usage(index)
     if index.function is not None:  # says it when it is asked
         return unknown_yet(jobs)
     if index.cubed:
@@ -293,24 +306,19 @@ def unknown_yet(jobs: JobColumns) -> Ranking:
     return Ranking(np.zeros_like(jobs.submit), np.full_like(jobs.submit, np.inf))
 
 
-def looks_at_usage(policy: PolicyLike) -> bool:
-    """Return whether a policy depends on what users have used."""
-    return parse_policy(policy).looks_at_usage
-
-
 def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
     """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it.
 
     Or at what the machine is like at a pass, where jobs share no nodes.
     """
-    if parse_policy(policy, argument).looks_at_pass:
-        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+    order = parse_policy(policy, argument)
+    words = order.given if isinstance(order.given, str) else order.meaning
+    if order.looks_at_pass:
         raise HpcgymError(
             f"{argument} {words!r} is for co-scheduling: give simulate() speedups of jobs that"
             " share nodes"
         )
-    if looks_at_usage(policy):
-        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+    if order.looks_at_usage:
         raise HpcgymError(
             f"{argument} {words!r} depends on what users have used, which nobody counts here"
         )
