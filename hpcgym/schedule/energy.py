@@ -73,9 +73,8 @@ class Energy:
     ``with_overhead_j`` spread it over jobs and users in proportion to what they are charged.
     """
 
-    def __init__(self, result: Result):
-        self._result = result
-        self._books: Books = result.books
+    def __init__(self, result: Result, books: Books):
+        self._result, self._books = result, books
 
     def __repr__(self) -> str:
         return f"Energy({self.total_j:.6g} J, of which {self.overhead_j:.6g} J overhead)"

@@ -205,15 +205,17 @@ class Result:
         """Which jobs the schedule started, (n_jobs,) bool: not those that ran at the beginning."""
         return _read_only(decided(self.workload))
 
-    @cached_property
+    @property
     def from_begin(self) -> Result:
         """What lies after ``begin``: jobs that ran or waited before are submitted or start then.
 
         The schedule itself if its machine was empty. Energy, and the metrics of the machine, are
         counted from it.
         """
-        if self.workload.initial is None:
-            return self
+        return self if self.workload.initial is None else self._from_begin
+
+    @cached_property
+    def _from_begin(self) -> Result:
         start = np.maximum(self.start, self.begin)
         submit = np.maximum(self.workload.submit_time, self.begin)
         return replace(
@@ -349,7 +351,8 @@ class Result:
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
         result, owner = self.runs.from_begin, None if self.interrupted is None else self._runs[1]
-        return Books(result, owner)
+        # of a copy: who has books that have it back is freed late, with arrays of any size
+        return Books(replace(result), owner)
 
     @cached_property
     def power(self) -> pd.DataFrame:
@@ -363,7 +366,7 @@ class Result:
     @cached_property
     def energy(self) -> Energy:
         """Energy by job, user, node, group and state: :class:`hpcgym.schedule.energy.Energy`."""
-        return Energy(self)
+        return Energy(replace(self), self.books)
 
     @cached_property
     def jobs(self) -> pd.DataFrame:

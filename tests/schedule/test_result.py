@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +68,28 @@ def test_arrays_are_read_only(result: Result, name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
     assert np.shares_memory(getattr(result, name), array) or name in ("bsld", "killed")
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"cluster": "2x2x8"}, {"quota": "user:jobs=2"}, {"of an extract": True}], ids=str
+)
+def test_a_result_that_nobody_keeps_is_gone_at_once(rules: dict[str, Any]) -> None:
+    """Not when garbage is collected: schedules of large machines have gigabytes of cells."""
+    workload = hpcgym.load_workload("lublin:jobs=100,processors=32,seed=1")
+    if rules.pop("of an extract", False):
+        recorded = hpcgym.simulate(workload).as_workload()
+        workload = recorded.extract(int(recorded.submit_time[50]))
+    result = hpcgym.simulate(workload, **rules)
+    for asked in ("metrics", "jobs", "power", "books", "energy"):
+        getattr(result, asked)
+    assert result.energy.by_job is not None
+    known = weakref.ref(result)
+    gc.disable()
+    try:
+        del result
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_a_result_is_frozen(result: Result) -> None:
