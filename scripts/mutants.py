@@ -43,7 +43,7 @@ MUTANTS = (
         "s.rules().strict",
         "true",
         after="b.longest -= ",
-        tests="tests/engine/test_against_oracle.py",
+        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "the shadow time is one second late",
@@ -58,21 +58,21 @@ MUTANTS = (
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",
-        tests="tests/engine/test_against_oracle.py",
+        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
         "of(e.job).number < first",
         "found.block < 0 || of(e.job).number > first",
-        tests="tests/engine/test_against_oracle.py",
+        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "equal scores go to the last submitted",
         "native/core/queue.hpp",
         "(score == highest && j < best)",
         "(score == highest && j > best)",
-        tests="tests/engine/test_against_oracle.py",
+        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "a second correction is added before the first",
@@ -93,7 +93,7 @@ MUTANTS = (
         "e.span > b.longest",
         "e.span >= b.longest",
         after="passes(e.job, ",
-        tests="tests/engine/test_nodes_against_oracle.py",
+        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "a quota lets one job more run",

@@ -1,11 +1,109 @@
-"""What tests of drawn restrictions share: quotas, windows, jobs that follow others or stop them."""
+"""What tests of drawn restrictions share: windows, places in the queue, and marks."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from drawing import strategies as st
+from quota_strategies import COLUMNS, with_queues
+
+from hpcgym.cluster import Cluster
+from hpcgym.workload.model import Workload
 
 #: Marks of such tests: what is drawn may restrict none of the jobs that are drawn.
 DRAWN = [
     pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning"),
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]
+Places = list[tuple[list[Any], int]]
+Windows = tuple[list[Any], list[str]]
+
+
+@st.composite
+def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]:
+    """One to three quotas of submitted jobs, maybe of running ones too, as the oracle has them."""
+    texts, places, running = [], [], []
+    for _ in range(draw(st.integers(1, 3))):
+        column = draw(st.sampled_from(["all", *COLUMNS]))
+        only = draw(st.sampled_from([None, None, 1, 2]))
+        most = draw(st.sampled_from([1, 1, 2, 3, 5]))
+        queues = workload.queue.tolist()
+        keys = queues if column == "all" else workload.columns[COLUMNS[column]].tolist()
+        keys = [0 if column == "all" else key for key in keys]
+        keys = [
+            None if (column == "array" and key < 0) or (only and queue != only) else key
+            for key, queue in zip(keys, queues, strict=True)
+        ]
+        places.append((keys, most))
+        text = f"{column}:submitted={most}" if only is None else f"queue={only}/{column}:"
+        if only is not None:
+            text += f"submitted={most}"
+        if draw(st.booleans()):
+            jobs = draw(st.integers(1, 3))
+            running.append((keys, jobs, 10**9))
+            text += f"+jobs={jobs}"
+        texts.append(text)
+    return "; ".join(texts), places, running
+
+
+def with_numbers(workload: Workload, queues: list[int]) -> Workload:
+    """Return the jobs with numbers from 1, and those queues in turn."""
+    numbered = workload.with_columns(job_number=list(range(1, len(workload) + 1)))
+    return with_queues(numbered, queues)
+
+
+@st.composite
+def times(draw: st.DrawFn, workload: Workload) -> list[tuple[int, int]]:
+    """One to three times, at or near the seconds at which something may happen."""
+    submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
+    moments = sorted({0, *submit, *(one + other for one in submit[:6] for other in run[:6])})
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        begin = draw(st.sampled_from(moments)) + draw(st.sampled_from([0, 0, 1, 7, 60]))
+        found.append((begin, begin + draw(st.sampled_from([1, 2, 5, 20, 60, 700, 4000]))))
+    return found
+
+
+def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tuple[int, int, Any]]:
+    """Return the windows that find room beside those before: so much of each thing at a time."""
+    kept: list[tuple[int, int, Any]] = []
+    for begin, end, takes in windows:
+        for at in {begin, *(one[0] for one in kept if begin <= one[0] < end)}:
+            beside = [one[2] for one in kept if one[0] <= at < one[1]]
+            if any(sum(o.get(k, 0) for o in beside) + n > room[k] for k, n in takes.items()):
+                break
+        else:
+            kept.append((begin, end, takes))
+    return kept
+
+
+def windows_for(data: st.DataObject, cluster: Cluster, workload: Workload) -> Windows:
+    """Windows of all processors or nodes, or of some, as the oracle has them and as texts."""
+    spans = data.draw(times(workload))
+    if cluster.groups:
+        every = list(range(cluster.nodes))
+        some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
+        chosen = st.one_of(st.just(every), some)
+        drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in spans]
+        windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
+        told = ["" if of == every else f":nodes={','.join(map(str, of))}" for _, _, of in windows]
+    else:
+        most = workload.processors
+        widths = st.one_of(st.just(most), st.integers(1, most))
+        drawn = [(*span, {0: data.draw(widths)}) for span in spans]
+        windows = [(a, b, takes[0]) for a, b, takes in apart(drawn, {0: most})]
+        told = ["" if width == most else f":processors={width}" for _, _, width in windows]
+    return windows, [f"{a}/{b}{of}" for (a, b, _), of in zip(windows, told, strict=True)]
+
+
+def around_windows(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return rules that go with windows."""
+    estimate = rules["estimate"]
+    if isinstance(estimate, list):  # never too short
+        run = np.minimum(workload.run_time, workload.requested_time).tolist()
+        estimate = [max(pair) for pair in zip(estimate, run, strict=True)]
+    kills = rules["correction"] == "kill"
+    estimate = "requested" if estimate == "ave2" and not kills else estimate
+    return {**rules, "hold": None, "estimate": estimate}

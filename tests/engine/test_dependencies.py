@@ -6,60 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawing import costly, given, settings
+from drawing import given
 from drawing import strategies as st
-from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from strategies import cases
-from submission_strategies import chains, fitted, same
+from submission_strategies import chains
 
 import hpcgym
-from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.explanation import waits
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.validation.restrictions import check_dependencies
 from hpcgym.workload.fingerprint import given_digest, workload_digest
 from hpcgym.workload.model import Workload, pairs_of
-
-
-@settings(max_examples=300)
-@given(st.data(), cases())
-@pytest.mark.filterwarnings("ignore:.*no job follows another")
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
-    workload, dependencies, follows = data.draw(chains(case[0]))
-    alone = data.draw(st.booleans())
-    rules = fitted(case[1], alone)
-    quota, quotas, maintenance, windows = None, [], None, []
-    if not alone and data.draw(st.booleans()):
-        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
-    safe = isinstance(rules["estimate"], str) and not alone
-    if safe and data.draw(st.booleans()):
-        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
-        maintenance, windows = f"{begin}/{begin + 50}", [(begin, begin + 50, workload.processors)]
-    given_rules = {"quota": quota, "maintenance": maintenance, "dependencies": dependencies}
-    result = hpcgym.simulate(workload, **given_rules, **rules)
-    slow = {"quotas": quotas, "windows": windows, "follows": follows}
-    expected = simulate_pool(jobs_of(workload), workload.processors, **slow, **rules)
-    assert "dependencies" in same(result, expected)
-
-
-@pytest.mark.slow
-@costly
-@settings(max_examples=300)
-@given(st.data(), st.one_of(node_cases(), partitioned_cases()))
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*no job follows another")
-def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
-    cluster, rules = case[0], fitted(case[2], alone=True)
-    workload, dependencies, follows = data.draw(chains(case[1]))
-    result = hpcgym.simulate(workload, cluster=cluster, dependencies=dependencies, **rules)
-    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes(jobs, capacity, follows=follows, **rules)
-    assert "dependencies" in same(result, expected)
 
 
 def three(**columns: list[int]) -> Workload:

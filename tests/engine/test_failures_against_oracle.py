@@ -6,20 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given, settings
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
-from failure_strategies import Failure, failing_cases, failures_for, table_of
+from failure_strategies import Failure, failures_for, table_of
 from node_strategies import node_cases, node_schedulers
-from preemption_strategies import CLOSE, crowded
-from share_strategies import accounts, heeded
-from slow_shares import SlowOrder
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.reference.failures import Lost, simulate_failures
 from hpcgym.reference.jobs import Job, node_jobs_of
-from hpcgym.reference.orders import weighted
 from hpcgym.workload.model import Workload
 
 
@@ -59,13 +54,6 @@ def compared(result: Any, expected: list[Job], lost: list[Lost]) -> Any:
     return result
 
 
-@costly
-@settings(max_examples=400)
-@given(failing_cases())
-def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failure]]) -> None:
-    assert_same(*case)
-
-
 @settings(max_examples=100)
 @given(st.data(), node_cases())
 def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: Any) -> None:
@@ -79,30 +67,6 @@ def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: An
     )
     assert first.start.tolist() == second.start.tolist()
     hpcgym.validate_schedule(first)
-
-
-@settings(max_examples=200)
-@given(st.data(), failing_cases())
-@pytest.mark.filterwarnings("ignore:failures. none of")
-def test_extracts(
-    data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any], list[Failure]]
-) -> None:
-    """They begin with jobs on nodes that have been up since these started; others wait."""
-    cluster, workload, rules, failures = case
-    workload = recorded(data, workload)
-    part, rules, begin, end = parts_of(data, workload, usable(rules))
-    if part is None:
-        return
-    if rules["correction"] == "kill":  # others would have run then
-        rules["correction"] = "incremental"
-    jobs = node_jobs_of(workload, cluster.resources)
-    expected, lost = simulate_failures(
-        jobs, cluster.capacity.tolist(), failures, begin=begin, end=end, **rules
-    )
-    result = hpcgym.simulate(part, cluster=cluster, failures=table_of(failures), **rules)
-    left = [job for job in expected if job.end > begin]
-    rows = {job.number: row for row, job in enumerate(left)}
-    compared(result, left, [(rows[run[0]], *run[1:]) for run in lost])
 
 
 @pytest.mark.slow
@@ -162,38 +126,6 @@ def test_a_job_is_backfilled_again_before_equal_ones_that_came_later(order: str)
     rules = {"backfill": "easy", "backfill_order": order}
     result = assert_same(cluster, workload, rules, [(1, 3, 4)])
     assert result.start.tolist() == [0, 100, 4, 13]
-
-
-@settings(max_examples=100)
-@given(st.data(), failing_cases())
-@pytest.mark.filterwarnings("ignore:.*fair share", "ignore::hpcgym.errors.RuleWarning")
-def test_orders_by_usage(data: st.DataObject, case: Any) -> None:
-    """Users are charged for lost runs when these end, and priorities fade up to each pass."""
-    cluster, workload, rules, failures = case
-    workload = crowded(workload, data.draw(CLOSE))
-    fair, slow = data.draw(accounts(workload))
-    watts = [1.0] * len(workload)
-    size = {"processors": cluster.processors}
-    wait = data.draw(st.sampled_from([0.0101, -0.0101]))
-    rest = weighted((0, 0, wait, 0, 0, 0))
-    orders = {
-        "alone": ("fairshare", SlowOrder("cpu", slow, watts, 1.0, **size)),
-        "mixed": (
-            {"fairshare": 1.0, "wait": wait},
-            SlowOrder((1.0, 0.0), slow, watts, 1.0, rest, **size),
-        ),
-        "sjbf": ("sjbf", "sjbf"),
-    }
-    first = orders[data.draw(st.sampled_from(["alone", "mixed"]))]
-    second = orders[data.draw(st.sampled_from([*orders]))]
-    ours = heeded(rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair})
-    theirs = rules | {"policy": first[1], "backfill_order": second[1]}
-    result = hpcgym.simulate(workload, cluster=cluster, failures=table_of(failures), **ours)
-    jobs = node_jobs_of(workload, cluster.resources)
-    expected, _ = simulate_failures(jobs, cluster.capacity.tolist(), failures, **theirs)
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    hpcgym.validate_schedule(result)
 
 
 def test_priorities_by_usage_are_those_of_a_repair() -> None:

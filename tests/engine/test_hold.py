@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given, settings
 from drawing import strategies as st
-from strategies import holds, schedulers, workloads
+from strategies import schedulers, workloads
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 
-LEARNED = ("typical-ratio", "ave2", "user-ratio")
 TENTH = {"share": 0.5, "from_s": 10, "factor": 100, "erode_s": 100}
 
 
@@ -104,25 +101,6 @@ def test_until_shadow_is_before_the_head_starts() -> None:
 
 
 # --- Against the slow simulator -------------------------------------------------------------------
-
-
-@costly
-@settings(max_examples=300)
-@given(st.data())
-def test_by_estimates_that_learn(data: st.DataObject) -> None:
-    workload = data.draw(workloads())
-    rules = data.draw(schedulers(workload))
-    for order in ("policy", "backfill_order"):
-        if not isinstance(rules[order], str) and not any(rules[order]):
-            rules[order] = "saf"
-    if rules["backfill"] == "conservative":
-        rules |= {"backfill": "easy", "hold": data.draw(holds())}
-    rules["policy_estimate"] = data.draw(st.sampled_from(["clairvoyant", *LEARNED]))
-    result = hpcgym.simulate(workload, **rules)
-    expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-    hpcgym.validate_schedule(result)
 
 
 @settings(max_examples=100)

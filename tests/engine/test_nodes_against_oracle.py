@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import (
     ALLOCATIONS,
     node_cases,
     node_schedulers,
-    partitioned_cases,
     slow_jobs_and_nodes,
 )
 from strategies import cases, workloads
@@ -45,21 +44,6 @@ def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> 
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
-
-
-@settings(max_examples=500)
-@given(node_cases())
-def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
-    assert_same(*case)
-
-
-@costly
-@settings(max_examples=400)
-@given(partitioned_cases())
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-def test_partitions(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
-    """A job has nodes of its partition alone, wherever these overlap."""
-    assert_same(*case)
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "until-shadow", "conservative"])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import test_windows
 from drawing import assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
@@ -17,7 +16,7 @@ from node_strategies import node_cases, partitioned_cases
 from pieces import native_of, same_in_pieces
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas
-from restrictions import DRAWN
+from restrictions import DRAWN, around_windows, bounds, windows_for, with_numbers
 from same_results import assert_same_results
 from strategies import SLURM, cases, clusters
 from submission_strategies import chains
@@ -25,7 +24,6 @@ from submission_strategies import fitted as as_moved
 from test_nodes_against_oracle import crowd
 from test_rules_under_limits import Whim
 from test_rules_under_limits import restricted as restricted_under_limits
-from test_submitted import bounds, with_numbers
 
 import hpcgym
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -104,20 +102,9 @@ def restricted(
     if "places" in which:
         rules["quota"] = data.draw(bounds(workload))[0]
     if "windows" in which and how != "suspend":
-        rules = test_windows.fitted(rules, workload)
-        rules["maintenance"] = "; ".join(windows(data, workload, cluster))
+        rules = around_windows(rules, workload)
+        rules["maintenance"] = "; ".join(windows_for(data, cluster, workload)[1])
     return workload, rules
-
-
-def windows(data: st.DataObject, workload: Workload, cluster: hpcgym.Cluster) -> list[str]:
-    """Windows of some processors, or of some nodes."""
-    if cluster.groups:
-        return test_windows.windows_on(data, cluster, workload)[1]
-    most = workload.processors
-    times = data.draw(test_windows.times(workload))
-    widths = [(*span, {0: data.draw(st.integers(1, most))}) for span in times]
-    apart = test_windows.apart(widths, {0: most})
-    return [f"{begin}/{end}:processors={takes[0]}" for begin, end, takes in apart]
 
 
 @settings(max_examples=400)

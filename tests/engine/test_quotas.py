@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given, settings
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
+from extract_strategies import usable
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import COLUMNS, fitted, quotas, with_queues
 from strategies import cases
@@ -18,9 +18,7 @@ from strategies import cases
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWarning
-from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.restrictions import COLUMNS as WORDS
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rule_values import read_quotas
@@ -37,37 +35,6 @@ def untold_on_nodes(test: Any) -> Any:
     ):
         test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
     return test
-
-
-@settings(max_examples=300)
-@given(st.data(), cases(), QUEUES)
-def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
-    workload, rules = with_queues(case[0], queues), fitted(case[1], holds=True)
-    text, slow = data.draw(quotas(workload))
-    result = hpcgym.simulate(workload, quota=text, **rules)
-    expected = simulate_pool(jobs_of(workload), workload.processors, quotas=slow, **rules)
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-    hpcgym.validate_schedule(result)
-
-
-@pytest.mark.slow
-@costly
-@settings(max_examples=300)
-@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
-@untold_on_nodes
-def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
-    cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2], holds=True)
-    text, slow = data.draw(quotas(workload))
-    result = hpcgym.simulate(workload, cluster=cluster, quota=text, **rules)
-    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes(jobs, capacity, quotas=slow, **rules)
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.end.tolist() == [job.end for job in expected]
-    assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-    hpcgym.validate_schedule(result)
 
 
 @pytest.mark.parametrize("backfill", ["easy", "until-shadow"])
@@ -117,26 +84,6 @@ def test_one_that_bounds_nothing_changes_nothing_on_nodes(
     for name in ("start", "reserved_start", "backfilled"):
         assert getattr(bound, name).tolist() == getattr(free, name).tolist()
     assert bound.allocation.node.tolist() == free.allocation.node.tolist()
-
-
-@settings(max_examples=300)
-@given(st.data(), cases(), QUEUES)
-@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
-def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
-    """Jobs that run at the beginning count, and may exceed a quota: no log keeps it."""
-    workload = recorded(data, with_queues(case[0], queues))
-    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1], holds=True)))
-    if part is None:
-        return
-    text, slow = data.draw(quotas(workload))
-    result = hpcgym.simulate(part, quota=text, **rules)
-    jobs = jobs_of(workload)
-    expected = simulate_pool(jobs, workload.processors, quotas=slow, **rules, begin=begin, end=end)
-    decided = [job for job in expected if job.end > begin]
-    assert result.start.tolist() == [job.start for job in decided]
-    assert result.backfilled.tolist() == [job.backfilled for job in decided]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
-    hpcgym.validate_schedule(result)
 
 
 @settings(max_examples=200)

@@ -10,11 +10,10 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited, simulate_pool
 from quota_strategies import quotas
-from restrictions import DRAWN
+from restrictions import DRAWN, bounds, with_numbers
 from submission_strategies import chains, fitted
 from test_learning_under_limits import AtTheirLevels
 from test_limits_against_oracle import check_same
-from test_submitted import bounds, with_numbers
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower

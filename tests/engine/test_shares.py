@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given, settings
 from drawing import strategies as st
-from predictors import Crooked
 from share_strategies import BUSY_W, cases
 from slow_shares import Accounts, SlowOrder
 
@@ -18,60 +17,10 @@ from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.cluster import NodeGroup
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import weighted
-from hpcgym.reference.pool import Simulation, simulate_pool
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.workload.model import Workload
-
-
-@costly
-@settings(max_examples=300)
-@given(cases())
-def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
-    workload, ours, theirs = case
-    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
-    result = simulate(workload, cluster=cluster, **ours)
-    expected = simulate_pool(jobs_of(workload), workload.processors, **theirs)
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.end.tolist() == [job.end for job in expected]
-    assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-    hpcgym.validate_schedule(result)
-
-
-LEARNED = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
-
-
-@st.composite
-def learned_rules(draw: st.DrawFn) -> dict[str, Any]:
-    rules = {
-        "estimate": draw(st.sampled_from(["requested", *LEARNED])),
-        "policy_estimate": draw(st.sampled_from(["requested", "clairvoyant", *LEARNED])),
-    }
-    if rules["estimate"] in LEARNED[1:]:
-        known = ["requested", "recursive-doubling"]
-        rules["correction"] = draw(st.sampled_from([*known, "predicted-again"]))
-    return rules
-
-
-@pytest.mark.slow
-@costly
-@settings(max_examples=300)
-@given(st.data(), cases())
-def test_run_times_are_learned_beside(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
-) -> None:
-    workload, ours, theirs = case
-    rules = data.draw(learned_rules())
-    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
-    result = simulate(workload, cluster=cluster, **ours | rules)
-    slow = Simulation(jobs_of(workload), workload.processors, **theirs | rules)
-    expected = slow.run()
-    assert result.start.tolist() == [job.start for job in expected]
-    assert result.end.tolist() == [job.end for job in expected]
-    assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
-    assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
 
 
 @settings(max_examples=300)
@@ -89,34 +38,6 @@ def test_a_simulation_goes_on_with_what_was_used(
     result = simulate(hpcgym.continued(long, begin), cluster=cluster, **ours)
     assert result.start.tolist() == long.start[goes_on].tolist()
     assert result.end.tolist() == long.end[goes_on].tolist()
-
-
-@pytest.mark.slow
-@settings(max_examples=300)
-@given(st.data(), cases())
-def test_an_extract_of_a_trace_begins_with_what_was_used(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
-) -> None:
-    workload, ours, theirs = case
-    waits = st.sampled_from([0, 0, 1, 5, 30, 600])
-    workload = workload.with_columns(
-        wait_time=data.draw(st.lists(waits, min_size=len(workload), max_size=len(workload)))
-    )
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    ends = (workload.submit_time + workload.wait_time + run_time).tolist()
-    times = {0, *workload.submit_time.tolist(), *ends}
-    begin = data.draw(st.sampled_from(sorted(time for time in times if time < max(ends))))
-    for rules in (ours, theirs):
-        if not isinstance(rules["estimate"], str):
-            rules["estimate"] = "clairvoyant"
-    more = data.draw(st.one_of(st.just({}), learned_rules()))
-    ours, theirs = ours | more, theirs | more
-    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
-    result = simulate(workload.extract(begin), cluster=cluster, **ours)
-    expected = simulate_pool(jobs_of(workload), workload.processors, **theirs, begin=begin)
-    left = [job for job in expected if job.end > begin]
-    assert result.start.tolist() == [job.start for job in left]
-    assert result.backfilled.tolist() == [job.backfilled for job in left]
 
 
 # --- Equations 6.1 to 6.4 -----------------------------------------------------------------------

@@ -7,118 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawing import costly, given, settings
+from drawing import given
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
-from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from quota_strategies import COLUMNS, with_queues
+from restrictions import bounds, with_numbers
 from strategies import cases
-from submission_strategies import chains, fitted, same
+from submission_strategies import fitted
 
 import hpcgym
-from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.explanation import waits
 from hpcgym.explore.live import Session
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.validation.restrictions import check_submitted
 from hpcgym.workload.model import Workload
 
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
-Places = list[tuple[list[Any], int]]
-
-
-@st.composite
-def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]:
-    """One to three quotas of submitted jobs, maybe of running ones too, as the oracle has them."""
-    texts, places, running = [], [], []
-    for _ in range(draw(st.integers(1, 3))):
-        column = draw(st.sampled_from(["all", *COLUMNS]))
-        only = draw(st.sampled_from([None, None, 1, 2]))
-        most = draw(st.sampled_from([1, 1, 2, 3, 5]))
-        queues = workload.queue.tolist()
-        keys = queues if column == "all" else workload.columns[COLUMNS[column]].tolist()
-        keys = [0 if column == "all" else key for key in keys]
-        keys = [
-            None if (column == "array" and key < 0) or (only and queue != only) else key
-            for key, queue in zip(keys, queues, strict=True)
-        ]
-        places.append((keys, most))
-        text = f"{column}:submitted={most}" if only is None else f"queue={only}/{column}:"
-        if only is not None:
-            text += f"submitted={most}"
-        if draw(st.booleans()):
-            jobs = draw(st.integers(1, 3))
-            running.append((keys, jobs, 10**9))
-            text += f"+jobs={jobs}"
-        texts.append(text)
-    return "; ".join(texts), places, running
-
-
-def with_numbers(workload: Workload, queues: list[int]) -> Workload:
-    numbered = workload.with_columns(job_number=list(range(1, len(workload) + 1)))
-    return with_queues(numbered, queues)
-
-
-@settings(max_examples=300)
-@given(st.data(), cases(), QUEUES, st.booleans())
-@pytest.mark.filterwarnings("ignore:.*no job follows another")
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
-def test_pools(
-    data: st.DataObject, case: tuple[Workload, Any], queues: list[int], depends: bool
-) -> None:
-    workload, rules = with_numbers(case[0], queues), fitted(case[1])
-    slow: dict[str, Any] = {}
-    if depends:
-        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
-    text, slow["places"], slow["quotas"] = data.draw(bounds(workload))
-    if isinstance(rules["estimate"], str) and data.draw(st.booleans()):
-        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
-        rules["maintenance"] = f"{begin}/{begin + 50}"
-        slow["windows"] = [(begin, begin + 50, workload.processors)]
-    result = hpcgym.simulate(workload, quota=text, **rules)
-    rules = {rule: rules[rule] for rule in rules if rule not in ("dependencies", "maintenance")}
-    expected = simulate_pool(jobs_of(workload), workload.processors, **slow, **rules)
-    assert "submitted" in same(result, expected)
-
-
-@costly
-@settings(max_examples=300)
-@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES, st.booleans())
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*no job follows another")
-@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
-def test_nodes(
-    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int], depends: bool
-) -> None:
-    cluster, workload, rules = case[0], with_numbers(case[1], queues), fitted(case[2])
-    slow: dict[str, Any] = {}
-    given_rules: dict[str, Any] = {}
-    if depends:
-        workload, given_rules["dependencies"], slow["follows"] = data.draw(chains(workload))
-    given_rules["quota"], slow["places"], slow["quotas"] = data.draw(bounds(workload))
-    result = hpcgym.simulate(workload, cluster=cluster, **given_rules, **rules)
-    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    assert "submitted" in same(result, simulate_nodes(jobs, capacity, **slow, **rules))
-
-
-@settings(max_examples=300)
-@given(st.data(), cases(), QUEUES)
-@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
-def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
-    """Jobs that run or wait at the beginning count, and may exceed a quota: no log keeps it."""
-    workload = recorded(data, with_numbers(case[0], queues))
-    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1])))
-    if part is None:
-        return
-    text, places, running = data.draw(bounds(workload))
-    result = hpcgym.simulate(part, quota=text, **rules)
-    slow = {"places": places, "quotas": running, "begin": begin, "end": end, **rules}
-    expected = simulate_pool(jobs_of(workload), workload.processors, **slow)
-    assert "submitted" in same(result, [job for job in expected if job.end > begin])
 
 
 def test_by_hand_in_an_extract() -> None:

@@ -8,68 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly, given, settings
+from drawing import given
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
 from node_strategies import (
-    machines,
-    node_cases,
-    node_schedulers,
-    partitioned_cases,
     slow_jobs_and_nodes,
-    workloads_for,
 )
-from strategies import cases
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadWarning
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import NoRoomError, simulate_nodes
-from hpcgym.reference.pool import simulate_pool
+from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.scheduler.restrictions import Window, read_windows
 from hpcgym.workload.model import Workload
-
-Times = list[tuple[int, int]]
-
-
-@st.composite
-def times(draw: st.DrawFn, workload: Workload) -> Times:
-    """One to three times, at or near the seconds at which something may happen."""
-    submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
-    moments = sorted({0, *submit, *(one + other for one in submit[:6] for other in run[:6])})
-    found = []
-    for _ in range(draw(st.integers(1, 3))):
-        begin = draw(st.sampled_from(moments)) + draw(st.sampled_from([0, 0, 1, 7, 60]))
-        found.append((begin, begin + draw(st.sampled_from([1, 2, 5, 20, 60, 700, 4000]))))
-    return found
-
-
-def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tuple[int, int, Any]]:
-    """Return the windows that find room beside those before: so much of each thing at a time."""
-    kept: list[tuple[int, int, Any]] = []
-    for begin, end, takes in windows:
-        for at in {begin, *(one[0] for one in kept if begin <= one[0] < end)}:
-            beside = [one[2] for one in kept if one[0] <= at < one[1]]
-            if any(sum(o.get(k, 0) for o in beside) + n > room[k] for k, n in takes.items()):
-                break
-        else:
-            kept.append((begin, end, takes))
-    return kept
-
-
-def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
-    """Return rules that go with windows."""
-    estimate = rules["estimate"]
-    if isinstance(estimate, list):  # never too short
-        run = np.minimum(workload.run_time, workload.requested_time).tolist()
-        estimate = [max(pair) for pair in zip(estimate, run, strict=True)]
-    kills = rules["correction"] == "kill"
-    changes = {
-        "hold": None,
-        "estimate": "requested" if estimate == "ave2" and not kills else estimate,
-    }
-    return {**rules, **changes}
 
 
 def same(result: hpcgym.Result, expected: list[Any]) -> None:
@@ -78,88 +29,6 @@ def same(result: hpcgym.Result, expected: list[Any]) -> None:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     assert "windows" in hpcgym.validate_schedule(result)
-
-
-@costly
-@settings(max_examples=300)
-@given(st.data(), cases())
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
-    workload, rules = case[0], fitted(case[1], case[0])
-    most = workload.processors
-    widths = st.one_of(st.just(most), st.integers(1, most))
-    drawn = [(*span, {0: data.draw(widths)}) for span in data.draw(times(workload))]
-    windows = [(begin, end, takes[0]) for begin, end, takes in apart(drawn, {0: most})]
-    texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
-    quota, quotas = None, []
-    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
-        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
-    result = hpcgym.simulate(workload, maintenance="; ".join(texts), quota=quota, **rules)
-    slow = {"windows": windows, "quotas": quotas}
-    same(result, simulate_pool(jobs_of(workload), workload.processors, **slow, **rules))
-
-
-@settings(max_examples=300)
-@given(st.data(), cases())
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-def test_extracts(data: st.DataObject, case: tuple[Workload, Any]) -> None:
-    """Jobs that run at the beginning run on, into windows too."""
-    workload = recorded(data, case[0])
-    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1], case[0])))
-    if part is None:
-        return
-    most = workload.processors
-    widths = st.one_of(st.just(most), st.integers(1, most))
-    drawn = [(*span, {0: data.draw(widths)}) for span in data.draw(times(workload))]
-    windows = [(a, b, takes[0]) for a, b, takes in apart(drawn, {0: most})]
-    texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
-    result = hpcgym.simulate(part, maintenance="; ".join(texts), **rules)
-    jobs = jobs_of(workload)
-    slow = simulate_pool(jobs, most, windows=windows, **rules, begin=begin, end=end)
-    same(result, [job for job in slow if job.end > begin])
-
-
-def windows_on(
-    data: st.DataObject, cluster: Cluster, workload: Workload
-) -> tuple[list[Any], list[str]]:
-    """Windows of all nodes or some, as the oracle has them and as texts."""
-    every = list(range(cluster.nodes))
-    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
-    chosen = st.one_of(st.just(every), some)
-    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
-    windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
-    texts = [
-        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
-        for a, b, of in windows
-    ]
-    return windows, texts
-
-
-@costly
-@settings(max_examples=200)
-@given(st.data(), machines())
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-def test_extracts_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
-    workload = recorded(data, data.draw(workloads_for(cluster)))
-    rules = usable(fitted(data.draw(node_schedulers(workload)), workload))
-    if rules["correction"] == "kill":  # other jobs would have run then
-        rules["correction"] = "requested"
-        rules["estimate"] = "requested" if rules["estimate"] == "ave2" else rules["estimate"]
-    part, rules, begin, _ = parts_of(data, workload, rules, last=False)
-    if part is None:
-        return
-    windows, texts = windows_on(data, cluster, workload)
-    given_rules = {"maintenance": "; ".join(texts), **rules}
-    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
-    try:
-        slow = simulate_nodes(jobs, capacity, windows=windows, **rules, begin=begin)
-    except NoRoomError:
-        with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
-            hpcgym.simulate(part, cluster=cluster, **given_rules)
-        return
-    result = hpcgym.simulate(part, cluster=cluster, **given_rules)
-    same(result, [job for job in slow if job.end > begin])
 
 
 def test_by_hand_in_an_extract() -> None:
@@ -187,26 +56,6 @@ def test_by_hand_in_an_extract() -> None:
         if maintenance == "10/30":
             with pytest.raises(HpcgymError, match="job 1 runs from 9 s to 14 s, within the window"):
                 hpcgym.validate_schedule(early)
-
-
-@costly
-@settings(max_examples=300)
-@given(st.data(), st.one_of(node_cases(), partitioned_cases()))
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
-@pytest.mark.filterwarnings("ignore:.*no window is between")
-def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
-    cluster, workload, rules = case[0], case[1], fitted(case[2], case[1])
-    windows, texts = windows_on(data, cluster, workload)
-    quota, quotas = None, []
-    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
-        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
-    result = hpcgym.simulate(
-        workload, cluster=cluster, maintenance="; ".join(texts), quota=quota, **rules
-    )
-    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    slow = {"windows": windows, "quotas": quotas}
-    same(result, simulate_nodes(jobs, capacity, **slow, **rules))
 
 
 def three(**columns: list[int]) -> Workload:

@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_strategies import node_cases
 from online import EASY, FORMULAS, oracle
 from online import assert_same as assert_same_as
 from online import cases as learning_cases
 from slow_expressions import general, trees
-from strategies import DEPTHS, cases, workloads
+from strategies import DEPTHS, workloads
 
 import hpcgym
 from hpcgym._engine import values_of
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import POLICIES, ByExpression
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.limits import PowerCap
@@ -61,31 +59,6 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     expected = simulate_pool(jobs_of(workload), workload.processors, **slowly(workload, rules))
     assert result.start.tolist() == [job.start for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-    hpcgym.validate_schedule(result)
-
-
-@settings(max_examples=300)
-@given(st.data(), cases())
-def test_random_cases(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -> None:
-    workload, rules = case
-    queues = [k % 3 for k in range(len(workload))]
-    workload = workload.with_columns(queue=queues)
-    rules = data.draw(with_expressions(rules, general()))
-    rules["policy_estimate"] = data.draw(st.sampled_from(["requested", "clairvoyant"]))
-    assert_same(workload, rules)
-
-
-@pytest.mark.slow
-@settings(max_examples=150)
-@given(st.data(), node_cases())
-def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
-    cluster, workload, rules = case
-    rules = data.draw(with_expressions(rules, general()))
-    result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    jobs = node_jobs_of(workload, cluster.resources)
-    expected = simulate_nodes(jobs, cluster.capacity.tolist(), **slowly(workload, rules))
-    assert result.start.tolist() == [job.start for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
 

@@ -8,18 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawing import costly, given, settings
-from drawing import strategies as st
-from failure_strategies import failing_cases, table_of
-from node_strategies import node_cases, partitioned_cases
-from preemption_strategies import CLOSE, crowded, preemptions
-from quota_strategies import fitted, quotas, with_queues
 from restrictions import DRAWN
 from same_results import assert_same_results
-from slow_expressions import general
-from strategies import cases
-from submission_strategies import chains
-from submission_strategies import fitted as as_moved
 
 import hpcgym
 import hpcgym.reference
@@ -31,8 +21,6 @@ pytestmark = [
     *DRAWN,
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
 ]
-QUEUES = st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5)
-LEARNED = st.sampled_from(["requested", "requested", "user-ratio", "typical-ratio", "ave2"])
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
@@ -49,82 +37,6 @@ def ordered(rules: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(rules[rule], str) and not any(rules[rule]):
             rules[rule] = "fcfs"
     return rules
-
-
-@settings(max_examples=200)
-@given(cases(), st.sampled_from(["as drawn", "as drawn", "user-ratio", "typical-ratio"]))
-def test_pools(case: tuple[Workload, dict[str, Any]], estimate: str) -> None:
-    workload, rules = case
-    learned = {} if estimate == "as drawn" else {"policy_estimate": estimate}
-    assert_same(workload, ordered(rules) | learned)
-
-
-@settings(max_examples=60)
-@given(cases())
-def test_jobs_that_are_killed(case: tuple[Workload, dict[str, Any]]) -> None:
-    assert_same(case[0], ordered(case[1]) | {"correction": "kill"})
-
-
-@costly
-@settings(max_examples=120)
-@given(st.one_of(node_cases(), partitioned_cases()))
-def test_nodes(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
-    cluster, workload, rules = case
-    assert_same(workload, {**ordered(rules), "cluster": cluster})
-
-
-@settings(max_examples=120)
-@given(st.data(), cases(), QUEUES)
-def test_quotas_and_preemption(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any]], queues: list[int]
-) -> None:
-    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
-    stops = data.draw(st.booleans())
-    rules = fitted(ordered(case[1]), holds=not stops)
-    if data.draw(st.booleans()):
-        rules["quota"] = data.draw(quotas(workload))[0]
-    if stops:
-        rules["policy_estimate"] = data.draw(LEARNED)
-        rules["preemption"] = data.draw(preemptions(workload))[0]
-    assert_same(workload, rules)
-
-
-@settings(max_examples=80)
-@given(st.data(), cases())
-def test_jobs_that_follow_others(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
-) -> None:
-    workload, dependencies, _ = data.draw(chains(case[0]))
-    rules = as_moved(ordered(case[1]), alone=True) | {"dependencies": dependencies}
-    rules["policy_estimate"] = data.draw(LEARNED)
-    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
-        rules["quota"] = f"user:submitted={data.draw(st.sampled_from([1, 2, 5]))}"
-    assert_same(workload, rules)
-
-
-@settings(max_examples=60)
-@given(cases(), st.integers(0, 300), st.sampled_from([1, 20, 700]))
-def test_windows(case: tuple[Workload, dict[str, Any]], begin: int, length: int) -> None:
-    workload, rules = case[0], ordered(case[1]) | {"passes": "per-timestamp", "hold": None}
-    rules["estimate"] = "requested"
-    assert_same(workload, {**rules, "maintenance": f"{begin}/{begin + length}"})
-
-
-@settings(max_examples=60)
-@given(cases(), general())
-def test_expressions(case: tuple[Workload, dict[str, Any]], expression: str) -> None:
-    rules = ordered(case[1]) | {"policy": expression}
-    if rules["backfill"] == "conservative":
-        rules["backfill"] = "easy"
-    assert_same(case[0], rules)
-
-
-@costly
-@settings(max_examples=60)
-@given(failing_cases())
-def test_nodes_that_fail(case: Any) -> None:
-    cluster, workload, rules, failures = case
-    assert_same(workload, {**ordered(rules), "cluster": cluster, "failures": table_of(failures)})
 
 
 def test_one_window_of_a_machine_of_nodes() -> None:

@@ -1,0 +1,287 @@
+"""Each rule in each place: the engine's schedules are the reference's, to the second and the node.
+
+The two share no code. What is drawn is said to both in words of their own, so that neither can
+misread a rule for both; what is compared is proved as well.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
+from failure_strategies import failing_cases, table_of
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from predictors import Crooked
+from preemption_strategies import CLOSE, crowded, preemptions
+from quota_strategies import fitted, quotas
+from restrictions import DRAWN, around_windows, bounds, windows_for, with_numbers
+from share_strategies import BUSY_W, accounts, heeded, order, watts_of, with_power
+from slow_expressions import general
+from slow_shares import SlowOrder
+from strategies import SLURM, cases, plans
+from submission_strategies import chains
+from submission_strategies import fitted as as_moved
+
+import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.reference.failures import simulate_failures
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import NoRoomError, simulate_nodes
+from hpcgym.reference.orders import ByExpression, weighted
+from hpcgym.reference.pool import simulate_pool
+from hpcgym.workload.model import Workload
+
+pytestmark = [
+    *DRAWN,
+    pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
+    pytest.mark.filterwarnings("ignore:failures. none of"),
+    pytest.mark.filterwarnings("ignore:.*fair share"),
+    pytest.mark.filterwarnings("ignore:.*no job f"),
+]
+#: A machine, jobs, rules as both take them, and failures.
+MACHINES = {
+    "pool": cases().map(lambda case: (Cluster(case[0].processors, busy_power_w=BUSY_W), *case, [])),
+    "nodes": st.one_of(node_cases(), partitioned_cases()).map(lambda case: (*case, [])),
+    "failing": failing_cases(),
+}
+#: What is in force there, beside the rules that are drawn for any machine.
+RULES = {
+    "pool": (
+        *("", "killed", "learned", "slurm", "each second", "anew", "usage", "usage learned"),
+        *("quota", "windows", "windows quota", "follow", "follow learned", "follow windows quota"),
+        *("places", "places follow", "places windows", "stop", "stop learned", "stop anew"),
+        *("stop quota windows", "stop follow", "stop usage", "follow anew", "places anew"),
+        *("follow usage", "places usage", "follow places usage"),
+        *("extract", "extract quota", "extract windows", "extract places", "extract stop"),
+        *("extract usage", "extract usage learned"),
+    ),
+    "nodes": (
+        *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
+        *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
+        *("follow usage", "places usage", "extract windows"),
+    ),
+    "failing": ("", "usage", "extract"),
+}
+QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
+ORDERS, TIMES = ("policy", "backfill_order"), ("estimate", "policy_estimate")
+LEARNED = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
+#: What the proof of a schedule must have looked at.
+PROVED = {
+    "dependencies": "follows",
+    "submitted": "places",
+    "windows": "windows",
+    "preemption": "preemption",
+}
+
+
+def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
+    """Orders beside restrictions, and most of those on nodes, are slow."""
+    slow = "usage|anew" if " " in rules else "anew"
+    if place == "nodes":
+        slow += "|stop|follow"
+    return [pytest.mark.slow] * bool(re.search(slow, rules))
+
+
+@pytest.mark.parametrize(
+    ("place", "rules"),
+    [
+        pytest.param(place, rules, marks=marks(place, rules), id=f"{place}-{rules or 'alone'}")
+        for place, each in RULES.items()
+        for rules in each
+    ],
+)
+@settings(max_examples=120)
+@given(data=st.data())
+def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.DataObject) -> None:
+    cluster, log, drawn, failures = data.draw(MACHINES[place])
+    which, log = {*rules.split()}, with_numbers(log, data.draw(QUEUES))
+    if which & {"stop", "usage"}:
+        log = crowded(log, data.draw(CLOSE))
+    if "usage" in which and place == "pool":
+        log = data.draw(with_power(log))
+    common = chosen(data, which, usable(drawn), log)
+    part, begin, end = log, None, math.inf
+    if "extract" in which:
+        log = recorded(data, log)
+        part, common, begin, end = parts_of(data, log, common, last=place != "nodes")
+        if part is None:
+            return
+    if "learned" in which:
+        common = learned(data, which, common)
+    if "follow" in which:
+        part, dependencies, follows = data.draw(chains(log))
+        log = part
+        ours, theirs = {"dependencies": dependencies}, {"follows": follows}
+    else:
+        ours, theirs = dict[str, Any](), dict[str, Any]()
+    restrict(data, which, cluster, log, ours, theirs)
+    put_in_order(data, which, cluster, log, ours, theirs)
+    ours, theirs = common | ours, common | theirs
+    if "usage" in which:
+        ours = heeded(ours)
+    if failures or place == "failing":
+        ours["failures"] = table_of(failures)
+    lost: list[Any] = []
+    if place == "pool":
+        whole = {"lost": lost, "begin": begin, "end": end}
+        expected = simulate_pool(jobs_of(log), log.processors, **whole, **theirs)
+    else:
+        jobs, capacity = slow_jobs_and_nodes(cluster, log)
+        if place == "failing":
+            expected, lost = simulate_failures(jobs, capacity, failures, begin, end, **theirs)
+        else:
+            try:
+                expected = simulate_nodes(jobs, capacity, lost=lost, begin=begin, **theirs)
+            except NoRoomError:
+                with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
+                    hpcgym.simulate(part, cluster=cluster, **ours)
+                return
+    result = hpcgym.simulate(part, cluster=cluster, **ours)
+    if begin is not None:
+        expected = [job for job in expected if job.end > begin or was_stopped(job)]
+    assert_same(result, expected, lost)
+    came = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.job_number.tolist() == [job.number + 1 for job in came]
+    proved = hpcgym.validate_schedule(result)
+    assert {name for name, rule in PROVED.items() if theirs.get(rule)} <= {*proved}
+
+
+def chosen(
+    data: st.DataObject, which: set[str], rules: dict[str, Any], log: Workload
+) -> dict[str, Any]:
+    """The rules that go with what is in force, as both take them."""
+    if "slurm" in which:
+        rules = rules | {"backfill": data.draw(SLURM), "hold": None}
+    if "each second" in which:
+        rules = rules | {"backfill": data.draw(plans(1, 7)), "hold": None}
+    if which & {"slurm", "each second"} and "passes" in rules:
+        rules["passes"] = "per-timestamp"
+    if "killed" in which:
+        rules["correction"] = "kill"
+    if which & {"quota", "stop", "places"}:
+        rules = fitted(rules, holds=which == {"quota"})
+    if which & {"follow", "places"}:
+        rules = as_moved(rules, alone=which == {"follow"})
+    if "windows" in which:
+        rules = around_windows(rules, log)
+    if "extract" in which and rules["correction"] == "kill":  # other jobs would have run then
+        rules["correction"] = "requested"
+        rules = around_windows(rules, log) | {"hold": rules["hold"]}
+    return rules
+
+
+def learned(data: st.DataObject, which: set[str], rules: dict[str, Any]) -> dict[str, Any]:
+    """Draw what predicts run times by those of jobs that have ended."""
+    moved = which & {"follow", "places"}
+    which_rules = data.draw(st.sampled_from([TIMES, TIMES[:1], TIMES[1:]]))
+    for rule in TIMES[1:] if moved else which_rules:
+        rules[rule] = data.draw(st.sampled_from(LEARNED[: -1 if moved else None]))
+    if rules["estimate"] in LEARNED[1:]:
+        known = ["requested", "incremental", "recursive-doubling", "predicted-again"]
+        rules["correction"] = data.draw(st.sampled_from(known))
+    return rules
+
+
+def restrict(
+    data: st.DataObject,
+    which: set[str],
+    cluster: Cluster,
+    log: Workload,
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+) -> None:
+    """Draw what restricts who may start when."""
+    if "stop" in which:
+        told = preemptions(log)
+        if "follow" in which:  # nobody follows a job that is cancelled
+            told = told.filter(lambda drawn: drawn[1][2] != "cancel")
+        ours["preemption"], theirs["preemption"] = data.draw(told)
+    texts = []
+    if "quota" in which:
+        text, theirs["quotas"] = data.draw(quotas(log))
+        texts.append(text)
+    if "places" in which:
+        text, theirs["places"], running = data.draw(bounds(log))
+        theirs["quotas"] = [*theirs.get("quotas", []), *running]
+        texts.append(text)
+    if texts:
+        ours["quota"] = "; ".join(texts)
+    if "windows" in which and "suspend" not in theirs.get("preemption", ()):
+        theirs["windows"], windows = windows_for(data, cluster, log)
+        ours["maintenance"] = "; ".join(windows)
+
+
+def put_in_order(
+    data: st.DataObject,
+    which: set[str],
+    cluster: Cluster,
+    log: Workload,
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+) -> None:
+    """Draw orders by expressions that waiting changes, or by what users have used."""
+    if "anew" in which:
+        for rule in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
+            text = data.draw(general())
+            assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
+            ours[rule], theirs[rule] = text, ByExpression(text, log)
+    if "usage" in which:
+        ours["fair_share"], slow = data.draw(accounts(log))
+        if cluster.groups:
+            wait = data.draw(st.sampled_from([0.0101, -0.0101]))
+            rest, size = weighted((0, 0, wait, 0, 0, 0)), cluster.processors
+            watts = [1.0] * len(log)
+            alone = "fairshare", SlowOrder("cpu", slow, watts, 1.0, processors=size)
+            mixed = (
+                {"fairshare": 1.0, "wait": wait},
+                SlowOrder((1.0, 0.0), slow, watts, 1.0, rest, processors=size),
+            )
+            by_usage: list[Any] = [alone, mixed]
+        else:
+            by_usage = [data.draw(order(slow, watts_of(log))) for _ in range(2)]
+        others = [(name, name) for name in ("fcfs", "sjbf", "spf")]
+        first = data.draw(st.sampled_from([*by_usage, *by_usage, others[0]]))
+        second = data.draw(st.sampled_from([first, *by_usage, *others]))
+        for rule, both in zip(ORDERS, (first, second), strict=True):
+            ours[rule], theirs[rule] = both
+
+
+def was_stopped(job: Any) -> bool:
+    """Whether a job was cancelled, maybe as an extract began."""
+    return bool(job.start >= 0 and job.end - job.start < job.actual)
+
+
+def assert_same(result: hpcgym.Result, expected: list[Any], lost: list[Any]) -> None:
+    """Compare all that the reference records."""
+    came = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.submit_time.tolist() == [job.submit for job in came]
+    for name in ("start", "end", "backfilled", "reserved_start"):
+        assert getattr(result, name).tolist() == [getattr(job, name) for job in came], name
+    assert result.predicted_run_time.tolist() == [job.predicted for job in came]
+    rows = {job.number: row for row, job in enumerate(came)}
+    runs = sorted(((rows[run[0]], *run[1:]) for run in lost), key=lambda run: run[:3])
+    mine = result.interrupted
+    if mine is None:
+        assert not runs
+        assert result.killed.tolist() == [job.killed for job in came]
+    else:
+        told = zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)
+        assert [*told] == [run[:3] for run in runs]
+    if result.suspended is not None:
+        assert result.suspended.tolist() == [job.paused for job in came]
+    if result.allocation is not None:
+        assert cells_of(result.allocation) == [dict(job.nodes) for job in came]
+        if mine is not None:
+            assert cells_of(mine) == [run[3] for run in runs]
+
+
+def cells_of(held: Any) -> list[dict[int, int]]:
+    """Return of each job, or run, node -> units on it."""
+    parts = [slice(*ends) for ends in pairwise(held.first.tolist())]
+    return [dict(zip(held.node[a].tolist(), held.units[a].tolist(), strict=True)) for a in parts]
