@@ -33,7 +33,7 @@ class Mutant(NamedTuple):
     new: str
     after: str = ""
     #: that should notice
-    tests: str = "tests/engine/test_pieces.py"
+    tests: str = "tests/engine/test_conformance.py"
 
 
 MUTANTS = (
@@ -43,7 +43,6 @@ MUTANTS = (
         "s.rules().strict",
         "true",
         after="b.longest -= ",
-        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "the shadow time is one second late",
@@ -58,21 +57,18 @@ MUTANTS = (
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",
-        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
         "of(e.job).number < first",
         "found.block < 0 || of(e.job).number > first",
-        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "equal scores go to the last submitted",
         "native/core/queue.hpp",
         "(score == highest && j < best)",
         "(score == highest && j > best)",
-        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "a second correction is added before the first",
@@ -93,7 +89,6 @@ MUTANTS = (
         "e.span > b.longest",
         "e.span >= b.longest",
         after="passes(e.job, ",
-        tests="tests/engine/test_conformance.py",
     ),
     Mutant(
         "a quota lets one job more run",
@@ -154,14 +149,14 @@ MUTANTS = (
         "cap.end <= now",
         "cap.end < now",
         after="bool caps_allow(",
-        tests="tests/engine/test_limits_against_oracle.py",
+        tests="tests/engine/test_under_limits.py",
     ),
     Mutant(
         "work on shared nodes is rounded down",
         "native/machines/corun/rates.hpp",
         "std::ceil(work / rate)",
         "std::floor(work / rate)",
-        tests="tests/simulation/corun/test_against_slow_simulator.py",
+        tests="tests/simulation/corun/test_restricted_shared_nodes.py",
     ),
     Mutant(
         "an environment counts the wait of a job from one second later",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from drawing import assume
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
 from slow_limits import LimitedSimulation
@@ -16,6 +18,8 @@ from strategies import predictions, workloads
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.limited import machine_for, may_switch, node_power
@@ -316,3 +320,12 @@ def simulate_pool(
         simulation.begin_extract(*extract, workload.processors)
     simulation.run()
     return simulation
+
+
+def possible(simulated: Callable[[], Result]) -> Result:
+    """Return what is simulated of a case that can be: else draw another."""
+    try:
+        return simulated()
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise

@@ -6,121 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawing import assume, given, settings
-from drawing import strategies as st
-from limit_strategies import Case, limited, simulate_pool
-from quota_strategies import quotas
-from restrictions import DRAWN, bounds, with_numbers
-from submission_strategies import chains, fitted
-from test_learning_under_limits import AtTheirLevels
-from test_limits_against_oracle import check_same
+from restrictions import DRAWN
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.errors import HpcgymError
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.workload.model import Workload
 
 pytestmark = DRAWN
-KINDS = ["none", "caps", "switching", "budgets", "both"]
-QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
-RESTRICTIONS = st.sampled_from(
-    [
-        *[("quota",), ("quota",), ("follow",), ("follow",), ("places",)],
-        *[("follow", "quota"), ("follow", "places"), ("places", "quota")],
-    ]
-)
-
-
-def restricted(data: st.DataObject, case: Case) -> tuple[Case, dict[str, Any]]:
-    """The case under restrictions, and these as the slow simulator takes them."""
-    which = data.draw(RESTRICTIONS)
-    workload = with_numbers(case.workload, data.draw(QUEUES))
-    rules: dict[str, Any] = dict(case.rules)
-    slow: dict[str, Any] = {}
-    if {"follow", "places"} & {*which}:
-        rules = fitted(rules, alone=True)
-        rules.pop("passes", None)
-    if "follow" in which:
-        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
-    texts = []
-    if "quota" in which:
-        text, slow["quotas"] = data.draw(quotas(workload))
-        texts.append(text)
-    if "places" in which:
-        text, slow["places"], running = data.draw(bounds(workload))
-        slow["quotas"] = [*slow.get("quotas", []), *running]
-        texts.append(text)
-    if texts:
-        rules["quota"] = "; ".join(texts)
-    return replace(case, workload=workload, rules=rules), slow
-
-
-def simulated(case: Case) -> Result:
-    """The schedule of a case that can be simulated."""
-    try:
-        return hpcgym.simulate(
-            case.workload, cluster=case.cluster, limits=case.limits, **case.rules
-        )
-    except HpcgymError as error:
-        assume("can never start" not in str(error) and "all nodes off" not in str(error))
-        raise
-
-
-@pytest.mark.parametrize("kinds", KINDS)
-@settings(max_examples=80)
-@given(st.data())
-def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
-    case, slow = restricted(data, data.draw(limited(kinds)))
-    result = simulated(case)
-    check_same(result, simulate_pool(case, **slow))
-    hpcgym.validate_schedule(result)
-
-
-@pytest.mark.parametrize("kinds", ["none", "caps", "both"])
-@settings(max_examples=60)
-@given(st.data())
-def test_run_times_are_learned_there_too(kinds: str, data: st.DataObject) -> None:
-    case, slow = restricted(data, data.draw(limited(kinds)))
-    learned = st.sampled_from(["ave2", "user-ratio"])
-    case.rules |= {"estimate": data.draw(learned), "policy_estimate": data.draw(learned)}
-    result = simulated(case)
-    check_same(result, simulate_pool(case, AtTheirLevels, **slow))
-
-
-# --- Functions as policies ------------------------------------------------------------------------
-
-
-class Whim:
-    """An order that nobody would want, another at each pass; also as the slow simulator has it."""
-
-    def begin(self, simulation: Any = None) -> None:
-        """Its order changes with time."""
-
-    def __call__(self, view: Any, now: int = -1) -> Any:
-        if now >= 0:  # the slow simulator asks for the score of a job
-            return self.score(now, view.number)
-        seen = [self.score(view.time, job) for job in view.job.tolist()]
-        assert (view.per_unit == view.capacity[0]).all()
-        return seen
-
-    @staticmethod
-    def score(now: int, job: int) -> int:
-        return (now * 7919 + job * 104729) % 1009
-
-
-@pytest.mark.parametrize("kinds", KINDS)
-@settings(max_examples=60)
-@given(st.data(), st.booleans())
-def test_functions_order_the_queue(kinds: str, data: st.DataObject, also: bool) -> None:
-    case, slow = data.draw(limited(kinds)), dict[str, Any]()
-    if also:
-        case, slow = restricted(data, case)
-    case = replace(case, rules=case.rules | {"policy": Whim()})
-    result = simulated(case)
-    check_same(result, simulate_pool(case, **slow))
-    hpcgym.validate_schedule(result)
 
 
 # --- By hand --------------------------------------------------------------------------------------

@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 import share_strategies
-import submission_strategies
-from drawing import assume, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from limit_strategies import limited
+from limit_strategies import limited, possible
 from node_strategies import node_cases, partitioned_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
 from pieces import same_in_pieces
 from predictors import Crooked
-from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from restrictions import DRAWN
 from slow_expressions import general
 from strategies import DEPTHS, cases, clusters, holds
 
-from hpcgym import HpcgymError, WorkloadError, load_workload, simulate
+from hpcgym import WorkloadError, load_workload, simulate
 from hpcgym.cluster.pool import Cluster
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates.by_name import KNOWN
@@ -71,67 +69,6 @@ def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], An
     elif rules["backfill"] != "conservative":
         rules["hold"] = data.draw(holds())
     assert_same(workload, rules | data.draw(estimates()), data.draw(SEEDS))
-
-
-@settings(max_examples=300)
-@given(st.data(), share_strategies.cases())
-def test_usage(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
-    workload, rules, _ = case
-    if data.draw(st.booleans()):
-        rules |= data.draw(estimates())
-    assert_same(workload, rules, data.draw(SEEDS))
-
-
-@settings(max_examples=300)
-@given(st.data(), st.one_of(cases(), share_strategies.cases()))
-def test_expressions(data: st.DataObject, case: tuple[Any, ...]) -> None:
-    workload, rules = case[0], case[1]
-    workload = workload.with_columns(queue=[k % 3 for k in range(len(workload))])
-    for order in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
-        rules[order] = data.draw(general())
-    if data.draw(st.booleans()):
-        rules |= data.draw(estimates())
-    assert_same(workload, share_strategies.heeded(rules), data.draw(SEEDS))
-
-
-QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
-
-
-def looks_at_no_submission(text: str) -> bool:
-    return not any(name in text for name in ("submit", "clock", "f1", "f2", "f3", "f4"))
-
-
-def threshold_and_averages(rules: dict[str, Any]) -> dict[str, Any]:
-    """What goes with submissions that the schedule makes in place of what does not."""
-    average = isinstance(rules["estimate"], str) and rules["estimate"] == "ave2"
-    return {"threshold": None, "estimate": "requested" if average else rules["estimate"]}
-
-
-@settings(max_examples=300)
-@given(st.data(), share_strategies.cases(), QUEUES)
-@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
-@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*fair share")
-def test_usage_and_expressions_of_jobs_that_stop_others_or_follow_them(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any], Any], queues: list[int]
-) -> None:
-    """Runs that others end are charged, too; who comes in a pass has the scores of that pass."""
-    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
-    rules = fitted(case[1])
-    for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
-        rules[order] = data.draw(general().filter(looks_at_no_submission))
-    rules = share_strategies.heeded(rules)
-    which, slow = data.draw(st.sampled_from(["stop", "follow", "both", "quota"])), None
-    if which in ("stop", "both"):
-        rules["preemption"], slow = data.draw(preemptions(workload))
-    if which in ("follow", "both") and (slow is None or slow[2] != "cancel"):
-        rules |= threshold_and_averages(rules)
-        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
-    if which == "quota":
-        rules |= threshold_and_averages(rules)
-        rules["quota"] = data.draw(st.sampled_from(["user:submitted=1", "all:submitted=3+jobs=2"]))
-    elif data.draw(st.booleans()):
-        rules["quota"] = data.draw(quotas(workload))[0]
-    assert_same(workload, rules, data.draw(SEEDS))
 
 
 @settings(max_examples=300)
@@ -227,11 +164,7 @@ def test_under_limits(data: st.DataObject) -> None:
         case.rules |= data.draw(estimates())
     rules = share_strategies.heeded(case.rules) | {"limits": case.limits}
     simulated = partial(simulate, case.workload, cluster=case.cluster, **rules)
-    try:
-        same_in_pieces(data.draw(SEEDS), simulated)
-    except HpcgymError as error:
-        assume("can never start" not in str(error) and "all nodes off" not in str(error))
-        raise
+    possible(partial(same_in_pieces, data.draw(SEEDS), simulated))
 
 
 @pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])

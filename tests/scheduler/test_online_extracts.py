@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from node_strategies import machines, workloads_for
-from online import assert_same_log, cases, estimates, named
+from online import assert_same_log, cases
 from predictors import Crooked
 
 from hpcgym import WorkloadError, continued, simulate, validate_schedule
-from hpcgym.cluster import Cluster
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import NodeSimulation, NoRoomError
+from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import Simulation
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
@@ -66,37 +62,6 @@ def test_the_past_is_learned_as_by_the_slow_ones(
     for rule in RULES:
         if isinstance(fast[rule], Crooked):
             assert_same_log(fast[rule].log, slow[rule].log)
-
-
-@pytest.mark.slow
-@settings(ENGINE, max_examples=200)
-@given(st.data(), machines())
-def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
-    workload = recorded(data, named(data.draw(workloads_for(cluster))))
-    rules = {
-        "policy": data.draw(st.sampled_from(["fcfs", "saf", "wfp3"])),
-        "backfill": data.draw(st.sampled_from(["none", "easy", "depth:3", "conservative"])),
-        "backfill_order": data.draw(st.sampled_from(["fcfs", "sjbf"])),
-        "correction": data.draw(st.sampled_from(["incremental", "recursive-doubling"])),
-    }
-    pairs = {rule: data.draw(estimates(workload)) for rule in RULES}
-    fast, slow = ({**rules, **{rule: pair[k] for rule, pair in pairs.items()}} for k in (0, 1))
-    learning(fast, slow)
-    part, _, begin, _ = parts_of(data, workload, fast, last=False)
-    if part is None:
-        return
-    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
-    try:
-        expected = NodeSimulation(
-            jobs, capacity, **slow, allocation="first-fit", threshold=None, passes="per-timestamp"
-        )
-        expected.begin(begin, np.inf)
-    except NoRoomError:
-        with pytest.raises(WorkloadError, match="finds no room on the nodes"):
-            simulate(part, cluster=cluster, **fast)
-        return
-    expected.run()
-    assert_same_extract(simulate(part, cluster=cluster, **fast), expected, begin)
 
 
 # --- Worked out by hand ---------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from extract_strategies import usable
 from node_strategies import node_cases
 from strategies import cases
-from test_by_reference import assert_same, ordered
+from test_by_reference import assert_same
 
 from hpcgym.cluster import Cluster
 from hpcgym.envs.job_selection import JobSelection
@@ -38,7 +39,7 @@ def _added() -> Iterator[None]:
 
 def with_it(rules: dict[str, Any], where: str) -> dict[str, Any]:
     both = ("policy", "backfill_order")
-    return ordered(rules) | {rule: "stout" for rule in both if where in (rule, "both")}
+    return usable(rules) | {rule: "stout" for rule in both if where in (rule, "both")}
 
 
 @settings(max_examples=100)

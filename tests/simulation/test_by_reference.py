@@ -31,14 +31,6 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     hpcgym.validate_schedule(slow)
 
 
-def ordered(rules: dict[str, Any]) -> dict[str, Any]:
-    """All weights 0 are refused: no order."""
-    for rule in ("policy", "backfill_order"):
-        if not isinstance(rules[rule], str) and not any(rules[rule]):
-            rules[rule] = "fcfs"
-    return rules
-
-
 def test_one_window_of_a_machine_of_nodes() -> None:
     workload = hpcgym.load_workload("lublin:jobs=60,processors=64,load=1.2,seed=2")
     rules = {"cluster": "16x2x2", "maintenance": "3000/20000:nodes=0-7", "policy": "saf"}

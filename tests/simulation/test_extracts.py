@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
+from extract_strategies import usable
 from node_strategies import machines, node_schedulers, workloads_for
 from strategies import cases, schedulers
 from typer.testing import CliRunner
@@ -25,8 +25,7 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
 from hpcgym.explore import write_page
 from hpcgym.reference.events import CannotRunError
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import NoRoomError, simulate_nodes
+from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result
@@ -128,56 +127,6 @@ def test_any_scheduler_goes_on_from_any_state(
     hpcgym.validate_schedule(result)
     running = long.start[long.end >= begin] < begin
     assert result.start[running].tolist() == long.start[long.end >= begin][running].tolist()
-
-
-def assert_same(result: Result, expected: list[Any], begin: int) -> None:
-    """Compare with what the oracle makes of the extract, of which it starts no other job."""
-    hpcgym.validate_schedule(result)
-    decided = [job for job in expected if job.end > begin]
-    assert result.start.tolist() == [job.start for job in decided]
-    assert result.end.tolist() == [job.end for job in decided]
-    assert result.predicted_run_time.tolist() == [job.predicted for job in decided]
-    assert result.backfilled.tolist() == [job.backfilled for job in decided]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
-
-
-@settings(ENGINE, max_examples=500)
-@given(st.data(), cases())
-def test_an_extract_of_a_trace_is_that_of_the_oracle(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
-) -> None:
-    workload, rules = recorded(data, case[0]), usable(case[1])
-    part, rules, begin, end = parts_of(data, workload, rules)
-    if part is None:
-        return
-    result = hpcgym.simulate(part, **rules)
-    jobs = jobs_of(workload)
-    expected = simulate_pool(jobs, workload.processors, **rules, begin=begin, end=end)
-    assert_same(result, expected, begin)
-
-
-@settings(ENGINE, max_examples=500)
-@given(st.data(), machines())
-def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
-    workload = recorded(data, data.draw(workloads_for(cluster)))
-    rules = usable(data.draw(node_schedulers(workload)))
-    if rules["correction"] == "kill":  # other jobs would have run then
-        rules["correction"] = "requested"
-    part, rules, begin, _ = parts_of(data, workload, rules, last=False)
-    if part is None:
-        return
-    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
-    try:
-        expected = simulate_nodes(jobs, capacity, **rules, begin=begin)
-    except NoRoomError:
-        with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
-            hpcgym.simulate(part, cluster=cluster, **rules)
-        return
-    result = hpcgym.simulate(part, cluster=cluster, **rules)
-    assert_same(result, expected, begin)
-    decided = [job for job in expected if job.end > begin]
-    for place, job in enumerate(decided):
-        assert held(result, place) == sorted(job.nodes)
 
 
 def held(result: Result, job: int) -> list[tuple[int, int]]:

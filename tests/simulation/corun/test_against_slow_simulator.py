@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from shared_strategies import Case, cases, with_files
+from shared_strategies import Case, cases
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
@@ -102,19 +102,6 @@ def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
         speedups=heatmap_of(case),
     )
     return result, slow
-
-
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(cases())
-def test_both_make_the_same_schedule(case: Case) -> None:
-    agree(one_that_both_take(case))
-
-
-@pytest.mark.slow
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(with_files(cases()))
-def test_both_share_files_alike(case: Case) -> None:
-    agree(one_that_both_take(case))
 
 
 def agree(case: Case) -> None:

@@ -12,7 +12,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from pieces import same_in_pieces
-from shared_strategies import Case, cases, with_files
+from shared_strategies import Case, cases
 from test_against_slow_simulator import (
     as_workload,
     cluster_of,
@@ -42,18 +42,6 @@ def assert_same_in_pieces(seed: int, case: Case, **rules: Any) -> None:
     same_in_pieces(
         seed, partial(hpcgym.simulate, workload, scheduler, cluster=cluster, speedups=speedups)
     )
-
-
-@settings(max_examples=300)
-@given(cases(), SEEDS)
-def test_on_shared_nodes(case: Case, seed: int) -> None:
-    assert_same_in_pieces(seed, case)
-
-
-@settings(max_examples=200)
-@given(with_files(cases()), SEEDS)
-def test_where_jobs_share_files(case: Case, seed: int) -> None:
-    assert_same_in_pieces(seed, case)
 
 
 @settings(max_examples=100)

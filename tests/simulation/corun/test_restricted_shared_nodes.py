@@ -90,7 +90,7 @@ def test_who_waits_outside_comes_at_a_whole_second() -> None:
 # --- Beside the reference -------------------------------------------------------------------------
 
 WHICH = st.sampled_from(
-    ["quota", "follow", "places", "quota+follow", "quota+places", "follow+places"]
+    ["", "", "quota", "follow", "places", "quota+follow", "quota+places", "follow+places"]
 )
 
 

@@ -1,0 +1,215 @@
+"""Under limits of power and energy: schedules are the slow simulator's, to the second and the node.
+
+Jobs have nodes of their own there. Nodes have up to three cores, which jobs need not fill: what is
+learned, and orders that look at it, count the processors that jobs ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
+from limit_strategies import Case, extracted, limited, possible, simulate_pool
+from pieces import same_in_pieces
+from predictors import Crooked
+from quota_strategies import quotas
+from restrictions import DRAWN, bounds, with_numbers
+from slow_limits import LimitedSimulation
+from slow_shares import Accounts, SlowOrder
+from strategies import POLICY, predictions
+from submission_strategies import chains, fitted
+
+from hpcgym import simulate, validate_schedule
+from hpcgym.errors import HpcgymError
+from hpcgym.reference.orders import weighted
+from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import STATE_NAMES
+from hpcgym.scheduler.policies import FairShare
+
+pytestmark = DRAWN
+KINDS = ["none", "caps", "switching", "budgets", "both"]
+WHAT = (
+    *("alone", "kills", "extract", "learned", "restricted", "restricted learned"),
+    *("function", "restricted function", "usage"),
+)
+CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
+QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
+RESTRICTIONS = st.sampled_from(
+    [
+        *[("quota",), ("quota",), ("follow",), ("follow",), ("places",)],
+        *[("follow", "quota"), ("follow", "places"), ("places", "quota")],
+    ]
+)
+#: Estimates that look at users' ended jobs, and a predictor in Python that looks at all features.
+LEARNED: tuple[Any, ...] = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
+
+
+@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize("kinds", KINDS)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_schedules_are_the_slow_simulators(kinds: str, what: str, data: st.DataObject) -> None:
+    case, slow, simulator = data.draw(limited(kinds)), dict[str, Any](), LimitedSimulation
+    if "kills" in what:
+        known = st.one_of(st.sampled_from(["ave1", "ave2"]), predictions(case.workload))
+        case.rules |= {"correction": "kill", "estimate": data.draw(known)}
+    whole = case
+    if "extract" in what:  # jobs that run then have the lowest nodes, all of which are on
+        cases = extracted(data, case)
+        if cases is None:
+            return
+        whole, case, slow["extract"] = cases
+    if "restricted" in what:
+        case, slow = restricted(data, case)
+    if "learned" in what:
+        simulator = AtTheirLevels
+        case.rules |= learned(data, case, "restricted" in what)
+    ours: dict[str, Any] = {}
+    if "function" in what:
+        case = replace(case, rules=case.rules | {"policy": Whim()})
+    if "usage" in what:
+        ours, more = by_usage(data, case)
+        slow |= more
+    given_rules = {"cluster": case.cluster, "limits": case.limits} | case.rules | ours
+    made = partial(simulate, case.workload, **given_rules)
+    result = possible(partial(same_in_pieces, data.draw(st.integers(0, 10**6)), made))
+    try:
+        expected = simulate_pool(whole if "extract" in what else case, simulator, **slow)
+    except HpcgymError as error:  # of a job that had ended before the extract
+        assume("can never start" not in str(error))
+        raise
+    check_same(result, expected)
+    validate_schedule(result)
+
+
+def check_same(result: Result, slow: LimitedSimulation) -> None:
+    jobs = sorted(slow.jobs, key=lambda job: (job.submit, job.number))  # as they came
+    levels = [job.level for job in jobs]
+    highest = len(slow.m.busy) - 1
+    assert (result.frequency is None) == (min(levels) == highest)
+    if result.frequency is not None:
+        assert result.frequency.tolist() == levels
+    assert result.workload.submit_time.tolist() == [job.submit for job in jobs]
+    assert result.start.tolist() == [job.start for job in jobs]
+    assert result.end.tolist() == [job.end for job in jobs]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in jobs]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in jobs]
+    assert result.backfilled.tolist() == [job.backfilled for job in jobs]
+    assert result.allocation is not None
+    first, node, _ = result.allocation
+    for job, (begin, end) in enumerate(pairwise(first)):
+        assert node[begin:end].tolist() == list(jobs[job].cells)
+    intervals = sorted((n, CODES[state], begin, end) for n, state, begin, end in slow.intervals)
+    states = result.node_states
+    if states is None:
+        assert intervals == []
+    else:
+        rows = zip(*(np.asarray(c).tolist() for c in vars(states).values()), strict=True)
+        assert sorted((n, STATE_NAMES[code], b, e) for n, code, b, e in rows) == intervals
+
+
+def restricted(data: st.DataObject, case: Case) -> tuple[Case, dict[str, Any]]:
+    """The case under restrictions, and these as the slow simulator takes them."""
+    which = data.draw(RESTRICTIONS)
+    workload = with_numbers(case.workload, data.draw(QUEUES))
+    rules: dict[str, Any] = dict(case.rules)
+    slow: dict[str, Any] = {}
+    if {"follow", "places"} & {*which}:
+        rules = fitted(rules, alone=True)
+        rules.pop("passes", None)
+    if "follow" in which:
+        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
+    texts = []
+    if "quota" in which:
+        text, slow["quotas"] = data.draw(quotas(workload))
+        texts.append(text)
+    if "places" in which:
+        text, slow["places"], running = data.draw(bounds(workload))
+        slow["quotas"] = [*slow.get("quotas", []), *running]
+        texts.append(text)
+    if texts:
+        rules["quota"] = "; ".join(texts)
+    return replace(case, workload=workload, rules=rules), slow
+
+
+class AtTheirLevels(LimitedSimulation):
+    """What is learned of a job are its times at the level at which it ran."""
+
+    def terminate(self, job: Any) -> None:
+        super().terminate(job)
+        job.requested = job.asked
+
+
+def learned(data: st.DataObject, case: Case, is_restricted: bool) -> dict[str, Any]:
+    """Rules that look at what has been learned."""
+    if is_restricted:
+        known = st.sampled_from(["ave2", "user-ratio"])
+        return {"estimate": data.draw(known), "policy_estimate": data.draw(known)}
+    # the ratio that the slow predictor learns is by the time that was requested
+    slowed = case.rules["power"] not in ("none", "shut")
+    some = [one for one in LEARNED if not (slowed and one == "typical-ratio")]
+    return {
+        "policy": data.draw(POLICY),
+        "estimate": data.draw(st.sampled_from(["requested", *some])),
+        "policy_estimate": data.draw(st.sampled_from(some)),
+    }
+
+
+class Whim:
+    """An order that nobody would want, another at each pass; also as the slow simulator has it."""
+
+    def begin(self, simulation: Any = None) -> None:
+        """Its order changes with time."""
+
+    def __call__(self, view: Any, now: int = -1) -> Any:
+        if now >= 0:  # the slow simulator asks for the score of a job
+            return self.score(now, view.number)
+        seen = [self.score(view.time, job) for job in view.job.tolist()]
+        assert (view.per_unit == view.capacity[0]).all()
+        return seen
+
+    @staticmethod
+    def score(now: int, job: int) -> int:
+        return (now * 7919 + job * 104729) % 1009
+
+
+def by_usage(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Orders by what users have used, as hpcgym and as the slow simulator take them."""
+    workload, cluster = case.workload, case.cluster
+    half_life = data.draw(st.sampled_from([40, 1000, 604_800, None]))
+    shares: dict[Any, float] = data.draw(st.sampled_from([{}, {0: 2.0}, {0: 0.5, 1: 4.0}]))
+    slow = Accounts({*workload.user_id.tolist()}, shares, half_life=half_life)
+    power = cluster.groups[0].power
+    assert power is not None
+    busy = power.busy_levels_w[-1] / cluster.groups[0].resources["core"]
+    watts = [busy if w < 0 else w for w in workload.power_w.tolist()]
+    name = data.draw(st.sampled_from(["fairshare", "energy-fairshare", "mixed"]))
+    kind: Any = {"fairshare": "cpu", "energy-fairshare": "energy", "mixed": (1.0, 0.5)}[name]
+    assume(name == "fairshare" or any(watts))
+    rest = weighted((-0.25, 0, 0.01, 0, 0, 0))
+
+    def order() -> SlowOrder:
+        made = SlowOrder(kind, slow, watts, busy, rest, processors=cluster.processors)
+        made.drawn = lambda job: part_drawn(made.simulation, job)
+        made.counts = lambda job, now: job.killed_at < now
+        return made
+
+    weights = {"fairshare": 1.0, "energy_fairshare": 0.5, "wait": 0.01, "processors": -0.25}
+    orders = ["policy", "backfill_order"] if data.draw(st.booleans()) else ["policy"]
+    ours = dict.fromkeys(orders, weights if name == "mixed" else name)
+    fair = FairShare(half_life or math.inf, 1.0, shares)
+    return ours | {"fair_share": fair}, {which: order() for which in orders}
+
+
+def part_drawn(simulation: Any, job: Any) -> Decimal:
+    """What a job has drawn at its frequency, of what it would have drawn at the highest."""
+    draws = simulation.m.busy if job.measured is None else job.measured
+    return Decimal(draws[job.level]) / draws[-1] if draws[-1] else Decimal(1)
