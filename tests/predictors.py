@@ -1,4 +1,4 @@
-"""Predictors in Python that tests give to simulations."""
+"""Predictors in Python that tests give to simulations, and a policy."""
 
 from __future__ import annotations
 
@@ -120,3 +120,19 @@ class CompiledRegression:
     def learn_one(self, x: dict[str, Any], y: float) -> None:
         loss, width = self.loss.view(np.int64), float(x["processors"])
         learn_by(self.own(x), loss, self.terms, self.totals, y, width)
+
+
+class Whim:
+    """An order that nobody would want, another at each pass; also as the slow simulator has it."""
+
+    def begin(self, simulation: Any = None) -> None:
+        """Its order changes with time."""
+
+    def __call__(self, view: Any, now: int = -1) -> Any:
+        if now >= 0:  # the slow simulator asks for the score of a job
+            return self.score(now, view.number)
+        return [self.score(view.time, job) for job in view.job.tolist()]
+
+    @staticmethod
+    def score(now: int, job: int) -> int:
+        return (now * 7919 + job * 104729) % 1009

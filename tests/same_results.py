@@ -1,13 +1,22 @@
-"""Whether two results are the same, though not the same engine made them."""
+"""Whether results are the same, though not the same engine made them."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from failure_strategies import Failure, table_of
+from node_strategies import slow_jobs_and_nodes
 
 import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.reference.failures import simulate_failures
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
+from hpcgym.workload.model import Workload
 
 LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled", "suspended")
 
@@ -46,3 +55,60 @@ def assert_same_results(slow: hpcgym.Result, fast: hpcgym.Result) -> None:
     assert (slow.given is None) == (fast.given is None)
     assert plain(slow.policy_run_time) == plain(fast.policy_run_time)
     assert slow.metrics == fast.metrics
+
+
+def assert_same(result: hpcgym.Result, expected: list[Any], lost: list[Any]) -> None:
+    """Compare all that the reference records."""
+    came = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.submit_time.tolist() == [job.submit for job in came]
+    for name in ("start", "end", "backfilled", "reserved_start"):
+        assert getattr(result, name).tolist() == [getattr(job, name) for job in came], name
+    assert result.predicted_run_time.tolist() == [job.predicted for job in came]
+    rows = {job.number: row for row, job in enumerate(came)}
+    runs = sorted(((rows[run[0]], *run[1:]) for run in lost), key=lambda run: run[:3])
+    mine = result.interrupted
+    if mine is None:
+        assert not runs
+        assert result.killed.tolist() == [job.killed for job in came]
+    else:
+        told = zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)
+        assert [*told] == [run[:3] for run in runs]
+    if result.lost is not None:
+        restarts = [sum(run[0] == row for run in runs) for row in range(len(came))]
+        assert result.restarts.tolist() == restarts
+    if result.suspended is not None:
+        assert result.suspended.tolist() == [job.paused for job in came]
+    if result.allocation is not None:
+        assert cells_of(result.allocation) == [dict(job.nodes) for job in came]
+        if mine is not None:
+            assert cells_of(mine) == [run[3] for run in runs]
+
+
+def cells_of(held: Any) -> list[dict[int, int]]:
+    """Return of each job, or run, node -> units on it."""
+    parts = [slice(*ends) for ends in pairwise(held.first.tolist())]
+    return [dict(zip(held.node[a].tolist(), held.units[a].tolist(), strict=True)) for a in parts]
+
+
+def beside_reference(
+    workload: Workload,
+    rules: dict[str, Any],
+    cluster: Cluster | None = None,
+    failures: list[Failure] | None = None,
+) -> hpcgym.Result:
+    """Simulate, on a pool if there is no machine; the reference must say the same."""
+    lost: list[Any] = []
+    if cluster is None:
+        result = hpcgym.simulate(workload, **rules)
+        expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
+    else:
+        given = {} if failures is None else {"failures": table_of(failures)}
+        result = hpcgym.simulate(workload, cluster=cluster, **given, **rules)
+        jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+        if failures is None:
+            expected = simulate_nodes(jobs, capacity, **rules)
+        else:
+            expected, lost = simulate_failures(jobs, capacity, failures, **rules)
+    assert_same(result, expected, lost)
+    hpcgym.validate_schedule(result)
+    return result

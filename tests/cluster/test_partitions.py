@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
@@ -160,16 +161,13 @@ def test_numbers_are_names_where_a_log_has_no_others() -> None:
 
 def test_a_machine_of_a_log() -> None:
     """By hand: in partition 7 two jobs of 4 overlapped, in 9 a job of 5 ran alone."""
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 0, 0],
-            "wait_time": [0, 5, 0, 20],
-            "run_time": [10, 10, 10, 10],
-            "requested_time": [10, 10, 10, 10],
-            "requested_processors": [4, 4, 5, 3],
-            "partition": [7, 7, 9, 9],
-        },
-        processors=100,
+    jobs = few_jobs(
+        100,
+        [0, 0, 0, 0],
+        [10, 10, 10, 10],
+        [4, 4, 5, 3],
+        wait_time=[0, 5, 0, 20],
+        partition=[7, 7, 9, 9],
     )
     machine = machine_of_partitions(jobs)
     assert machine.capacity[:, 0].tolist() == [8, 5]

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import workloads
 
 from hpcgym import Cluster, simulate
@@ -92,13 +93,7 @@ def test_islands_give_the_schedules_of_nodes(
 
 def test_islands_by_hand(compiled: Callable[..., None]) -> None:
     """Islands of four and two: a job of three waits for the first island, though three are free."""
-    columns = {
-        "submit_time": [0, 1, 2, 3],
-        "run_time": [10, 10, 5, 20],
-        "requested_time": [10, 10, 5, 20],
-        "requested_processors": [3, 3, 1, 2],
-    }
-    workload = Workload.from_columns(columns, processors=6)
+    workload = few_jobs(6, [0, 1, 2, 3], [10, 10, 5, 20], [3, 3, 1, 2])
     rules: dict[str, Any] = {"policy": "fcfs", "threshold": None}
     alone, _ = on_islands(compiled, workload, [4, 2], {**rules, "backfill": "none"})
     assert alone == [0, 10, 10, 10]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,11 +19,11 @@ from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from pieces import same_in_pieces
-from predictors import Crooked
+from predictors import Crooked, Whim
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas
 from restrictions import DRAWN, around_windows, bounds, windows_for, with_numbers
-from same_results import assert_same_results
+from same_results import assert_same, assert_same_results
 from share_strategies import BUSY_W, accounts, heeded, order, watts_of, with_power
 from slow_expressions import general
 from slow_shares import SlowOrder
@@ -62,17 +61,25 @@ RULES = {
         *("places", "places follow", "places windows", "stop", "stop learned", "stop anew"),
         *("stop quota windows", "stop follow", "stop usage", "follow anew", "places anew"),
         *("follow usage", "places usage", "follow places usage"),
+        *("function", "function quota", "function windows", "function follow places"),
         *("extract", "extract quota", "extract windows", "extract places", "extract stop"),
         *("extract usage", "extract usage learned"),
     ),
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
         *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
-        *("follow usage", "places usage", "extract", "extract windows", "extract learned"),
+        *(
+            "follow usage",
+            "places usage",
+            "extract",
+            "extract windows",
+            "extract learned",
+            "function",
+        ),
     ),
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
-        *("places", "stop", "stop quota", "stop follow"),
+        *("places", "stop", "stop quota", "stop follow", "function"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
@@ -158,8 +165,37 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     assert result.workload.job_number.tolist() == [job.number + 1 for job in came]
     proved = hpcgym.validate_schedule(result)
     assert {name for name, rule in PROVED.items() if theirs.get(rule)} <= {*proved}
-    if not which & {"usage", "extract"} and data.draw(st.sampled_from([False, False, True])):
+    if not which & {"usage", "extract", "function"} and data.draw(
+        st.sampled_from([False, False, True])
+    ):
         assert_same_results(simulate(engine="reference"), result)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"quota": "all:jobs=1000"},
+        {"quota": "user:processors=100000"},
+        {"quota": "user:submitted=1000"},
+        {"preemption": "queue:8>1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("place", ["pool", "nodes"])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_what_restricts_nobody_changes_nothing(
+    place: str, rule: dict[str, Any], data: st.DataObject
+) -> None:
+    cluster, log, drawn, _ = data.draw(MACHINES[place])
+    log = with_numbers(log, [1])
+    rules = as_moved(fitted(usable(drawn))) | {"cluster": cluster}
+    if place == "pool":
+        rules["passes"] = "per-timestamp"  # else there would be more passes
+    plain = hpcgym.simulate(log, **rules)
+    bound = hpcgym.simulate(log, **rules, **rule)
+    for name in ("start", "reserved_start", "backfilled", "wait"):
+        assert getattr(bound, name).tolist() == getattr(plain, name).tolist()
 
 
 def chosen(
@@ -243,6 +279,8 @@ def put_in_order(
             text = data.draw(general())
             assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
             ours[rule], theirs[rule] = text, ByExpression(text, log)
+    if "function" in which:
+        ours["policy"] = theirs["policy"] = Whim()
     if "usage" in which:
         ours["fair_share"], slow = data.draw(accounts(log))
         if cluster.groups:
@@ -267,33 +305,3 @@ def put_in_order(
 def was_stopped(job: Any) -> bool:
     """Whether a job was cancelled, maybe as an extract began."""
     return bool(job.start >= 0 and job.end - job.start < job.actual)
-
-
-def assert_same(result: hpcgym.Result, expected: list[Any], lost: list[Any]) -> None:
-    """Compare all that the reference records."""
-    came = sorted(expected, key=lambda job: (job.submit, job.number))
-    assert result.workload.submit_time.tolist() == [job.submit for job in came]
-    for name in ("start", "end", "backfilled", "reserved_start"):
-        assert getattr(result, name).tolist() == [getattr(job, name) for job in came], name
-    assert result.predicted_run_time.tolist() == [job.predicted for job in came]
-    rows = {job.number: row for row, job in enumerate(came)}
-    runs = sorted(((rows[run[0]], *run[1:]) for run in lost), key=lambda run: run[:3])
-    mine = result.interrupted
-    if mine is None:
-        assert not runs
-        assert result.killed.tolist() == [job.killed for job in came]
-    else:
-        told = zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)
-        assert [*told] == [run[:3] for run in runs]
-    if result.suspended is not None:
-        assert result.suspended.tolist() == [job.paused for job in came]
-    if result.allocation is not None:
-        assert cells_of(result.allocation) == [dict(job.nodes) for job in came]
-        if mine is not None:
-            assert cells_of(mine) == [run[3] for run in runs]
-
-
-def cells_of(held: Any) -> list[dict[int, int]]:
-    """Return of each job, or run, node -> units on it."""
-    parts = [slice(*ends) for ends in pairwise(held.first.tolist())]
-    return [dict(zip(held.node[a].tolist(), held.units[a].tolist(), strict=True)) for a in parts]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import cases
 from submission_strategies import chains
 
@@ -104,17 +105,14 @@ def test_one_who_comes_late_stands_behind_and_waits_from_then_on() -> None:
 def test_faster_jobs_bring_later_ones_forward_in_closed_loop_alone() -> None:
     """A second machine in place of one: chains take less time, if users do not keep to the log."""
     n = 60
-    jobs = Workload.from_columns(
-        {
-            "job_number": list(range(1, n + 1)),
-            "submit_time": [100 * row for row in range(n)],
-            "run_time": [90] * n,
-            "requested_time": [90] * n,
-            "requested_processors": [3] * n,
-            "preceding_job": [row - 2 if row > 2 else -1 for row in range(1, n + 1)],
-            "think_time": [5] * n,
-        },
-        processors=6,
+    jobs = few_jobs(
+        6,
+        [100 * row for row in range(n)],
+        [90] * n,
+        [3] * n,
+        job_number=list(range(1, n + 1)),
+        preceding_job=[row - 2 if row > 2 else -1 for row in range(1, n + 1)],
+        think_time=[5] * n,
     )
     spans = {
         (dependencies, size): hpcgym.simulate(

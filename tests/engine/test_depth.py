@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import DEPTHS, POLICY, workloads
 
 import hpcgym
@@ -22,13 +23,7 @@ from hpcgym.workload.model import Workload
 def jobs(*rows: tuple[int, int, int]) -> Workload:
     """Return jobs by submission, processors and run time, which they request, on 4 processors."""
     submit, processors, run = zip(*rows, strict=True)
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": run,
-        "requested_processors": processors,
-    }
-    return Workload.from_columns(columns, processors=4, name="by hand")
+    return few_jobs(4, submit, run, processors, name="by hand")
 
 
 #: three in a row on three of the processors, one that wants all at 30 s, one for 40 s on one
@@ -189,12 +184,3 @@ def test_numbers_and_names() -> None:
 def test_what_is_no_depth(backfill: Any, words: str) -> None:
     with pytest.raises(HpcgymError, match=words):
         Scheduler(backfill=backfill)
-
-
-def test_what_it_does_not_go_with() -> None:
-    for rules, words in (
-        ({"passes": "per-event"}, "per-event' and backfill='depth:2' do not go together"),
-        ({"hold": 0.1}, "hold and backfill='depth:2' do not go together"),
-    ):
-        with pytest.raises(HpcgymError, match=words):
-            Scheduler(backfill="depth:2", **rules)  # type: ignore[arg-type]

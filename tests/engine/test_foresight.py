@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import SLURM, WEIGHTS, cases
 
 from hpcgym import load_workload, simulate
@@ -194,14 +195,14 @@ def test_costs_that_are_equal_are_equal_to_the_last_bit() -> None:
     All jobs are shorter than ``tau``, so that a second's wait of each costs the same, whatever is
     believed of its run time. Sums of floats in two orders differed in their last bits.
     """
-    columns = {
-        "submit_time": [1000, *[1002] * 6, *[1003] * 6, 1004, 1006],
-        "run_time": [1, 2, 8, 11, 1, 2, 1, 1, 1, 1, 2, 2, 2, 2, 2],
-        "requested_processors": [13, 13, 13, 13, 1, 13, 13, 1, 13, 13, 13, 7, 7, 7, 7],
-        "requested_time": [7, 19, 8, 11, 10, 20, 1, 1, 1, 1, 2, 2, 4, 1, 1],
-        "user_id": [0, 0, 1, -1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0],
-    }
-    workload = Workload.from_columns(columns, processors=13)
+    workload = few_jobs(
+        13,
+        [1000, *[1002] * 6, *[1003] * 6, 1004, 1006],
+        [1, 2, 8, 11, 1, 2, 1, 1, 1, 1, 2, 2, 2, 2, 2],
+        [13, 13, 13, 13, 1, 13, 13, 1, 13, 13, 13, 7, 7, 7, 7],
+        [7, 19, 8, 11, 10, 20, 1, 1, 1, 1, 2, 2, 4, 1, 1],
+        user_id=[0, 0, 1, -1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0],
+    )
     portfolio = [(-1.0,) * 6, (-1.0, 0.1, 0.0, -0.5, -1.0, -1.0)]
     rules = {
         "backfill": "none",
@@ -221,14 +222,14 @@ def test_a_job_that_is_about_to_end_as_a_corrected_prediction_says() -> None:
 
     Nobody takes it to run for the hour that it requested.
     """
-    columns = {
-        "submit_time": [0, 0, 0, 1, 2, *[5] * 8, *[8] * 3],
-        "run_time": [30, 8, 1, 1, 5, *[1] * 11],
-        "requested_processors": [1, 1, 2, 1, 1, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2, 2],
-        "requested_time": [30, 3600, 1, 10, 10, *[1] * 11],
-        "user_id": [0] * 16,
-    }
-    workload = Workload.from_columns(columns, processors=2)
+    workload = few_jobs(
+        2,
+        [0, 0, 0, 1, 2, *[5] * 8, *[8] * 3],
+        [30, 8, 1, 1, 5, *[1] * 11],
+        [1, 1, 2, 1, 1, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2, 2],
+        [30, 3600, 1, 10, 10, *[1] * 11],
+        user_id=[0] * 16,
+    )
     rules = {
         "backfill": "none",
         "backfill_order": "fcfs",

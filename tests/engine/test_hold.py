@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import schedulers, workloads
 
 import hpcgym
@@ -26,14 +27,7 @@ TENTH = {"share": 0.5, "from_s": 10, "factor": 100, "erode_s": 100}
 def jobs(*rows: tuple[int, int, int, int], processors: int = 10) -> Workload:
     """Jobs of (submission, processors, run time, requested time)."""
     submit, width, run, requested = np.array(rows).T
-    columns = {
-        "submit_time": submit,
-        "requested_processors": width,
-        "run_time": run,
-        "requested_time": requested,
-        "user_id": np.ones(len(rows)),
-    }
-    return Workload.from_columns(columns, processors=processors)
+    return few_jobs(processors, submit, run, width, requested, user_id=np.ones(len(rows)))
 
 
 def starts(workload: Workload, **rules: Any) -> list[int]:
@@ -175,11 +169,6 @@ def test_what_texts_stand_for() -> None:
     assert Scheduler(hold="0.14,from_s=3272,erode_s=inf,by=both").hold == both
     assert Scheduler(hold=0).hold is None
     assert Scheduler(hold="0.1,").hold == Hold(0.1)
-
-
-def test_it_holds_back_around_one_reservation() -> None:
-    with pytest.raises(HpcgymError, match="hold and backfill='conservative' do not go together"):
-        Scheduler(hold=0.1, backfill="conservative")
 
 
 def test_on_nodes_cores_are_held_back() -> None:

@@ -14,7 +14,7 @@ from node_strategies import node_cases, partitioned_cases
 from pieces import native_of, same_in_pieces
 from restrictions import DRAWN
 from strategies import cases, clusters
-from test_nodes_against_oracle import crowd
+from test_crowds import crowd
 
 import hpcgym
 from hpcgym.workload.model import Workload

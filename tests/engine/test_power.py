@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
 from strategies import DEPTHS, clusters, workloads
 from submission_strategies import chains
@@ -48,53 +48,34 @@ def assert_accounts(result: hpcgym.Result) -> None:
 _NAMES = ("busy", *STATES)
 
 
-@settings(max_examples=200)
-@given(st.data(), workloads(), st.sampled_from([1, 2, 3, 20]), st.booleans())
-def test_several_reservations(
-    data: st.DataObject, workload: Workload, depth: int, sjbf: bool
-) -> None:
-    """A depth of 1, which else is EASY, is so under a quota, which bounds nothing here."""
-    cluster = data.draw(clusters(workload.processors))
-    quota = data.draw(st.sampled_from([None, "all:jobs=1000"]))
-    order = "sjbf" if sjbf else "fcfs"
-    result = hpcgym.simulate(
-        workload, cluster=cluster, backfill=f"depth:{depth}", backfill_order=order, quota=quota
-    )
-    slow = schedule_slowly(workload, cluster, f"depth:{depth}", sjbf)
-    assert result.start.tolist() == slow.starts
-    assert result.idle_seconds == slow.power.seconds()
-    assert_accounts(result)
-    validate_schedule(result)
-
-
-@settings(max_examples=400)
-@given(st.data(), workloads(), st.sampled_from(["fcfs", "easy", "easy-sjbf"]))
-def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -> None:
-    cluster = data.draw(clusters(workload.processors))
-    result = hpcgym.simulate(workload, scheduler, cluster=cluster)
-    backfill = "none" if scheduler == "fcfs" else "easy"
-    slow = schedule_slowly(workload, cluster, backfill, sjbf=scheduler == "easy-sjbf")
-    assert result.start.tolist() == slow.starts
-    assert result.idle_seconds == slow.power.seconds()
-    assert_accounts(result)
-    assert result.metrics["energy_j"] == pytest.approx(integral_of_power(slow, cluster), rel=1e-9)
-    validate_schedule(result)
-
-
-@settings(max_examples=200)
-@given(st.data(), workloads(), st.sampled_from(["none", "easy", "depth:2"]))
+@pytest.mark.parametrize("follow", [False, True])
+@settings(max_examples=300)
+@given(
+    data=st.data(),
+    workload=workloads(),
+    backfill=st.sampled_from(["none", "easy", "depth:1", "depth:2", "depth:3", "depth:20"]),
+)
 @pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
-def test_jobs_that_follow_others(data: st.DataObject, workload: Workload, backfill: str) -> None:
-    """Processors are idle from the first submission on, which is of a job that follows none."""
-    cluster = data.draw(clusters(workload.processors))
-    workload, dependencies, follows = data.draw(chains(workload))
-    rules = {"dependencies": dependencies, "backfill": backfill}
-    result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    slow = schedule_slowly(workload, cluster, backfill, follows=follows)
-    came = result.workload.job_number - 1
+def test_random_cases(follow: bool, data: st.DataObject, workload: Workload, backfill: str) -> None:
+    """A depth of 1, which else is EASY, is so under a quota, which bounds nothing here.
+
+    Processors are idle from the first submission on, which is of a job that follows none.
+    """
+    cluster, sjbf = data.draw(clusters(workload.processors)), data.draw(st.booleans())
+    rules: dict[str, Any] = {"backfill": backfill, "backfill_order": "sjbf" if sjbf else "fcfs"}
+    rules["quota"] = data.draw(st.sampled_from([None, "all:jobs=1000"]))
+    given_jobs, more = workload, {}
+    if follow:
+        given_jobs, rules["dependencies"], more["follows"] = data.draw(chains(workload))
+    result = hpcgym.simulate(given_jobs, cluster=cluster, **rules)
+    slow = schedule_slowly(given_jobs, cluster, backfill, sjbf, **more)
+    came = result.workload.job_number - 1 if follow else range(len(workload))
     assert result.start.tolist() == [slow.starts[job] for job in came]
     assert result.idle_seconds == slow.power.seconds()
     assert_accounts(result)
+    if not follow:
+        joules = integral_of_power(slow, cluster)
+        assert result.metrics["energy_j"] == pytest.approx(joules, rel=1e-9)
     validate_schedule(result)
 
 
@@ -179,13 +160,7 @@ def test_what_validation_says_of_delayed_jobs(
 def workload_of(processors: int, *jobs: tuple[int, int, int]) -> Workload:
     """Jobs as (submission, processors, run time), which they request."""
     submit, size, run = zip(*jobs, strict=True)
-    columns = {
-        "submit_time": submit,
-        "requested_processors": size,
-        "run_time": run,
-        "requested_time": run,
-    }
-    return Workload.from_columns(columns, processors=processors)
+    return few_jobs(processors, submit, run, size)
 
 
 def by_hand() -> hpcgym.Result:
@@ -335,19 +310,6 @@ def test_no_jobs() -> None:
 
 
 # --- Errors ------------------------------------------------------------------------------------
-
-
-def refused() -> Iterator[tuple[dict[str, Any], str]]:
-    yield {"backfill": "conservative"}, "backfill='conservative'"
-    yield {"passes": "per-event"}, "passes='per-event'"
-
-
-@pytest.mark.parametrize(("rules", "named"), list(refused()))
-def test_schedulers_that_leave_processors_on(rules: dict[str, Any], named: str) -> None:
-    workload = workload_of(2, (0, 1, 10))
-    with pytest.raises(HpcgymError, match=rf"^{named} and shutdown_after_s do"):
-        hpcgym.simulate(workload, cluster=Cluster(2, shutdown_after_s=0), **rules)
-    hpcgym.simulate(workload, cluster=Cluster(2, boot_time_s=5), **rules)  # nothing is switched off
 
 
 def test_more_processor_seconds_than_are_counted() -> None:

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
+from few_jobs import few_jobs
 from preemption_strategies import urgent
-from quota_strategies import fitted, with_queues
-from strategies import cases
-from test_conformance import assert_same
+from same_results import assert_same
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -127,14 +125,9 @@ def test_who_may_stop_a_suspended_job_does_not_get_what_it_has_either_behind_the
     At 20 s job 3 needs three, and has to wait. So job 4, which is behind it in its queue and needs
     two, gets none, though it would end before job 3 can start: it starts when job 3 has ended.
     """
-    columns = {
-        "submit_time": [0, 0, 10, 20, 20],
-        "run_time": [100, 500, 50, 10, 5],
-        "requested_time": [100, 500, 50, 10, 5],
-        "requested_processors": [4, 2, 2, 3, 2],
-        "queue": [1, 3, 2, 2, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=6)
+    jobs = few_jobs(
+        6, [0, 0, 10, 20, 20], [100, 500, 50, 10, 5], [4, 2, 2, 3, 2], queue=[1, 3, 2, 2, 2]
+    )
     for backfill in ("none", "easy", "depth:3", "slurm"):
         result = hpcgym.simulate(jobs, preemption="queue:2>1,suspend", backfill=backfill)
         lost: list[Any] = []
@@ -160,16 +153,13 @@ def test_users_are_charged_for_runs_that_others_end(mode: str, start: list[int])
 
     So job 4 comes before jobs 0 and 3. A suspended job goes on before, and is charged at its end.
     """
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 5, 6, 6],
-            "run_time": [10, 4, 5, 5, 5],
-            "requested_time": [10, 4, 5, 5, 5],
-            "requested_processors": [3, 1, 4, 4, 4],
-            "user_id": [1, 2, 3, 1, 2],
-            "queue": [1, 1, 2, 1, 1],
-        },
-        processors=4,
+    jobs = few_jobs(
+        4,
+        [0, 0, 5, 6, 6],
+        [10, 4, 5, 5, 5],
+        [3, 1, 4, 4, 4],
+        user_id=[1, 2, 3, 1, 2],
+        queue=[1, 1, 2, 1, 1],
     )
     rules: dict[str, Any] = {"policy": "fairshare", "fair_share": FairShare(half_life_s=math.inf)}
     result = hpcgym.simulate(jobs, preemption=f"queue:2>1,{mode}", **rules)
@@ -184,15 +174,14 @@ def test_suspended_jobs_keep_memory() -> None:
     Job 2 may stop job 0, too, and waits until it has ended.
     """
     cluster = Cluster(groups=(NodeGroup("a", 1, {"core": 2, "mem": 8}),))
-    columns = {
-        "submit_time": [0, 3, 4],
-        "run_time": [10, 5, 5],
-        "requested_time": [10, 5, 5],
-        "requested_processors": [2, 2, 1],
-        "queue": [1, 2, 2],
-    }
-    jobs = Workload.from_columns(
-        columns, processors=2, units=[1, 1, 1], per_unit={"core": [2, 2, 1], "mem": [5, 3, 4]}
+    jobs = few_jobs(
+        2,
+        [0, 3, 4],
+        [10, 5, 5],
+        [2, 2, 1],
+        queue=[1, 2, 2],
+        units=[1, 1, 1],
+        per_unit={"core": [2, 2, 1], "mem": [5, 3, 4]},
     )
     result = hpcgym.simulate(jobs, cluster=cluster, preemption="queue:2>1,suspend")
     assert result.start.tolist() == [0, 3, 15]
@@ -205,14 +194,7 @@ def test_suspended_jobs_keep_memory() -> None:
 
 def test_suspended_jobs_do_not_make_slurm_look() -> None:
     """By hand: nobody waits in the queue from 100 s on, so the next look is due at 520 s only."""
-    columns = {
-        "submit_time": [0, 10, 100, 515],
-        "run_time": [1000, 500, 1000, 60],
-        "requested_time": [1000, 500, 1000, 60],
-        "requested_processors": [8, 4, 3, 1],
-        "queue": [1, 2, 1, 1],
-    }
-    jobs = Workload.from_columns(columns, processors=10)
+    jobs = few_jobs(10, [0, 10, 100, 515], [1000, 500, 1000, 60], [8, 4, 3, 1], queue=[1, 2, 1, 1])
     result = hpcgym.simulate(jobs, backfill="slurm", preemption="queue:2>1,suspend")
     assert result.suspended is not None
     assert result.suspended[0] > 0
@@ -254,14 +236,7 @@ def test_a_schedule_with_suspended_jobs_as_a_log(tmp_path: Path) -> None:
 
 def test_the_lowest_level_is_stopped_first() -> None:
     """By hand: job 2 may stop both; job 0 is of the lower level, and goes though it ran longer."""
-    columns = {
-        "submit_time": [0, 1, 2],
-        "run_time": [10, 10, 5],
-        "requested_time": [10, 10, 5],
-        "requested_processors": [2, 2, 2],
-        "queue": [1, 2, 3],
-    }
-    jobs = Workload.from_columns(columns, processors=4)
+    jobs = few_jobs(4, [0, 1, 2], [10, 10, 5], [2, 2, 2], queue=[1, 2, 3])
     result = hpcgym.simulate(jobs, preemption="queue:3>2>1")
     assert result.start.tolist() == [7, 1, 2]
     assert result.restarts.tolist() == [1, 0, 0]
@@ -286,14 +261,7 @@ def test_who_would_not_fit_even_so_stops_nobody() -> None:
 
 def test_one_that_cannot_start_bars_the_others_of_its_group() -> None:
     """By hand: job 3 waits for job 0 to end; job 4 of its queue stops nobody before that."""
-    columns = {
-        "submit_time": [0, 0, 1, 2],
-        "run_time": [10, 20, 5, 5],
-        "requested_time": [10, 20, 5, 5],
-        "requested_processors": [1, 3, 4, 2],
-        "queue": [2, 1, 2, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=4)
+    jobs = few_jobs(4, [0, 0, 1, 2], [10, 20, 5, 5], [1, 3, 4, 2], queue=[2, 1, 2, 2])
     result = hpcgym.simulate(jobs, preemption="queue:2>1", backfill="none")
     assert result.start.tolist() == [0, 20, 10, 15]
     assert result.restarts.tolist() == [0, 1, 0, 0]
@@ -305,15 +273,14 @@ def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
     cluster = Cluster(
         groups=(NodeGroup("a", 1, {"core": 2}), NodeGroup("b", 1, {"core": 2, "gpu": 1}))
     )
-    columns = {
-        "submit_time": [0, 0, 3],
-        "run_time": [10, 10, 4],
-        "requested_time": [10, 10, 4],
-        "requested_processors": [2, 2, 1],
-        "queue": [1, 1, 2],
-    }
-    jobs = Workload.from_columns(
-        columns, processors=4, units=[2, 2, 1], per_unit={"core": [1, 1, 1], "gpu": [0, 0, 1]}
+    jobs = few_jobs(
+        4,
+        [0, 0, 3],
+        [10, 10, 4],
+        [2, 2, 1],
+        queue=[1, 1, 2],
+        units=[2, 2, 1],
+        per_unit={"core": [1, 1, 1], "gpu": [0, 0, 1]},
     )
     result = hpcgym.simulate(jobs, cluster=cluster, preemption="queue:2>1", backfill="none")
     assert result.start.tolist() == [0, 7, 3]
@@ -326,14 +293,7 @@ def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
 def test_a_job_on_very_many_nodes_is_stopped(mode: str) -> None:
     """Its nodes are many times more than there are jobs."""
     cluster = Cluster(groups=(NodeGroup("n", 5_000, {"core": 1}),))
-    columns = {
-        "submit_time": [0, 3],
-        "run_time": [10, 4],
-        "requested_time": [10, 4],
-        "requested_processors": [5_000, 5_000],
-        "queue": [1, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=5_000)
+    jobs = few_jobs(5_000, [0, 3], [10, 4], [5_000, 5_000], queue=[1, 2])
     result = hpcgym.simulate(jobs, cluster=cluster, preemption=f"queue:2>1,{mode}")
     assert result.start[1] == 3
     assert result.end.tolist() == {"requeue": [17, 7], "suspend": [14, 7], "cancel": [3, 7]}[mode]
@@ -359,18 +319,6 @@ def test_the_proof_looks_by_itself() -> None:
     later = replace(result, lost=lost._replace(end=lost.end + 1))
     with pytest.raises(HpcgymError, match="processors over-used"):
         hpcgym.validate_schedule(later)
-
-
-@settings(max_examples=60)
-@given(cases())
-@pytest.mark.filterwarnings("ignore:.*no job may stop another")
-def test_nobody_to_stop_changes_nothing(case: tuple[Workload, Any]) -> None:
-    workload, rules = with_queues(case[0], [1]), fitted(case[1])
-    rules["passes"] = "per-timestamp"  # else there would be more passes
-    result = hpcgym.simulate(workload, preemption="queue:8>1", **rules)
-    plain = hpcgym.simulate(workload, **rules)
-    for name in ("start", "reserved_start", "backfilled"):
-        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
+from few_jobs import few_jobs
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import COLUMNS, fitted, quotas, with_queues
-from strategies import cases
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -72,20 +72,6 @@ def test_the_reservation_on_nodes_is_of_room(backfill: str) -> None:
         hpcgym.validate_schedule(result)
 
 
-@settings(max_examples=100)
-@given(st.one_of(node_cases(), partitioned_cases()))
-@untold_on_nodes
-def test_one_that_bounds_nothing_changes_nothing_on_nodes(
-    case: tuple[Cluster, Workload, Any],
-) -> None:
-    cluster, workload, rules = case[0], case[1], fitted(case[2], holds=True)
-    free = hpcgym.simulate(workload, cluster=cluster, **rules)
-    bound = hpcgym.simulate(workload, cluster=cluster, quota="all:jobs=1000000", **rules)
-    for name in ("start", "reserved_start", "backfilled"):
-        assert getattr(bound, name).tolist() == getattr(free, name).tolist()
-    assert bound.allocation.node.tolist() == free.allocation.node.tolist()
-
-
 @settings(max_examples=200)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @untold_on_nodes
@@ -124,17 +110,6 @@ def test_who_runs_at_the_beginning_may_be_too_wide() -> None:
     assert result.start.tolist() == [0, 0, 10, 20]
 
 
-@settings(max_examples=60)
-@given(cases(), st.sampled_from(["all:jobs=1000", "user:processors=100000"]))
-def test_quotas_that_bound_nothing_change_nothing(case: tuple[Workload, Any], text: str) -> None:
-    workload, rules = case[0], fitted(case[1], holds=True)
-    rules["passes"] = "per-timestamp"  # else there would be more passes
-    result = hpcgym.simulate(workload, quota=text, **rules)
-    plain = hpcgym.simulate(workload, **rules)
-    for name in ("start", "reserved_start", "backfilled"):
-        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
-
-
 def four(**columns: list[int]) -> Workload:
     """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once by one user."""
     given = {
@@ -171,16 +146,7 @@ def test_by_hand(quota: str | None, starts: list[int]) -> None:
 @pytest.mark.parametrize("backfill", ["easy", "depth:2"])
 def test_a_reservation_is_lost_when_another_of_the_user_starts(backfill: str) -> None:
     """By hand: job 2 starts before job 1 of its user, whose reservation then bars nobody."""
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 0, 1],
-            "run_time": [100, 100, 50, 200],
-            "requested_time": [100, 100, 50, 200],
-            "requested_processors": [6, 9, 2, 1],
-            "user_id": [1, 2, 2, 3],
-        },
-        processors=9,
-    )
+    jobs = few_jobs(9, [0, 0, 0, 1], [100, 100, 50, 200], [6, 9, 2, 1], user_id=[1, 2, 2, 3])
     result = hpcgym.simulate(jobs, quota="user:jobs=1", backfill=backfill)
     assert result.start.tolist() == [0, 201, 0, 1]
 
@@ -190,15 +156,8 @@ def test_who_is_first_of_those_that_may_start_is_promised_its_start() -> None:
 
     Nothing is free when job 4 comes: its promise is made nevertheless.
     """
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 1, 2, 3],
-            "run_time": [100, 50, 10, 20, 10],
-            "requested_time": [100, 50, 10, 20, 10],
-            "requested_processors": [2, 2, 5, 1, 3],
-            "user_id": [1, 2, 4, 4, 5],
-        },
-        processors=5,
+    jobs = few_jobs(
+        5, [0, 0, 1, 2, 3], [100, 50, 10, 20, 10], [2, 2, 5, 1, 3], user_id=[1, 2, 4, 4, 5]
     )
     result = hpcgym.simulate(jobs, quota="user:jobs=1")
     assert result.start.tolist() == [0, 0, 100, 2, 50]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from few_jobs import few_jobs
 from restrictions import DRAWN
 
 import hpcgym
@@ -112,15 +113,7 @@ def test_a_function_by_hand() -> None:
 )
 def test_until_shadow_by_hand(backfill: str, requested: int, starts: list[int]) -> None:
     """Job 2 needs two nodes, and has one of four and no power before job 1 ends at 20 s."""
-    three = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 0],
-            "run_time": [20, 10, requested],
-            "requested_time": [20, 10, requested],
-            "requested_processors": [4, 4, 2],
-        },
-        processors=8,
-    )
+    three = few_jobs(8, [0, 0, 0], [20, 10, requested], [4, 4, 2])
     nodes = Cluster(groups=(replace(NODES.groups[0], nodes=4),))
     cap = PowerCap(310.0)  # three of four may be busy
     result = hpcgym.simulate(three, cluster=nodes, limits=[cap], backfill=backfill)

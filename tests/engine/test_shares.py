@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from share_strategies import BUSY_W, cases
 from slow_shares import Accounts, SlowOrder
 
@@ -61,14 +62,7 @@ HOUR = 3600
 def users_workload(rows: list[tuple[int, int, int, int]], processors: int) -> Workload:
     """Jobs of (submit time, user, processors, run time), which request their run times."""
     submit, user, width, run = (list(column) for column in zip(*rows, strict=True))
-    columns = {
-        "submit_time": submit,
-        "user_id": user,
-        "requested_processors": width,
-        "run_time": run,
-        "requested_time": run,
-    }
-    return Workload.from_columns(columns, processors=processors)
+    return few_jobs(processors, submit, run, width, user_id=user)
 
 
 def test_the_example_of_the_thesis() -> None:

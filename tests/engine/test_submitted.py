@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from restrictions import bounds, with_numbers
 from strategies import cases
-from submission_strategies import fitted
 
 import hpcgym
 from hpcgym.errors import HpcgymError, HpcgymWarning
@@ -119,34 +119,21 @@ def test_who_was_outside_stands_behind_those_submitted_meanwhile() -> None:
 
 def test_who_was_outside_comes_before_those_that_are_due_in_that_second() -> None:
     """By hand: job 2 follows job 1, and is due as that ends; job 3 has waited outside since 5 s."""
-    jobs = Workload.from_columns(
-        {
-            "job_number": [1, 2, 3],
-            "submit_time": [0, 0, 5],
-            "run_time": [10, 10, 10],
-            "requested_time": [10] * 3,
-            "requested_processors": [1] * 3,
-            "user_id": [1, 2, 1],
-            "preceding_job": [-1, 1, -1],
-        },
-        processors=1,
+    jobs = few_jobs(
+        1,
+        [0, 0, 5],
+        [10, 10, 10],
+        [1] * 3,
+        [10] * 3,
+        job_number=[1, 2, 3],
+        user_id=[1, 2, 1],
+        preceding_job=[-1, 1, -1],
     )
     result = hpcgym.simulate(jobs, quota="user:submitted=1", dependencies="after")
     assert result.workload.submit_time.tolist() == [0, 10, 10]
     assert result.workload.job_number.tolist() == [1, 2, 3]
     assert result.start.tolist() == [0, 20, 10]
     hpcgym.validate_schedule(result)
-
-
-@given(cases())
-@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
-def test_a_quota_that_bounds_nothing_changes_nothing(case: tuple[Workload, Any]) -> None:
-    """By the simulator of jobs that come when the log says."""
-    workload, rules = with_numbers(case[0], [1]), fitted(case[1])
-    result = hpcgym.simulate(workload, quota="user:submitted=1000", **rules)
-    plain = hpcgym.simulate(workload, quota="user:jobs=1000", **rules)
-    for name in ("start", "reserved_start", "backfilled", "wait"):
-        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
 
 
 def test_a_log_of_which_most_waits_outside() -> None:

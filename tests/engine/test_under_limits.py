@@ -19,7 +19,7 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
-from predictors import Crooked
+from predictors import Crooked, Whim
 from quota_strategies import quotas
 from restrictions import DRAWN, bounds, with_numbers
 from slow_limits import LimitedSimulation
@@ -161,24 +161,6 @@ def learned(data: st.DataObject, case: Case, is_restricted: bool) -> dict[str, A
         "estimate": data.draw(st.sampled_from(["requested", *some])),
         "policy_estimate": data.draw(st.sampled_from(some)),
     }
-
-
-class Whim:
-    """An order that nobody would want, another at each pass; also as the slow simulator has it."""
-
-    def begin(self, simulation: Any = None) -> None:
-        """Its order changes with time."""
-
-    def __call__(self, view: Any, now: int = -1) -> Any:
-        if now >= 0:  # the slow simulator asks for the score of a job
-            return self.score(now, view.number)
-        seen = [self.score(view.time, job) for job in view.job.tolist()]
-        assert (view.per_unit == view.capacity[0]).all()
-        return seen
-
-    @staticmethod
-    def score(now: int, job: int) -> int:
-        return (now * 7919 + job * 104729) % 1009
 
 
 def by_usage(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:

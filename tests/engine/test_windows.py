@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from node_strategies import (
     slow_jobs_and_nodes,
 )
@@ -33,16 +34,7 @@ def same(result: hpcgym.Result, expected: list[Any]) -> None:
 
 def test_by_hand_in_an_extract() -> None:
     """At 5 s a job runs that ends at 20 s; the machine is closed from 10 s to 30 s."""
-    log = Workload.from_columns(
-        {
-            "submit_time": [0, 6, 7],
-            "wait_time": [0, 0, 0],
-            "run_time": [20, 5, 4],
-            "requested_time": [20, 5, 4],
-            "requested_processors": [2, 1, 1],
-        },
-        processors=4,
-    )
+    log = few_jobs(4, [0, 6, 7], [20, 5, 4], [2, 1, 1], wait_time=[0, 0, 0])
     for maintenance, starts in (
         ("10/30", [0, 30, 30]),
         ("10/30:processors=2", [0, 20, 20]),
@@ -125,14 +117,8 @@ def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
         NodeGroup("small", 1, {"core": 1}),
     )
     units, cores = np.array([2, 12, 1, 1, 2, 12]), np.array([1, 1, 2, 1, 3, 1])
-    columns = {
-        "submit_time": [0] * 6,
-        "run_time": [1] * 6,
-        "requested_time": [10, 1, 1, 1, 1, 1],
-        "requested_processors": units * cores,
-    }
     jobs = replace(
-        Workload.from_columns(columns, processors=12),
+        few_jobs(12, [0] * 6, [1] * 6, units * cores, [10, 1, 1, 1, 1, 1]),
         units=units,
         per_unit={"core": cores, "gpu": np.array([1, 0, 0, 0, 0, 0])},
     )
@@ -190,14 +176,7 @@ def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None
 
 def test_priorities_by_usage_are_those_of_the_end_of_a_window() -> None:
     """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
-    columns = {
-        "submit_time": [0, 5, 9],
-        "run_time": [10, 100, 100],
-        "requested_time": [10, 100, 100],
-        "requested_processors": [1, 1, 1],
-        "user_id": [1, 1, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=1)
+    jobs = few_jobs(1, [0, 5, 9], [10, 100, 100], [1, 1, 1], user_id=[1, 1, 2])
     rules = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}}
     soon = hpcgym.simulate(jobs, **rules)
     assert soon.start.tolist() == [0, 110, 10]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import cases
 from typer.testing import CliRunner
 
@@ -29,14 +30,9 @@ LATE = ("f1", "f2", "f3", "f4")  # orders that count from the first submission o
 def jobs(*rows: tuple[int, int, int, int], processors: int = 10) -> Workload:
     """Jobs of (submission, processors, run time, requested time), numbered from 1."""
     submit, width, run, requested = np.array(rows).T
-    columns = {
-        "job_number": np.arange(1, len(rows) + 1),
-        "submit_time": submit,
-        "requested_processors": width,
-        "run_time": run,
-        "requested_time": requested,
-    }
-    return Workload.from_columns(columns, processors=processors)
+    return few_jobs(
+        processors, submit, run, width, requested, job_number=np.arange(1, len(rows) + 1)
+    )
 
 
 # --- By hand --------------------------------------------------------------------------------------

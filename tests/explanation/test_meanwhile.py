@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from drawing import costly, given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from restrictions import DRAWN
 
 import hpcgym
@@ -21,15 +22,7 @@ pytestmark = [*DRAWN, pytest.mark.slow]
 def simulated(preemption: str, *rows: tuple[int, int, int, int], **place: Any) -> Any:
     """Jobs of (submission, processors, run time, queue) on 4 processors, numbered from 1."""
     submit, width, run, queue = np.array(rows).T
-    columns = {
-        "job_number": np.arange(1, len(rows) + 1),
-        "submit_time": submit,
-        "requested_processors": width,
-        "run_time": run,
-        "requested_time": run,
-        "queue": queue,
-    }
-    workload = hpcgym.Workload.from_columns(columns, processors=4)
+    workload = few_jobs(4, submit, run, width, job_number=np.arange(1, len(rows) + 1), queue=queue)
     given = {"preemption": preemption} if preemption else {}
     return hpcgym.simulate(workload, **given, **place)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from drawing import assume, given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from restrictions import DRAWN
 
 import hpcgym
@@ -100,17 +101,7 @@ def test_who_took_its_node_is_named_and_nobody_else(mode: str) -> None:
 
 def test_who_began_anew_may_have_stopped_it() -> None:
     """By hand: 2 stops 1, beside it 3 starts, which 1 stops as it begins anew."""
-    jobs = hpcgym.Workload.from_columns(
-        {
-            "job_number": [1, 2, 3],
-            "submit_time": [0, 5, 11],
-            "run_time": [30, 10, 30],
-            "requested_time": [30, 10, 30],
-            "requested_processors": [2, 1, 1],
-            "queue": [2, 3, 1],
-        },
-        processors=2,
-    )
+    jobs = few_jobs(2, [0, 5, 11], [30, 10, 30], [2, 1, 1], job_number=[1, 2, 3], queue=[2, 3, 1])
     result = hpcgym.simulate(jobs, "saf", preemption="queue:3>2>1")
     assert result.start.tolist() == [15, 5, 45]
     assert stops_of(result, 0) == [Stop("requeued", 0, 5, [2], [])]

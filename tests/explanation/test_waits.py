@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from node_strategies import node_cases
 from strategies import cases
 from test_explanation import SMALL, jobs
@@ -134,14 +135,14 @@ def test_other_words_for_processors(word: str) -> None:
 
 
 def test_names_of_users() -> None:
-    columns = {
-        "submit_time": [0, 0, 0, 0],
-        "run_time": [10, 10, 10, 10],
-        "requested_time": [10, 10, 10, 10],
-        "requested_processors": [4, 4, 4, 4],
-        "user_id": [1, 2, -1, 2],
-    }
-    workload = Workload.from_columns(columns, processors=4, header={"User": ["2 [bold]bob"]})
+    workload = few_jobs(
+        4,
+        [0, 0, 0, 0],
+        [10, 10, 10, 10],
+        [4, 4, 4, 4],
+        user_id=[1, 2, -1, 2],
+        header={"User": ["2 [bold]bob"]},
+    )
     result = hpcgym.simulate(workload, "easy")
     table = waits_by(result, waits(result), "user")
     assert table.index.tolist() == ["[bold]bob", "unknown user", "user 1"]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import workloads
 from typer.testing import CliRunner
 
@@ -309,14 +310,7 @@ def test_which_forms_are_worked_out_anew(text: str, estimate: str, anew: bool) -
 
 def test_scores_at_a_pass_may_be_infinite_or_no_number() -> None:
     """A holds the machine; of those that wait B is infinite, C 3, D and E no number: the least."""
-    columns = {
-        "submit_time": [0, 1, 1, 1, 1],
-        "requested_processors": [1] * 5,
-        "run_time": [10] * 5,
-        "requested_time": [10] * 5,
-        "queue": [0, 3, 2, 1, 0],
-    }
-    workload = Workload.from_columns(columns, processors=1)
+    workload = few_jobs(1, [0, 1, 1, 1, 1], [10] * 5, [1] * 5, queue=[0, 3, 2, 1, 0])
     text = "1 / (wait - 9) if queue == 3 else wait / 3 if queue == 2 else log(-wait)"
     result = hpcgym.simulate(workload, policy=text)
     assert result.start.tolist() == [0, 10, 20, 30, 40]

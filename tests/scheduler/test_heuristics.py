@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.scheduler.estimates import DataDriven
-from hpcgym.workload.model import Workload
 
 
 def job(code: Any = "run_1", **changes: Any) -> dict[str, Any]:
@@ -100,15 +100,15 @@ def test_in_a_simulation_it_is_told_of_the_log() -> None:
         (1, 5, 2, 10, 2, 9, 10),  # rule 5, cut at the requested time
     ]
     user, executable, queue, requested, processors, run, expected = zip(*rows, strict=True)
-    columns = {
-        "submit_time": [100 * k for k in range(len(rows))],
-        "user_id": user,
-        "executable": executable,
-        "queue": queue,
-        "requested_time": requested,
-        "requested_processors": processors,
-        "run_time": run,
-    }
-    workload = Workload.from_columns(columns, processors=4)
+    workload = few_jobs(
+        4,
+        [100 * k for k in range(len(rows))],
+        run,
+        processors,
+        requested,
+        user_id=user,
+        executable=executable,
+        queue=queue,
+    )
     result = hpcgym.simulate(workload, "easy", estimate="data-driven")
     assert result.predicted_run_time.tolist() == list(expected)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import Job
@@ -35,13 +36,7 @@ JOBS = [Job(submit, q, p, p) for submit, q, p in ROWS]
 @pytest.fixture(scope="module")
 def columns() -> JobColumns:
     submit, processors, requested = zip(*ROWS, strict=True)
-    table = {
-        "submit_time": submit,
-        "requested_processors": processors,
-        "requested_time": requested,
-        "run_time": requested,
-    }
-    return JobColumns(Workload.from_columns(table, processors=16))
+    return JobColumns(few_jobs(16, submit, requested, processors))
 
 
 def scores(ranking: Ranking) -> list[float]:

@@ -8,6 +8,7 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
+from few_jobs import few_jobs
 from online import assert_same_log, cases
 from predictors import Crooked
 
@@ -67,17 +68,15 @@ def test_the_past_is_learned_as_by_the_slow_ones(
 # --- Worked out by hand ---------------------------------------------------------------------------
 
 #: At 100 s: 0 and 1 have ended, 2 runs, 3 waits; 4 comes then, when nothing more has ended.
-SMALL = Workload.from_columns(
-    {
-        "job_number": [0, 1, 2, 3, 4],
-        "submit_time": [0, 10, 20, 90, 100],
-        "wait_time": [0, 50, 30, 40, 5],
-        "run_time": [20, 40, 80, 10, 10],
-        "requested_time": [40, 50, 90, 100, 200],
-        "requested_processors": [2, 1, 2, 4, 1],
-        "user_id": [1, 1, 2, 1, 1],
-    },
-    processors=4,
+SMALL = few_jobs(
+    4,
+    [0, 10, 20, 90, 100],
+    [20, 40, 80, 10, 10],
+    [2, 1, 2, 4, 1],
+    [40, 50, 90, 100, 200],
+    job_number=[0, 1, 2, 3, 4],
+    wait_time=[0, 50, 30, 40, 5],
+    user_id=[1, 1, 2, 1, 1],
     name="t",
 )
 
@@ -131,16 +130,7 @@ def test_run_times_of_the_past_make_predictions() -> None:
 
 def test_what_is_given_stands_for_the_past() -> None:
     part = SMALL.extract(100)
-    other = Workload.from_columns(
-        {
-            "submit_time": [0],
-            "run_time": [10],
-            "requested_time": [100],
-            "requested_processors": [1],
-            "user_id": [1],
-        },
-        processors=4,
-    )
+    other = few_jobs(4, [0], [10], [1], [100], user_id=[1])
     learned = simulate(other, estimate="user-ratio").learned
     result = simulate(part, estimate="user-ratio", learned=learned)
     assert result.predicted_run_time.tolist() == [90, 10, 20]

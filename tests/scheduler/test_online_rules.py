@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from online import BUSY, EASY, ELOSS, assert_same, named, oracle
 from predictors import Crooked, PlainRegression, Told
 from strategies import workloads
@@ -36,14 +37,16 @@ RULES = {
 
 def in_a_row(times: list[tuple[int, int]]) -> Workload:
     """Jobs of one user on a machine of 8 processors, each submitted when the last has ended."""
-    columns = {
-        "submit_time": np.cumsum([0, *[run for run, _ in times]])[:-1],
-        "run_time": [run for run, _ in times],
-        "requested_time": [requested for _, requested in times],
-        "requested_processors": [8] * len(times),
-        "user_id": [1] * len(times),
-    }
-    return named(Workload.from_columns(columns, processors=8))
+    return named(
+        few_jobs(
+            8,
+            np.cumsum([0, *[run for run, _ in times]])[:-1],
+            [run for run, _ in times],
+            [8] * len(times),
+            [requested for _, requested in times],
+            user_id=[1] * len(times),
+        )
+    )
 
 
 def predicted(workload: Workload, estimate: Any) -> list[int]:
@@ -61,14 +64,9 @@ def test_a_mean_that_is_whole_on_paper_is_whole() -> None:
 
 
 def test_a_reservation_by_a_mean_that_is_whole_on_paper() -> None:
-    columns = {
-        "submit_time": [3, 4, 15, 61],
-        "requested_processors": [8, 4, 8, 8],
-        "requested_time": [3, 2, 60, 3],
-        "run_time": [2, 2, 60, 3],
-        "user_id": [1] * 4,
-    }
-    workload = Workload.from_columns(columns, processors=8)
+    workload = few_jobs(
+        8, [3, 4, 15, 61], [2, 2, 60, 3], [8, 4, 8, 8], [3, 2, 60, 3], user_id=[1] * 4
+    )
     rules = {**RULES, "backfill": "conservative", "policy": "laf", "passes": "per-event"}
     result = simulate(workload, **rules, estimate="user-ratio")
     assert result.predicted_run_time.tolist() == [3, 2, 50, 2]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 from predictors import Told
 
 import hpcgym
@@ -17,14 +18,7 @@ from hpcgym.workload.model import Workload
 
 @pytest.fixture
 def workload() -> Workload:
-    columns = {
-        "submit_time": [0, 0, 5],
-        "run_time": [10, 90, 1],
-        "requested_time": [20, 60, 30],
-        "requested_processors": [1, 2, 1],
-        "user_id": [1, 1, 2],
-    }
-    return Workload.from_columns(columns, processors=4)
+    return few_jobs(4, [0, 0, 5], [10, 90, 1], [1, 2, 1], [20, 60, 30], user_id=[1, 1, 2])
 
 
 def predicted(workload: Workload, estimate: Any) -> list[int]:

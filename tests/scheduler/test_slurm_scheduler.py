@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 from typer.testing import CliRunner
 
 import hpcgym
@@ -16,7 +17,6 @@ from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.workload.model import Workload
 
 NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
 
@@ -232,16 +232,7 @@ def test_tiers_and_factors_of_partitions(tmp_path: Path, text: str, policy: str)
 def test_a_higher_tier_comes_first(tmp_path: Path) -> None:
     """By hand: of jobs that each want all of n3 the one in debug starts first, then batch."""
     file = conf(tmp_path, "SchedulerType=sched/builtin\n" + PARTITIONS)
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 1, 2, 3],
-            "run_time": [10] * 4,
-            "requested_time": [10] * 4,
-            "requested_processors": [64, 64, 48, 32],
-            "partition": [3, 3, 1, 2],
-        },
-        processors=64,
-    )
+    jobs = few_jobs(64, [0, 1, 2, 3], [10] * 4, [64, 64, 48, 32], partition=[3, 3, 1, 2])
     jobs = replace(jobs, header={"Partition": ["1 batch", "2 debug", "3 low"]})
     result = hpcgym.simulate(jobs, file, cluster=file)
     assert result.start.tolist() == [0, 30, 20, 10]
@@ -349,16 +340,7 @@ def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
     file = conf(tmp_path, "PriorityType=priority/multifactor\nPriorityWeightQOS=9\n")
     qos = tmp_path / "qos.txt"
     qos.write_text("Name|Priority\nnormal|1\nhigh|5\nlow|0\n")
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 1, 2, 3],
-            "run_time": [10] * 4,
-            "requested_time": [10] * 4,
-            "requested_processors": [64] * 4,
-            "queue": [1, 3, 1, 2],
-        },
-        processors=64,
-    )
+    jobs = few_jobs(64, [0, 1, 2, 3], [10] * 4, [64] * 4, queue=[1, 3, 1, 2])
     jobs = replace(jobs, header={"Queue": ["1 normal", "2 high", "3 low"]})
     result = hpcgym.simulate(jobs, f"{file}:qos={qos}", cluster=file)
     assert np.argsort(result.start).tolist() == [0, 3, 2, 1]
@@ -394,16 +376,7 @@ def test_a_higher_tier_stops_a_lower_one(tmp_path: Path) -> None:
     """By hand: debug has n3 and n4 alone; of the two jobs of low the one on n4 is stopped."""
     text = "PreemptMode=REQUEUE\nSchedulerType=sched/builtin\n"
     file = conf(tmp_path, PREEMPTS + text + PARTITIONS)
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 2],
-            "run_time": [10, 10, 5],
-            "requested_time": [10, 10, 5],
-            "requested_processors": [48, 16, 16],
-            "partition": [3, 3, 2],
-        },
-        processors=64,
-    )
+    jobs = few_jobs(64, [0, 0, 2], [10, 10, 5], [48, 16, 16], partition=[3, 3, 2])
     jobs = replace(jobs, header={"Partition": ["1 batch", "2 debug", "3 low"]})
     result = hpcgym.simulate(jobs, file, cluster=file)
     assert result.start.tolist() == [0, 7, 2]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import EVERY_INTERVAL, cases
 
 import hpcgym
@@ -103,13 +104,7 @@ def test_the_formulas_count_from_the_first_submission_by_hand() -> None:
     """By F1 job C (1,000 s after A) waits for D (2,000 s), which is as much smaller."""
     # log10(p) q + 870 log10(s): C 3 * 10 + 870 * 3 = 2640; D 1 * 1 + 870 * 3.301 = 2872.9
     # from a clock that begins in 1970: 30 + 870 * 9.2304 and 1 + 870 * 9.2304, so D first
-    columns = {
-        "submit_time": [0, 1000, 2000],
-        "run_time": [5000, 1000, 10],
-        "requested_time": [5000, 1000, 10],
-        "requested_processors": [10, 10, 1],
-    }
-    log = Workload.from_columns(columns, processors=10)
+    log = few_jobs(10, [0, 1000, 2000], [5000, 1000, 10], [10, 10, 1])
     for shift in (0, *EPOCHS):
         assert (simulate(later(log, shift), policy="f1").start - shift).tolist() == [0, 5000, 6000]
 

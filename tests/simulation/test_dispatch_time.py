@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
 from strategies import predictions
 
@@ -34,13 +35,7 @@ SLOW = settings(
 def pool_jobs(rows: list[tuple[int, int, int]], processors: int = 4) -> Workload:
     """Return jobs of (submission, run time, processors) that run as long as they request."""
     submit, run, wide = (list(column) for column in zip(*rows, strict=True))
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": run,
-        "requested_processors": wide,
-    }
-    return Workload.from_columns(columns, processors=processors, name="few")
+    return few_jobs(processors, submit, run, wide, name="few")
 
 
 def calls_of(result: Any) -> list[tuple[int, int, list[int]]]:
@@ -104,14 +99,14 @@ def test_it_is_not_asked_where_nothing_fits_after_the_starts() -> None:
 
 def test_nodes_are_those_that_were_free_when_it_was_asked() -> None:
     """Node 0 comes free at 4, while it thinks; first-fit would take it when the answer comes."""
-    columns = {
-        "submit_time": [0, 0, 3],
-        "run_time": [2, 20, 5],
-        "requested_time": [2, 20, 5],
-        "requested_processors": [2, 2, 2],
-    }
-    jobs = Workload.from_columns(
-        columns, processors=6, name="few", units=[1, 1, 1], per_unit={"core": [2, 2, 2]}
+    jobs = few_jobs(
+        6,
+        [0, 0, 3],
+        [2, 20, 5],
+        [2, 2, 2],
+        name="few",
+        units=[1, 1, 1],
+        per_unit={"core": [2, 2, 2]},
     )
     cluster = Cluster(groups=(NodeGroup("a", 3, {"core": 2}),))
     result = simulate(jobs, "fcfs-list", cluster=cluster, dispatch_time=2)

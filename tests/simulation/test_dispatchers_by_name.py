@@ -20,7 +20,7 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.scheduler.allocations import WEIGHTED
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload import Workload, load_workload
+from hpcgym.workload import load_workload
 
 
 def killed_as_said(result: Any) -> None:
@@ -36,24 +36,16 @@ def killed_as_said(result: Any) -> None:
 SCHEDULERS = st.sampled_from(["fcfs", "easy", "easy-sjbf", "conservative", "prb", "sdprb"])
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("place", ["pool", pytest.param("nodes", marks=pytest.mark.slow)])
 @settings(SLOW, max_examples=80)
-@given(st.data(), SCHEDULERS)
-def test_kill_on_nodes(data: st.DataObject, scheduler: str) -> None:
-    cluster = data.draw(machines())
-    workload = data.draw(workloads_for(cluster))
+@given(data=st.data(), scheduler=SCHEDULERS)
+def test_kill(place: str, data: st.DataObject, scheduler: str) -> None:
+    cluster = data.draw(machines()) if place == "nodes" else None
+    workload = data.draw(workloads() if cluster is None else workloads_for(cluster))
     named = st.sampled_from(["requested", "clairvoyant", "ave2", "ave1", "e-loss", "user-ratio"])
     estimate = data.draw(st.one_of(named, predictions(workload)))
     rules = {"estimate": estimate, "correction": "kill"}
     killed_as_said(simulate(workload, scheduler, cluster=cluster, **rules))
-
-
-@settings(SLOW, max_examples=80)
-@given(st.data(), workloads(), SCHEDULERS)
-def test_kill_on_pools(data: st.DataObject, workload: Workload, scheduler: str) -> None:
-    named = st.sampled_from(["requested", "clairvoyant", "ave2", "ave1", "e-loss", "user-ratio"])
-    estimate = data.draw(st.one_of(named, predictions(workload)))
-    killed_as_said(simulate(workload, scheduler, estimate=estimate, correction="kill"))
 
 
 @pytest.mark.slow

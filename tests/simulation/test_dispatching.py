@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
 
 import hpcgym
@@ -34,14 +35,15 @@ TWO = Cluster(groups=(NodeGroup("a", 1, {"core": 4}), NodeGroup("b", 1, {"core":
 def jobs_of(rows: list[tuple[int, int, int, int, int]]) -> Workload:
     """Return jobs of (submission, run time, requested time, units, cores of a unit)."""
     submit, run, requested, units, core = (list(column) for column in zip(*rows, strict=True))
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": requested,
-        "requested_processors": [a * b for a, b in zip(units, core, strict=True)],
-    }
-    return Workload.from_columns(
-        columns, processors=6, name="few", units=units, per_unit={"core": core}
+    return few_jobs(
+        6,
+        submit,
+        run,
+        [a * b for a, b in zip(units, core, strict=True)],
+        requested,
+        name="few",
+        units=units,
+        per_unit={"core": core},
     )
 
 

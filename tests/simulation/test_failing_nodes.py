@@ -12,6 +12,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
+from few_jobs import few_jobs
 from node_strategies import workloads_for
 
 import hpcgym
@@ -30,13 +31,13 @@ PAIR = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),), busy_power_w=10.0, idle
 
 def jobs(*rows: tuple[int, ...]) -> Workload:
     """Jobs of rows (submit, run, units of a core[, requested])."""
-    columns = {
-        "submit_time": [row[0] for row in rows],
-        "run_time": [row[1] for row in rows],
-        "requested_time": [row[-1] if len(row) == 4 else row[1] for row in rows],
-        "requested_processors": [row[2] for row in rows],
-    }
-    return Workload.from_columns(columns, processors=4)
+    return few_jobs(
+        4,
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        [row[-1] if len(row) == 4 else row[1] for row in rows],
+    )
 
 
 def failing(rows: list[tuple[int, ...]], failures: list[Failure], **rules: Any) -> Any:

@@ -447,8 +447,6 @@ def test_a_long_log_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("limit", "rules", "message"),
     [
-        (PowerCap(500), {"backfill": "conservative"}, "conservative"),
-        (PowerCap(500), {"passes": "per-event"}, "per-event"),
         (PowerCap(500), {"allocation": "best-fit"}, "first-fit or contiguous, not 'best-fit'"),
         (PowerCap(500), {"power": "dvsf"}, "did you mean 'dvfs'"),
         (PowerCap(0), {"power": "shut"}, "a cap of 0 W: with all nodes off the machine draws 40 W"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from strategies import schedulers, workloads
 
 from hpcgym import simulate
@@ -99,14 +100,9 @@ def test_no_promises_where_the_next_pass_may_have_another_order(
 def jobs(rows: list[tuple[int, int]], run_time: list[int] | None = None) -> Workload:
     """Jobs (submit, requested time) that all need both processors of a machine."""
     submit, requested = zip(*rows, strict=True)
-    columns = {
-        "submit_time": submit,
-        "requested_time": requested,
-        "run_time": run_time or requested,
-        "requested_processors": [2] * len(rows),
-        "user_id": [1] * len(rows),
-    }
-    return Workload.from_columns(columns, processors=2)
+    return few_jobs(
+        2, submit, run_time or requested, [2] * len(rows), requested, user_id=[1] * len(rows)
+    )
 
 
 def outcome(result: Any) -> tuple[list[int], list[int]]:

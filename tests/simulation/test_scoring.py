@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_strategies import machines, workloads_for
-from quota_strategies import with_queues
+from few_jobs import few_jobs
 from strategies import SEVERAL, holds, workloads
-from submission_strategies import chains
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import BatchSimulator
@@ -83,89 +79,9 @@ def test_a_function_is_the_policy_by_name(
     hpcgym.validate_schedule(result)
 
 
-@settings(max_examples=60)
-@given(
-    st.data(),
-    workloads(),
-    ALIKE,
-    st.sampled_from(["easy", "none", "until-shadow", "depth:2", *SLURM]),
-    st.sampled_from(["per-timestamp", "per-event"]),
-)
-@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
-def test_under_restrictions_too(
-    data: st.DataObject, workload: hpcgym.Workload, alike: Any, backfill: str, passes: str
-) -> None:
-    workload = with_queues(workload, [1, 2, 1])
-    workload, dependencies, _ = data.draw(chains(workload))
-    begin = int(workload.submit_time[0]) + data.draw(st.integers(0, 300))
-    one = data.draw(
-        st.sampled_from(
-            [
-                {"quota": "user:jobs=2"},
-                {"maintenance": f"{begin}/{begin + 50}"},
-                {"dependencies": dependencies},
-                {"quota": "user:submitted=2", "dependencies": dependencies},
-            ]
-        )
-    )
-    # jobs of one score stand in the order of the log, as of all orders that may change
-    function, name = (longest_factor, "lexp") if "dependencies" in one else alike
-    rules = {"backfill_order": "spf", "backfill": backfill, **one}
-    if backfill not in PLANS:
-        rules["passes"] = passes
-    result = hpcgym.simulate(workload, policy=function, **rules)
-    assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
-    hpcgym.validate_schedule(result)
-
-
-@settings(max_examples=100)
-@given(st.data(), st.fixed_dictionaries(RULES), ALIKE)
-def test_on_nodes_too(data: st.DataObject, rules: dict[str, Any], alike: Any) -> None:
-    cluster = data.draw(machines())
-    workload = data.draw(workloads_for(cluster))
-    function, name = alike
-    if rules["backfill"] in (*SEVERAL, *PLANS):
-        rules["hold"] = None
-    result = hpcgym.simulate(workload, cluster=cluster, policy=function, **rules)
-    assert_same(result, hpcgym.simulate(workload, cluster=cluster, policy=name, **rules))
-    hpcgym.validate_schedule(result)
-
-
-@settings(max_examples=60)
-@given(
-    workloads(),
-    st.integers(0, 2**16),
-    st.sampled_from(["easy", "conservative", "conservative", "depth:2", *SLURM]),
-)
-def test_whatever_it_says(workload: hpcgym.Workload, seed: int, backfill: str) -> None:
-    """Scores of nothing but the time, by the slow simulator too: ties go by submission."""
-
-    def drawn(now: int, job: int) -> float:
-        return float(np.random.default_rng((seed, now, job)).integers(3))
-
-    def policy(view: PassView) -> list[float]:
-        return [drawn(view.time, job) for job in view.job.tolist()]
-
-    result = hpcgym.simulate(workload, policy=policy, backfill=backfill, backfill_order="spf")
-    slow = simulate_pool(
-        jobs_of(workload),
-        workload.processors,
-        policy=lambda job, now: drawn(now, job.number),
-        backfill=backfill,
-        backfill_order="spf",
-    )
-    assert result.start.tolist() == [job.start for job in slow]
-
-
 def test_slurm_asks_between_events_too() -> None:
     """By hand: from 35 s on job 2 comes first; at 40 s, when nothing happens, it starts."""
-    columns = {
-        "submit_time": [0, 0, 0],
-        "run_time": [100, 50, 200],
-        "requested_time": [100, 50, 200],
-        "requested_processors": [2, 3, 1],
-    }
-    jobs = hpcgym.Workload.from_columns(columns, processors=3)
+    jobs = few_jobs(3, [0, 0, 0], [100, 50, 200], [2, 3, 1])
     asked = []
 
     def late(view: PassView) -> Any:

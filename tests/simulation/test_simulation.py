@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
-from strategies import cases, schedulers, workloads
+from few_jobs import few_jobs
+from strategies import schedulers, workloads
 
 import hpcgym
 from hpcgym.agents.lookahead import Lookahead
@@ -171,16 +172,6 @@ def test_times_as_long_as_they_may_be() -> None:
 # --- Properties ----------------------------------------------------------------------------------
 
 
-@settings(ENGINE, max_examples=150)
-@given(cases())
-def test_every_schedule_is_valid_and_the_same_again(case: tuple[Workload, dict[str, Any]]) -> None:
-    workload, rules = case
-    assume(usable(rules))
-    result = hpcgym.simulate(workload, **rules)
-    hpcgym.validate_schedule(result)
-    assert schedule_of(hpcgym.simulate(workload, **rules)) == schedule_of(result)
-
-
 @pytest.mark.slow
 def test_two_processes_make_the_same_schedules() -> None:
     code = f"""
@@ -279,13 +270,7 @@ def test_the_future_does_not_leak(data: st.DataObject, seed: int) -> None:
 
 def test_the_clairvoyant_estimate_does_know_the_future() -> None:
     """The test above can fail."""
-    columns = {
-        "submit_time": [0, 1, 2],
-        "requested_processors": [3, 4, 1],
-        "run_time": [50, 10, 48],
-        "requested_time": [99, 99, 99],
-    }
-    workload = Workload.from_columns(columns, processors=4)
+    workload = few_jobs(4, [0, 1, 2], [50, 10, 48], [3, 4, 1], [99, 99, 99])
     longer = workload.with_columns(run_time=[50, 10, 49])
     starts = [hpcgym.simulate(w, "easy", estimate="clairvoyant").start for w in (workload, longer)]
     assert [start.tolist() for start in starts] == [[0, 50, 2], [0, 50, 60]]

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
@@ -26,15 +27,16 @@ N = 8
 def jobs_of(numbers: list[int], others: list[list[int]]) -> Workload:
     """Return jobs with those numbers, of which each follows others."""
     pairs = [(a, b) for a, some in zip(numbers, others, strict=True) for b in some[1:]]
-    columns = {
-        "job_number": numbers,
-        "submit_time": list(range(len(numbers))),
-        "run_time": [5] * len(numbers),
-        "requested_time": [9] * len(numbers),
-        "requested_processors": [1] * len(numbers),
-        "preceding_job": [some[0] if some else -1 for some in others],
-    }
-    return Workload.from_columns(columns, processors=4, more_preceding=pairs)
+    return few_jobs(
+        4,
+        list(range(len(numbers))),
+        [5] * len(numbers),
+        [1] * len(numbers),
+        [9] * len(numbers),
+        job_number=numbers,
+        preceding_job=[some[0] if some else -1 for some in others],
+        more_preceding=pairs,
+    )
 
 
 @st.composite

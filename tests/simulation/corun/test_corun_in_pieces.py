@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from pieces import same_in_pieces
 from shared_strategies import Case, cases
 from test_against_slow_simulator import (
@@ -25,7 +26,6 @@ import hpcgym
 from hpcgym.reference.shared import Job, Machine, Rules, Speedups
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import Heatmap
-from hpcgym.workload.model import Workload
 
 SEEDS = st.integers(0, 10**6)
 pytestmark = pytest.mark.filterwarnings("ignore:fair share")
@@ -99,14 +99,15 @@ def test_years_in_ticks(backfill: str, allocation: str) -> None:
     """Times of which a pool of whole seconds would not hear: the schedule is that of earlier."""
     found, jobs = [], [(10, 20, 3), (40, 40, 12), (7, 9, 5), (30, 30, 4)]
     for start in (0, 3 * 10**8):
-        columns = {
-            "submit_time": [start + k for k in range(4)],
-            "run_time": [run for run, _, _ in jobs],
-            "requested_time": [requested for _, requested, _ in jobs],
-            "requested_processors": [width for _, _, width in jobs],
-            "executable": [1, 2, 1, 2],
-        }
-        workload = Workload.from_columns(columns, processors=16, header={"Code": ["1 a", "2 b"]})
+        workload = few_jobs(
+            16,
+            [start + k for k in range(4)],
+            [run for run, _, _ in jobs],
+            [width for _, _, width in jobs],
+            [requested for _, requested, _ in jobs],
+            executable=[1, 2, 1, 2],
+            header={"Code": ["1 a", "2 b"]},
+        )
         scheduler = hpcgym.Scheduler(backfill=backfill, allocation=allocation)
         speedups = Heatmap(("a", "b"), np.array([[1.0, 0.9], [1.2, 0.7]]))
         result = hpcgym.simulate(workload, scheduler, cluster="4x1x4", speedups=speedups)

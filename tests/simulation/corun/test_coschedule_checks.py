@@ -12,7 +12,6 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
-from test_shared_properties import congested
 
 from hpcgym.reference.shared import FileSystem, Job, Machine, Rules, Speedups
 from hpcgym.validation.corun import (
@@ -183,6 +182,18 @@ def over_used(case: Case, jobs: list[Job]) -> bool:
             if parts + sum(others) > case.rules.parts:
                 return True
     return False
+
+
+def congested(
+    job: Job, rate: Fraction, jobs: list[Job], time: int, files: FileSystem | None
+) -> Fraction:
+    """What becomes of a job's rate by all that is read and written from a tick on."""
+    if files is None:
+        return rate
+    there = [other for other in jobs if other.start <= time < other.end]
+    asked = sum(other.processors * files.demand[other.code] for other in there)
+    times_as_long = max(Fraction(asked, files.bandwidth), Fraction(1))
+    return 1 / (1 / rate + Fraction(files.share[job.code]) * (times_as_long - 1))
 
 
 def misdone(case: Case, job: Job, jobs: list[Job]) -> bool:

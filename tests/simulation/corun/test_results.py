@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
@@ -26,14 +27,18 @@ POWER = NodePower(idle_w=50, busy_w=100)
 def made(*rows: tuple[int, int, int, str]) -> Workload:
     """A workload of rows (submit, run, processors, code), which request twice their run times."""
     submit, run, processors, codes = zip(*rows, strict=True)
-    columns = {
-        "user_id": np.arange(len(rows)) % 2,
-        "submit_time": np.array(submit),
-        "run_time": np.array(run),
-        "requested_time": 2 * np.array(run),
-        "requested_processors": np.array(processors),
-    }
-    return with_codes(Workload.from_columns(columns, processors=8, name="made"), codes)
+    return with_codes(
+        few_jobs(
+            8,
+            np.array(submit),
+            np.array(run),
+            np.array(processors),
+            2 * np.array(run),
+            user_id=np.arange(len(rows)) % 2,
+            name="made",
+        ),
+        codes,
+    )
 
 
 def two_nodes(power: NodePower | None = POWER, **flat: float) -> Cluster:

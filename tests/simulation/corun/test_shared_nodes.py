@@ -320,8 +320,6 @@ ONE = workload((0, 10, 10, 1, "a"))
         ({"allocation": "part:5"}, "sockets of 4 cores have no 5 parts"),
         ({"allocation": "part:1"}, "part:K needs a whole number from 2 to 16"),
         ({"backfill": "conservative"}, "is for compact jobs"),
-        ({"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
-        ({"passes": "per-event"}, "passes='per-event' and speedups of jobs"),
         ({"policy": {"fit": 1, "wait": 1}}, "are weighed with each other only, not with 'wait'"),
         ({"policy": "filler", "threshold": 60}, "threshold: not with a policy"),
         (

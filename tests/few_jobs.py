@@ -1,0 +1,33 @@
+"""Few jobs, written down by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcgym.workload.model import Workload
+
+#: What a workload has beside columns.
+BESIDE = ("name", "units", "per_unit", "header", "killed", "more_preceding")
+
+
+def few_jobs(
+    processors: int,
+    submit: Any,
+    run: Any,
+    wide: Any,
+    requested: Any = None,
+    **more: Any,
+) -> Workload:
+    """Return jobs of a machine of so many processors, which request their run times if not others.
+
+    ``wide``: how many processors they request; ``more``: other columns, units and whatever else a
+    workload has.
+    """
+    columns = {
+        "submit_time": submit,
+        "run_time": run,
+        "requested_time": run if requested is None else requested,
+        "requested_processors": wide,
+    }
+    beside = {name: more.pop(name) for name in BESIDE if name in more}
+    return Workload.from_columns(columns | more, processors=processors, **beside)
