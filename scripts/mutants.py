@@ -156,7 +156,7 @@ MUTANTS = (
         "native/machines/corun/rates.hpp",
         "std::ceil(work / rate)",
         "std::floor(work / rate)",
-        tests="tests/simulation/corun/test_restricted_shared_nodes.py",
+        tests="tests/simulation/corun/test_corun_conformance.py",
     ),
     Mutant(
         "an environment counts the wait of a job from one second later",

@@ -1,15 +1,23 @@
-"""Machines with nodes are what they are said to be, or there are none."""
+"""Machines: nodes, pools, and what they draw."""
 
 from __future__ import annotations
 
 import dataclasses
 import pickle
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given
+from drawing import strategies as st
+from typer.testing import CliRunner
 
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.cli import app
+from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, cluster_toml, find_cluster
+from hpcgym.cluster.power import slowed
 from hpcgym.errors import HpcgymError
 
 GPU = NodeGroup("gpu", 2, {"gpu": 2, "core": 16, "mem": 16_000})
@@ -133,3 +141,201 @@ def test_groups_that_are_none(arguments: Any, problem: str) -> None:
 def test_machines_that_are_none(attributes: Any, problem: str) -> None:
     with pytest.raises(HpcgymError, match=problem):
         Cluster(**attributes)
+
+
+def test_defaults_are_the_nodes_of_curie() -> None:
+    cluster = Cluster(100)
+    assert (cluster.processors, cluster.idle_power_w, cluster.busy_power_w) == (100, 117.0, 358.0)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    cluster = Cluster(np.int32(8), np.float32(1.5), np.int64(3))  # type: ignore[arg-type]
+    assert cluster == Cluster(8, 1.5, 3.0)
+    assert type(cluster.processors) is int
+    assert type(cluster.busy_power_w) is float
+
+
+@pytest.mark.parametrize("processors", [0, -1, 1.0, 2.5, "4", 2**31 + 1, np.float64(4)])
+def test_wrong_number_of_processors(processors: Any) -> None:
+    with pytest.raises(HpcgymError, match="processors must be a whole number from 1 to") as caught:
+        Cluster(processors)
+    assert str(caught.value).endswith(f"not {processors!r}")
+
+
+@pytest.mark.parametrize("gb_s", [0, -1.0, float("nan"), float("inf"), "much"])
+def test_wrong_bandwidth(gb_s: Any) -> None:
+    with pytest.raises(HpcgymError, match="io_bandwidth_gb_s must be a number above 0 GB/s, not"):
+        Cluster(4, io_bandwidth_gb_s=gb_s)
+
+
+def test_bandwidths_are_counted_to_the_byte() -> None:
+    # found by a random run: 980 / 1e9 * 1e9 is a little less
+    cluster = Cluster(4, io_bandwidth_gb_s=980 / 1e9)
+    assert cluster.io_bytes_s == 980
+    assert Cluster(4, io_bandwidth_gb_s=1e-12).io_bytes_s == 1
+    assert Cluster(4).io_bytes_s is None
+
+
+@pytest.mark.parametrize("name", ["idle_power_w", "busy_power_w"])
+@pytest.mark.parametrize("power", [-1.0, float("nan"), float("inf"), "much", None])
+def test_wrong_power(name: str, power: Any) -> None:
+    with pytest.raises(HpcgymError, match=f"{name} must be a power of at least 0 W, not"):
+        Cluster(4, **{name: power})
+
+
+FILE = """
+name = "mine"
+
+[[group]]
+name = "thin"
+nodes = 4
+core = 2
+
+[group.power]
+idle_w = 100
+busy_w = [200, 250.5, 300]
+frequency_ghz = [1, 1.5, 2]
+slowdown = [2, 1.4, 1]
+boot_time_s = 90
+
+[[group]]
+name = "fat"
+nodes = 2
+core = 8
+
+[group.power]
+idle_w = 300
+busy_w = 500
+
+[[level]]
+name = "chassis"
+of = 3
+power_w = 40.5
+"""
+
+MINE = Cluster(
+    groups=(
+        NodeGroup(
+            "thin",
+            4,
+            {"core": 2},
+            NodePower(100, (200, 250.5, 300), 0, (1, 1.5, 2), (2, 1.4, 1), boot_time_s=90),
+        ),
+        NodeGroup("fat", 2, {"core": 8}, NodePower(300, 500)),
+    ),
+    levels=(Level("chassis", 3, 40.5),),
+    name="mine",
+)
+
+
+def test_a_file_with_power_is_read_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    assert find_cluster(path) == MINE
+    path.write_text(cluster_toml(MINE))
+    assert find_cluster(path) == MINE
+    assert hash(find_cluster(path)) == hash(MINE)
+    assert "boot_w" not in path.read_text()  # it is the highest of busy_w by itself
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("idle_w = 100\n", "", "group 'thin', power: 'idle_w' is missing"),
+        ("idle_w = 100", "idle = 100", "power: unknown key 'idle'; did you mean 'idle_w'"),
+        ("idle_w = 100", "idle_w = -1", "power: idle_w must be a power of at least 0 W, not -1"),
+        ("[200, 250.5, 300]", "[300, 200, 100]", "power: busy_w must be a power, or powers that"),
+        ("[1, 1.5, 2]", "[1, 2]", "power: frequency_ghz must be rising .* there are 3, not"),
+        ("[1, 1.5, 2]", "[2, 1, 3]", "power: frequency_ghz must be rising"),
+        ("[2, 1.4, 1]", "[2, 1.4]", "power: slowdown must be a factor"),
+        ("[2, 1.4, 1]", "[2, 2.1, 1]", "power: slowdown must be a factor"),
+        ("[2, 1.4, 1]", "0.9", "power: slowdown must be a factor from 1 to 1000"),
+        ("boot_time_s = 90", "boot_time_s = 1.5", "boot_time_s must be whole seconds from 0"),
+        ("[group.power]\nidle_w = 300\nbusy_w = 500\n", "power = 7\n", r"a table, \[group.power\]"),
+        (
+            "[group.power]\nidle_w = 300",
+            "[group.powr]\nidle_w = 300",
+            "'powr'; did you mean 'power'",
+        ),
+        ("of = 3", "of = 0", "level 'chassis': of must be a whole number from 1"),
+        ("of = 3\n", "", "level 'chassis': 'of' is missing"),
+        ("power_w = 40.5", "power_w = 'x'", "level 'chassis': power_w must be a power"),
+    ],
+)
+def test_mistakes_in_files(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in FILE
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE.replace(old, new, 1))
+    with pytest.raises(HpcgymError, match=f"mine.toml.*{message}"):
+        find_cluster(path)
+
+
+def test_mistakes_in_python() -> None:
+    for wrong, message in (
+        (lambda: NodePower(1, 2, slowdown=1.5), "slowdown must be 1 with one level"),
+        (lambda: NodePower(1, ()), "busy_w must be a power"),
+        (lambda: NodePower(1, (1, 2)), "frequency_ghz must be"),
+        (lambda: NodeGroup("a", 1, {"core": 1}, 5), "power must be a NodePower, not 5"),
+        (lambda: NodeGroup("a", 1, {"core": 1, "power": 2}), "cannot be the name of a resource"),
+        (lambda: Cluster(4, levels=(Level("a", 1, 1),)), "a pool of processors has none"),
+        (lambda: Cluster(groups=MINE.groups, levels=("rack",)), "Level above Level"),
+        (lambda: Cluster(groups=MINE.groups, levels=MINE.levels * 2), "the name 'chassis'"),
+        (lambda: Level("", 1, 1), "the name of a level"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            wrong()
+
+
+def test_what_is_so_by_itself() -> None:
+    power = NodePower(100, [200, 300], frequency_ghz=[1, 2])
+    assert (power.shutdown_w, power.boot_w, power.off_w) == (100, 300, 0)
+    assert power.levels == 2
+    assert NodePower(1, 2).busy_w == (2,)
+    assert NodePower(1, 2).slowdowns == (1,)
+
+
+def test_slowdowns_lie_on_a_line_over_the_frequency() -> None:
+    """Glesser 2016, section 4.6.2: 1.63 at 1.2 GHz and 1.29 at 2.0 GHz."""
+    power = find_cluster("curie").groups[0].power
+    assert power is not None
+    by_ghz = dict(zip(power.frequency_ghz, power.slowdowns, strict=True))
+    assert by_ghz[1.2] == 1.63
+    assert round(by_ghz[2.0], 2) == 1.29
+    assert by_ghz[2.7] == 1
+    own = power.slowdowns_of(np.array([-1.0, 1.0, 2.5]))
+    assert own[0].tolist() == list(power.slowdowns)
+    assert own[1].tolist() == [1] * 8
+    assert own[2, [0, -1]].tolist() == [2.5, 1]
+    listed = MINE.groups[0].power
+    assert listed is not None
+    assert listed.slowdowns_of(np.array([-1.0, 3.0])).tolist() == [[2, 1.4, 1], [3, 2, 1]]
+
+
+@given(st.integers(0, 2**53), st.integers(10**6, 10**9))
+def test_slowed_times_are_whole_seconds_rounded_up(time: int, millionths: int) -> None:
+    expected = ceil(Fraction(millionths, 10**6) * time)
+    assert int(slowed(time, millionths / 10**6)) == expected
+
+
+def test_slowed_by_a_decimal_fraction() -> None:
+    assert slowed([100, 7, 1, 0], [1.1, 1.0, 1.63, 2]).tolist() == [110, 7, 2, 0]
+
+
+def test_the_machines_of_document_004() -> None:
+    curie, taurus = find_cluster("curie"), find_cluster("taurus")
+    assert (curie.nodes, curie.processors) == (5040, 80_640)
+    below = [level.of for level in curie.levels]
+    assert curie.nodes / below[0] / below[1] == 56
+    power = taurus.groups[0].power
+    assert power is not None
+    assert power.shutdown_w is not None
+    assert power.boot_w is not None
+    assert power.shutdown_w * power.shutdown_time_s == pytest.approx(620, rel=1e-15)
+    assert power.boot_w * power.boot_time_s == pytest.approx(19_030, rel=1e-15)
+
+
+def test_the_command_shows_watts() -> None:
+    run = CliRunner().invoke(app, ["machines", "curie"])
+    assert "busy_w = [193, 213" in run.output
+    listed = CliRunner().invoke(app, ["machines"]).output
+    assert "idle 117 W, busy 358 W" in listed

@@ -1,4 +1,6 @@
-"""The page is one whole file that asks for nothing else."""
+"""Pages of reports, studies and indexes, without a browser."""
+
+from __future__ import annotations
 
 import json
 import re
@@ -6,12 +8,18 @@ from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, write_page
+from hpcgym.explore.document import indexed, write_index
+from hpcgym.explore.study import study_page
+from hpcgym.files.recorded import write_beside
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -146,3 +154,181 @@ def test_the_file_is_written_in_utf_8(results, tmp_path, text):
     assert (tmp_path / "page.html").read_bytes().decode("utf-8") == text
     with pytest.raises(HpcgymError, match="cannot be written"):
         write_page(schedule(), tmp_path, report=True)
+
+
+ODD = '<script>alert("x")</script> & more'
+
+
+class PageIndex(HTMLParser):
+    """Cells by row, links, and the content of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.links: list[str] = []
+        self.scripts: list[str] = []
+        self.policy = ""
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        given = dict(attrs)
+        self._in = tag if tag in ("td", "th", "script") else self._in
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        elif tag == "a":
+            self.links.append(given["href"])
+        elif tag == "script":
+            self.scripts.append("")
+        elif given.get("http-equiv"):
+            self.policy = given["content"]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = "" if tag == self._in else self._in
+
+    def handle_data(self, data: str) -> None:
+        if self._in == "script":
+            self.scripts[-1] += data
+        elif self._in:
+            self.rows[-1][-1] += data
+
+
+def record(*names: str, **metrics: float) -> dict[str, Any]:
+    workload = {"name": ODD, "jobs": 1234, "processors": 5, "sha256": "ab"}
+    schedules = [
+        {"name": name, "workload": "ab", "rules": {"policy": "saf"}, "metrics": metrics}
+        for name in names
+    ]
+    told = {"hpcgym": "1.2", "date": "2026-01-01T00:00:00Z", "command": ["simulate", "my log"]}
+    return {**told, "files": {}, "workloads": [workload], "schedules": schedules}
+
+
+def test_a_row_for_each_schedule_with_links(tmp_path: Path) -> None:
+    inner = tmp_path / "runs" / "a b#?"
+    inner.mkdir(parents=True)
+    one, other, plain = inner / "one.csv", tmp_path / "runs" / "two.json", inner / "plain.csv"
+    for file in (one, plain):
+        file.write_text("a\n1\n")
+    write_beside(one, record(ODD, mean_bsld=2.5))
+    other.write_text(json.dumps({"provenance": record("easy", "saf", max_wait_s=7)}))
+    (inner / "notes.txt").write_text("not looked at")
+    page = tmp_path / "runs" / "index.html"
+    for _ in range(2):  # the page of before is no result
+        found = indexed(tmp_path / "runs", page)
+        assert (list(found.records), found.others) == ([one, other], [plain])
+        write_index(found, page, ODD)
+    text = page.read_text()
+    read = PageIndex(text)
+    assert [(page.parent / unquote(link)) for link in read.links] == [one, other, other]
+    heads, *rows = read.rows
+    assert len({len(row) for row in read.rows}) == 1
+    columns = [dict(zip(heads, row, strict=True)) for row in rows]
+    assert [row["scheduler"] for row in columns] == [ODD, "easy", "saf"]
+    assert {row["workload"] for row in columns} == {ODD}
+    assert {row["command"] for row in columns} == {"hpcgym simulate 'my log'"}
+    assert [row["mean BSLD"] for row in columns] == ["2.500", "", ""]
+    assert [row["max wait (s)"] for row in columns] == ["", "7", "7"]
+    assert "plain.csv" in text
+
+
+def test_the_browser_runs_only_the_script_of_sorting(tmp_path: Path) -> None:
+    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", ODD)
+    read = PageIndex((tmp_path / "i.html").read_text())
+    (script,) = read.scripts
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in read.policy
+    assert read.policy.startswith("default-src 'none'")
+
+
+def test_parts_of_records_that_are_none_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a\n1\n")
+    odd = {"name": 3, "workload": [1], "rules": 7, "metrics": {"mean_bsld": "x"}, "machine": []}
+    write_beside(file, record() | {"schedules": [odd], "command": None})
+    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", "x")
+    _, row = PageIndex((tmp_path / "i.html").read_text()).rows
+    assert row[0] == "a.csv"
+    assert row[3] == "from Python"
+
+
+def test_a_folder_that_is_none_ends_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="is no folder"):
+        indexed(tmp_path / "none", tmp_path / "i.html")
+
+
+REPORT = """\
+# Rules of <b>
+
+Two lines of
+one paragraph, *some* `code * here` and **strong**; 2 * 3 * 4, [a page](https://example.org/x?a=1&b).
+
+## Table of <script>alert(1)</script>
+| log | value % |
+|---|---:|
+| a \\| <i>b</i> | 1,234.5 |
+| [x](javascript:alert(1)) | |
+
+![What it <shows>](sub/one.png)
+
+- first
+  goes on
+- second
+"""
+
+
+class Read(HTMLParser):
+    """Elements of the body in order: (tag, attributes), and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, Any]]] = []
+        self.text = ""
+        self.feed(text[text.index("<main") : text.index("<h2>Where this is from")])
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "one.png").write_bytes(b"\x89PNG")
+    file = tmp_path / "report.md"
+    file.write_text(REPORT)
+    return file
+
+
+def test_marks_become_elements_and_names_stay_text(report: Path) -> None:
+    text = study_page(report)
+    read = Read(text)
+    tags = [tag for tag, _ in read.found]
+    assert tags.count("p") == 1
+    assert [tags.count(one) for one in ("em", "strong", "code", "h2")] == [1, 1, 1, 1]
+    assert [tags.count(one) for one in ("tr", "li", "img")] == [3, 2, 1]
+    assert not {"script", "b", "i", "shows"} & set(tags)
+    assert [told["href"] for tag, told in read.found if tag == "a"] == [
+        "https://example.org/x?a=1&b"
+    ]
+    for kept in ("code * here", "2 * 3 * 4", "a | <i>b</i>", "[x](javascript:alert(1))", "1,234.5"):
+        assert kept in read.text
+    assert "first goes on" in read.text
+    assert "<title>Rules of &lt;b&gt;</title>" in text
+    (source,) = (told["src"] for tag, told in read.found if tag == "img")
+    assert source == "data:image/png;base64,iVBORw=="
+    classes = [told.get("class") for tag, told in read.found if tag == "th"]
+    assert classes == ["text", None]
+
+
+@pytest.mark.parametrize("name", ["none.png", "../secret.png"])
+def test_a_picture_that_is_not_there_or_not_of_the_report(report: Path, name: str) -> None:
+    folder = report.parent / "inner"
+    folder.mkdir()
+    (report.parent / "secret.png").write_bytes(b"\x89PNG")
+    (folder / "report.md").write_text(f"# A\n\n![x]({name})\n")
+    with pytest.raises(HpcgymError, match=re.escape(name.removeprefix("../"))):
+        study_page(folder / "report.md")

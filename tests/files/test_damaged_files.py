@@ -1,7 +1,4 @@
-"""Whatever has happened to a file, it is read or said in one line what is wrong with it.
-
-``HPCGYM_DAMAGES=2000,7`` damages each kind of file 2,000 times, by seed 7.
-"""
+"""Files that are damaged: each is read, or said to be wrong in a line."""
 
 from __future__ import annotations
 
@@ -26,6 +23,10 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import find_speedups, read_speedups, write_speedups
+from hpcgym.suite.board import board_of
+from hpcgym.suite.proofs import verify
+from hpcgym.suite.submissions import FACTS, SCHEDULES, read, run
+from hpcgym.suite.tasks import find_tasks
 from hpcgym.sweep import run as sweeps
 from hpcgym.sweep.experiment import load_experiment
 from hpcgym.sweep.run import read_table
@@ -290,3 +291,38 @@ def test_a_damaged_sweep_goes_on_or_says_what_is_wrong(
         for do in (sweeps.status, read_table, sweeps.warnings_of, resume):
             check(do, folder, number, damaged)
         shutil.rmtree(folder)
+
+
+CASES, SEED = int(_GIVEN[0]), int(_GIVEN[1])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "easy"
+    run("easy", find_tasks("mini-order"), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", [FACTS, SCHEDULES])
+def test_a_damaged_submission_is_proved_or_said_to_be_wrong(
+    name: str, made: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    shutil.copytree(made, folder)
+    content = (made / name).read_bytes()
+    equal = 0
+    for damaged in damages(content, name == FACTS, CASES, (name, SEED)):
+        (folder / name).write_bytes(damaged)
+        for look in (lambda: verify(read(folder)), lambda: board_of([read(folder)])):
+            found, said = None, ""
+            try:
+                found = look()
+            except HpcgymError as error:
+                said = str(error)
+            assert said.isprintable()
+            if isinstance(found, list):
+                equal += all(proof.equal for proof in found)
+                assert all(proof.text.isprintable() for proof in found)
+            elif found is not None:
+                assert len(found.table) == 1
+    assert equal < CASES

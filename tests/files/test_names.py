@@ -1,24 +1,47 @@
-"""Names from files are printable, on one line, and of bounded length, wherever they are shown."""
+"""Names, times and origins that files tell."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from drawing import given
+from drawing import strategies as st
+from hypothesis import given as given_texts
+from hypothesis import strategies as texts
 
 import hpcgym
+from hpcgym import naming
+from hpcgym.baselines.schedulers import find_scheduler, rule_value
+from hpcgym.cli.loading import whole_seconds
 from hpcgym.cluster import Cluster, Level, NodeGroup, Partition
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.cluster.slurm.qos import read_qos
+from hpcgym.envs.core.cutting import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import indexed, write_index
-from hpcgym.files.recorded import write_beside
-from hpcgym.naming import MOST_NAME, name_problem, printable
+from hpcgym.files.recorded import (
+    Command,
+    beside,
+    commanded,
+    date_text,
+    meta_of,
+    note_of,
+    origin,
+    record_of_file,
+    write_beside,
+)
+from hpcgym.naming import MOST_NAME, duration, name_problem, printable, seconds_of
+from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.speedups import Heatmap
 from hpcgym.sweep.experiment import load_experiment
+from hpcgym.version import __version__
 from hpcgym.workload.io.swf_header import names_of
 
 RED = "\x1b[31msaf\x1b[0m"
@@ -126,3 +149,178 @@ def test_an_index_of_files_shows_records_of_others_in_a_line(tmp_path: Path) -> 
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert LONG not in text
+
+
+UNITS = st.sampled_from(["s", "m", "min", "h", "d"])
+#: pandas counts nanoseconds, up to 106,751 days.
+PART = st.tuples(st.integers(0, 26_000), UNITS, st.sampled_from(["", " "]))
+
+
+@given(st.lists(PART, min_size=1, max_size=4), st.sampled_from(["", " "]))
+def test_sums_of_units_are_those_of_pandas(parts: list[Any], between: str) -> None:
+    text = between.join(f"{number}{blank}{unit}" for number, unit, blank in parts)
+    assert (
+        seconds_of(text) == pd.Timedelta(text.replace("min", "m").replace("d", "D")).total_seconds()
+    )
+
+
+@given(st.integers(0, 10**6 - 1), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_clocks_are_those_of_pandas(days: int, hours: int, minutes: int, seconds: int) -> None:
+    clock = f"{hours:02}:{minutes:02}:{seconds:02}"
+    known = pd.Timedelta(clock).total_seconds()
+    assert seconds_of(clock) == naming.seconds_in(clock) == known
+    assert seconds_of(f"{days}-{clock}") == known + 86_400 * days
+
+
+@given(st.integers(0, 10**9))
+def test_a_time_in_words_is_read_again(seconds: int) -> None:
+    again = seconds_of(duration(seconds))
+    assert again is not None
+    smaller = 3600 if seconds >= 86_400 else 60 if seconds >= 3600 else 1
+    assert again == seconds // smaller * smaller
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h", "5x", "5 h 3", "-5h", "1e3", "5H 2", "nan", "inf", "1d-2:00", "5h,3m", "1 2 h"],
+)
+def test_what_is_no_time(text: str) -> None:
+    assert seconds_of(text) is None
+    with pytest.raises(ValueError, match="no duration"):
+        naming.seconds_in(text)
+    with pytest.raises(HpcgymError, match="warmup must be"):
+        read_duration("warmup", text, 0)
+
+
+def test_rules_in_texts_take_times_and_no_other_numbers_do() -> None:
+    assert rule_value("threshold", "5h") == 18_000
+    assert rule_value("dispatch_time", "1.5m") == 90
+    assert rule_value("pairs_above", "5h") == "5h"
+    assert find_scheduler("saf:threshold=80h") == find_scheduler("saf:threshold=288000")
+    assert find_scheduler("saf:hold=0.1,from_s=2h,erode_s=4h") == find_scheduler(
+        "saf:hold=0.1,from_s=7200,erode_s=14400"
+    )
+    with pytest.raises(HpcgymError, match="hold: from_s"):
+        find_scheduler("saf:hold=0.1,from_s=soon")
+    assert [whole_seconds(text) for text in ("84d", "60", "-2h")] == [84 * 86_400, 60, -7_200]
+
+
+TEXTS = texts.text(texts.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def record(text: str) -> dict[str, Any]:
+    """A record with a text that may be anything at all, as names of workloads are."""
+    told = {"hpcgym": "1", "date": "2000", "command": ["simulate", text], "files": {text: "ab"}}
+    return {**told, "workloads": [{"name": text}], "schedules": [{"name": text}]}
+
+
+def test_the_date_is_now_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    before = datetime.now(UTC).replace(microsecond=0)
+    assert before <= datetime.fromisoformat(date_text()) <= datetime.now(UTC)
+
+
+def test_the_date_may_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, text in (("0", "1970-01-01T00:00:00Z"), ("86399", "1970-01-01T23:59:59Z")):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+        assert date_text() == text
+    for wrong in ("now", "-1", "1.5", "9" * 40, "²"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", wrong)
+        with pytest.raises(HpcgymError, match="SOURCE_DATE_EPOCH must be whole seconds"):
+            date_text()
+
+
+def test_what_is_written_during_a_command_tells_of_it() -> None:
+    asked = []
+
+    def files() -> dict[str, str]:
+        asked.append(1)
+        return {"b": "2", "a": "1"}
+
+    with commanded(Command(["simulate", "x"], files, "2000")):
+        assert not asked  # nothing is read where nothing is written
+        first = origin()
+        assert origin() == first
+        assert (first["command"], list(first["files"])) == (["simulate", "x"], ["a", "b"])
+        assert first["date"] == "2000"
+    assert asked == [1]
+    after = origin()
+    assert (after["hpcgym"], after["command"], after["files"]) == (__version__, None, {})
+
+
+@given_texts(TEXTS)
+def test_a_note_is_one_line_of_ascii(text: str) -> None:
+    note = note_of(record(text))
+    assert note.isascii()
+    assert note.isprintable()
+    assert json.loads(note.partition(": ")[2]) == record(text)
+
+
+@pytest.mark.parametrize("text", ["plain", '</meta> "q" & <b>', "(a) \\( )) \\n \n", "café — ☃ 𝄞"])
+@pytest.mark.parametrize("ending", ["swf", "csv", "html", "png", "svg", "pdf", "parquet"])
+def test_what_is_read_is_what_was_written(tmp_path: Path, ending: str, text: str) -> None:
+    path, told = tmp_path / f"a.{ending}", record(text)
+    if ending == "swf":
+        path.write_text(f"; Version: 2.2\n; Note: {note_of(told)}\n1 2\n")
+    elif ending == "csv":
+        path.write_text("a,b\n1,2\n")
+        write_beside(path, told)
+    elif ending == "html":
+        path.write_text(f"<!DOCTYPE html><head>{meta_of(told)}</head>")
+    elif ending == "parquet":
+        pd = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+        from hpcgym.files.recorded import NAME, record_text
+        from hpcgym.files.tables import write_parquet
+
+        write_parquet(pd.DataFrame({"a": [1]}), path, {NAME: record_text(told)})
+        assert pd.read_parquet(path).to_dict("list") == {"a": [1]}
+    else:
+        pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+        save_figure(new_figure(1, 1), path, path.suffix, told)
+    assert record_of_file(path) == told
+
+
+def test_the_metadata_of_a_png_are_what_other_programs_read(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    image = pytest.importorskip("PIL.Image")
+    save_figure(new_figure(1, 1), tmp_path / "a.png", ".png", record("x"))
+    with image.open(tmp_path / "a.png") as opened:
+        assert json.loads(opened.text["Description"]) == record("x")
+
+
+def test_a_file_without_a_record_says_so(tmp_path: Path) -> None:
+    contents = {
+        "a.swf": "; Version: 2.2\n1 0\n; Note: provenance: {}\n",  # a comment behind jobs is none
+        "a.csv": "a\n1\n",
+        "a.json": "[]",
+        "b.json": "{}",
+        "a.html": "<html>",
+        "a.png": "\x89PNG",
+        "a.svg": "<svg/>",
+        "a.pdf": "%PDF",
+    }
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(HpcgymError, match="has no record of what it was made from"):
+            record_of_file(tmp_path / name)
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(HpcgymError, match=r"files with a record end in \.swf"):
+        record_of_file(tmp_path / "a.txt")
+    with pytest.raises(HpcgymError, match="no such file"):
+        record_of_file(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"{", b"[]", b"{}", b'{"hpcgym": 1}', b"\xff\xff"),
+        json.dumps(record("x") | {"schedules": [1]}).encode(),
+    ],
+)
+def test_a_damaged_record_ends_in_a_line(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n")
+    beside(path).write_bytes(text)
+    with pytest.raises(HpcgymError, match="record"):
+        record_of_file(path)

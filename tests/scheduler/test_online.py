@@ -1,15 +1,19 @@
-"""Predictions that are learned, against the slow ones."""
+"""Predictions that are learned: against the slow ones, in whole seconds, by the protocol."""
 
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
+from drawing import event, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from online import (
     BUSY,
     EASY,
@@ -22,10 +26,12 @@ from online import (
     named,
     oracle,
 )
-from predictors import CompiledRegression, Crooked, PlainRegression
+from predictors import CompiledRegression, Crooked, PlainRegression, Told
+from strategies import workloads
 
-from hpcgym import HpcgymError, Scheduler, simulate
-from hpcgym.scheduler.estimates import Regression
+from hpcgym import Cluster, HpcgymError, Scheduler, simulate, validate_schedule
+from hpcgym.reference.orders import POLICIES
+from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 
@@ -180,3 +186,264 @@ def test_the_compiled_regression_is_that_of_plain_numpy(weight: str) -> None:
         assert isinstance(model, PlainRegression)
         np.testing.assert_allclose(fast.learned.model[0, 0], model.w, rtol=1e-6)
         np.testing.assert_allclose(fast.learned.model_sums[0, 0], model.norm, rtol=1e-6)
+
+
+# --- Whole seconds ----------------------------------------------------------------------------
+
+
+RULES = {
+    "policy": "fcfs",
+    "backfill": "easy",
+    "backfill_order": "fcfs",
+    "correction": "requested",
+    "threshold": None,
+    "passes": "per-timestamp",
+}
+
+
+def in_a_row(times: list[tuple[int, int]]) -> Workload:
+    """Jobs of one user on a machine of 8 processors, each submitted when the last has ended."""
+    return named(
+        few_jobs(
+            8,
+            np.cumsum([0, *[run for run, _ in times]])[:-1],
+            [run for run, _ in times],
+            [8] * len(times),
+            [requested for _, requested in times],
+            user_id=[1] * len(times),
+        )
+    )
+
+
+def predicted(workload: Workload, estimate: Any) -> list[int]:
+    """What two simulators predict, the same."""
+    result = simulate(workload, **RULES, estimate=estimate)
+    assert_same(result, oracle(workload, RULES | {"estimate": estimate}))
+    return result.predicted_run_time.tolist()
+
+
+def test_a_mean_that_is_whole_on_paper_is_whole() -> None:
+    """60 s x (2/3 + 1) / 2 = 50 s, which floating point has as 49.99999999999999."""
+    workload = in_a_row([(2, 3), (2, 2), (60, 60)])
+    assert predicted(workload, "user-ratio") == [3, 1, 50]
+    assert 60 * ((2 / 3 + 1) / 2) < 50
+
+
+def test_a_reservation_by_a_mean_that_is_whole_on_paper() -> None:
+    workload = few_jobs(
+        8, [3, 4, 15, 61], [2, 2, 60, 3], [8, 4, 8, 8], [3, 2, 60, 3], user_id=[1] * 4
+    )
+    rules = {**RULES, "backfill": "conservative", "policy": "laf", "passes": "per-event"}
+    result = simulate(workload, **rules, estimate="user-ratio")
+    assert result.predicted_run_time.tolist() == [3, 2, 50, 2]
+    assert result.reserved_start.tolist() == [3, 6, 15, 65]
+    assert_same(result, oracle(workload, {**rules, "estimate": "user-ratio"}))
+
+
+def test_a_geometric_mean_that_is_whole_on_paper_is_whole() -> None:
+    """One job's ratio is all that is known: 60 s x 19/60, floating point has 18.999999999999996."""
+    workload = in_a_row([(19, 60), (60, 60)])
+    assert predicted(workload, "typical-ratio") == [60, 19]
+    assert 60 * math.exp(math.log(19 / 60)) < 19
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (49.9999995, 50),
+        (49.999998, 49),
+        (-49.9999995, 50),
+        (0.9999999, 1),
+        (1e-9, 1),
+        (59.9999995, 60),
+        (60.0000005, 60),
+        (math.nan, 60),
+    ],
+)
+def test_predictors_and_arrays_are_rounded_by_the_same_rule(seconds: float, expected: int) -> None:
+    workload = in_a_row([(1, 60)])
+    result = simulate(workload, estimate=Told(lambda x: seconds), policy_estimate="user-ratio")
+    assert result.predicted_run_time.tolist() == [expected]
+    if seconds >= 0:
+        assert predicted(workload, [seconds]) == [expected]
+        validate_schedule(simulate(workload, estimate=[seconds]))
+
+
+RATIOS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(sorted)
+
+
+@settings(max_examples=300)
+@given(st.lists(RATIOS, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([1, 60, 27720]))
+def test_means_of_ratios_are_those_of_fractions(
+    ratios: list[list[int]], least: int, request: int
+) -> None:
+    """Few small ratios have means that are whole now and then."""
+    times = [(run * least, requested * least) for run, requested in ratios]
+    exact = sum(Fraction(*ratio) for ratio in ratios) / len(ratios) * request
+    found = predicted(in_a_row([*times, (1, request)]), "user-ratio")
+    assert found[-1] == max(math.floor(exact + Fraction(1, 10**6)), 1)
+    if exact.denominator == 1:
+        event("whole")
+        assert found[-1] == exact
+
+
+@settings(max_examples=100)
+@given(RATIOS, st.sampled_from([12, 60, 27720]), st.integers(1, 4))
+def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, jobs: int) -> None:
+    """The geometric mean of equal ratios is that ratio, with any weights."""
+    run, requested = ratio
+    found = predicted(in_a_row([(run, requested)] * jobs + [(1, request)]), "typical-ratio")
+    assert found[-1] == max(request * run // requested, 1)
+
+
+# --- The protocol -----------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(workloads(max_jobs=30), st.sampled_from(["easy", "conservative"]), st.booleans())
+def test_jobs_are_learned_once_and_only_after_their_end(
+    workload: Workload, backfill: str, per_event: bool
+) -> None:
+    given_predictor = Crooked()
+    passes = "per-event" if per_event else "per-timestamp"
+    result = simulate(named(workload), backfill=backfill, passes=passes, estimate=given_predictor)
+    asked, learned = 0, []
+    for what, x, *_ in given_predictor.log:
+        if what == "learn":
+            learned.append(x["job"] - 1)
+            continue
+        job, now = x["job"] - 1, workload.submit_time[asked]
+        assert job == asked
+        ended = result.end[learned]
+        assert (ended <= now).all()
+        missing = np.delete(result.end, learned)
+        # where events are handled one by one, submissions come before ends
+        assert (missing >= now).all() if per_event else (missing > now).all()
+        asked += 1
+    assert asked == len(workload)
+    assert sorted(learned) == list(range(len(workload)))
+    assert (np.diff(result.end[learned]) >= 0).all()
+
+
+def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
+    for estimate in ("e-loss", "user-ratio", Told(lambda x: x["ave3"]), PlainRegression(ELOSS)):
+        before = pickle.dumps(estimate.__dict__) if isinstance(estimate, PlainRegression) else b""
+        rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
+        one, other = (simulate(BUSY, rules) for _ in range(2))
+        assert one.start.tolist() == other.start.tolist()
+        assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
+        assert one.learned is not None
+        assert other.learned is not None
+        assert one.learned.model.tobytes() == other.learned.model.tobytes()
+        assert pickle.dumps(one.learned.memory) == pickle.dumps(other.learned.memory)
+        if before:
+            assert pickle.dumps(estimate.__dict__) == before
+
+
+def test_two_estimates_learn_apart() -> None:
+    """The same predictor given twice is two."""
+    predictor = Crooked()
+    result = simulate(EASY, estimate=predictor, policy_estimate=predictor)
+    assert result.learned is not None
+    first, second = result.learned.predictors
+    assert first is not second
+    assert first is not predictor
+    assert predictor.state == 0
+
+
+def test_predictors_cannot_change_what_others_are_told() -> None:
+    class Emptying(Told):
+        def predict_one(self, x: dict[str, Any]) -> Any:
+            return [x.pop("ave2"), x.clear()][0]
+
+        def learn_one(self, x: dict[str, Any], y: float) -> None:
+            assert x.pop("requested") >= y
+            x.clear()
+
+    names = {rule: Emptying(lambda x: 0) for rule in ("estimate", "policy_estimate")}
+    usual = Told(lambda x: x["ave2"])
+    rules = {"policy": "saf", "correction": "predicted-again"}
+    expected = simulate(EASY, **rules, estimate=usual, policy_estimate=usual)
+    assert simulate(EASY, **rules, **names).start.tolist() == expected.start.tolist()
+
+
+def test_a_job_whose_processors_are_being_switched_on_has_not_run_yet() -> None:
+    cluster = Cluster(64, shutdown_after_s=600, shutdown_time_s=60, boot_time_s=300)
+    log: list[Any] = []
+    simulate(BUSY, "saf", cluster=cluster, estimate=Crooked(log))
+    assert min(x["total_running"] for _, x, *_ in log) == 0
+
+
+# --- Predictions that are no usual numbers ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (7.9, 7),
+        (-7.9, 7),
+        (0.0, 1),
+        (-0.5, 1),
+        (1e300, 100),
+        (float("nan"), 100),
+        (float("inf"), 100),
+        (float("-inf"), 100),
+        (np.float32(12.5), 12),
+        (True, 1),
+    ],
+)
+def test_predictions_are_cut(seconds: Any, expected: int) -> None:
+    columns = {"submit_time": [0], "run_time": [50], "requested_time": [100]}
+    workload = Workload.from_columns({**columns, "requested_processors": [1]}, processors=2)
+    predictor = Told(lambda x: seconds)
+    result = simulate(workload, estimate=predictor, policy_estimate=predictor)
+    assert result.predicted_run_time.tolist() == [expected]
+    assert result.policy_run_time is not None
+    assert result.policy_run_time.tolist() == [expected]
+
+
+@pytest.mark.parametrize("answer", [None, "soon", "7", [1, 2], 10**400])
+def test_a_prediction_that_is_no_number(answer: Any) -> None:
+    for rule in ("estimate", "policy_estimate"):
+        with pytest.raises(HpcgymError, match=r"Told\.predict_one must return a number of seconds"):
+            simulate(EASY, **{rule: Told(lambda x: answer)})
+
+
+# --- What policies look at --------------------------------------------------------------------
+
+
+SUMS: list[Any] = [(0.3, -0.1, 1, 0.5, 2, -0.01), {"unicef": 5.0, "area": -1e-3, "f3": 0.1}]
+REQUESTED: list[tuple[str, Callable[[Workload], Any]]] = [
+    ("array", lambda workload: workload.requested_time),
+    ("predictor", lambda workload: Told(lambda x: x["requested"])),
+]
+
+
+@pytest.mark.parametrize("policy", [*sorted(POLICIES), *SUMS], ids=str)
+def test_requested_times_as_policy_estimate_change_nothing(policy: Any) -> None:
+    for rules in (
+        {"policy": policy},
+        {"backfill_order": policy, "passes": "per-event", "estimate": "ave2"},
+        {"policy": policy, "backfill_order": policy, "threshold": 3000},
+        {"policy": policy, "backfill": "conservative"},
+        {"policy": policy, "backfill": "none", "passes": "per-event"},
+    ):
+        expected = simulate(BUSY, **rules).start.tolist()
+        for _, make in REQUESTED:
+            found = simulate(BUSY, **rules, policy_estimate=make(BUSY))
+            assert found.start.tolist() == expected
+
+
+def test_policies_look_at_given_times() -> None:
+    times = np.random.default_rng(0).integers(1, 10_000, len(EASY)).tolist()
+    common = {"backfill": "easy", "estimate": "requested", "correction": "requested"}
+    for policy in (*sorted(POLICIES), SUMS[0]):
+        rules = {**common, "policy": policy, "backfill_order": policy, "threshold": None}
+        rules |= {"passes": "per-timestamp", "policy_estimate": times}
+        assert_same(simulate(EASY, **rules), oracle(EASY, rules))
+
+
+def test_features_are_those_of_the_table() -> None:
+    log: list[Any] = []
+    simulate(EASY, estimate=Crooked(log))
+    assert set(log[0][1]) == {*JOB_FEATURES, *JOB_FACTS}

@@ -14,7 +14,7 @@ from drawing import strategies as st
 from extract_strategies import usable
 from node_strategies import node_cases
 from strategies import cases
-from test_by_reference import assert_same
+from test_simulation import assert_same
 
 from hpcgym.cluster import Cluster
 from hpcgym.envs.job_selection import JobSelection

@@ -1,28 +1,35 @@
-"""Where a log's clock begins changes nothing: the same jobs in seconds since 1970, say."""
+"""Where clocks begin, what is promised, and policies that are functions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given
+from drawing import event, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
-from strategies import EVERY_INTERVAL, cases
+from strategies import EVERY_INTERVAL, SEVERAL, cases, holds, schedulers, workloads
 
 import hpcgym
 from hpcgym import load_workload, simulate
 from hpcgym.baselines import find_scheduler
 from hpcgym.envs import JobSelection, MixedPolicy
+from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import POLICIES, changes_with_time, looks_at_times
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates import Regression
-from hpcgym.scheduler.policies import FEATURES, POLICIES
+from hpcgym.scheduler.policies import FEATURES
+from hpcgym.scheduler.policies import POLICIES as INDEX_POLICIES
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
+from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload import Workload, clean
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
@@ -58,7 +65,7 @@ def check_same(workload: Workload, shift: int, **rules: Any) -> None:
 
 
 @pytest.mark.parametrize("shift", EPOCHS)
-@pytest.mark.parametrize("policy", [*POLICIES, LATE, (0.5, -1e-3, 1, 2, -3, 1e-6)], ids=str)
+@pytest.mark.parametrize("policy", [*INDEX_POLICIES, LATE, (0.5, -1e-3, 1, 2, -3, 1e-6)], ids=str)
 def test_policies(policy: Any, shift: int) -> None:
     check_same(BUSY, shift, policy=policy, backfill="easy", backfill_order="spf")
 
@@ -190,3 +197,281 @@ def test_environments() -> None:
         mixed = MixedPolicy(log, jobs=100, policy_features=tuple(FEATURES), interval="pass")
         runs.append([played(mixed, lambda _: weights), played(JobSelection(log), lambda _: 0)])
     assert runs[0] == runs[1]
+
+
+LEARNED = ("ave2", "user-ratio", "typical-ratio")
+STATIC = sorted(name for name in POLICIES if not changes_with_time(name))
+ENOUGH = st.sampled_from(["requested", "clairvoyant", "double-requested"])  # nobody outlives these
+
+
+def promised(result: Any) -> Any:
+    """Which jobs have a promise."""
+    return result.reserved_start != -1
+
+
+def assert_kept(result: Any) -> None:
+    late = promised(result) & (result.start > result.reserved_start)
+    assert not late.any()
+
+
+@settings(max_examples=300)
+@given(st.data(), workloads(max_jobs=30))
+def test_kept_promises(data: st.DataObject, workload: Workload) -> None:
+    rules = data.draw(schedulers(workload))
+    rules["policy_estimate"] = data.draw(st.sampled_from(["requested", "clairvoyant", *LEARNED]))
+    rules["backfill"] = data.draw(st.sampled_from(["easy", "conservative"]))
+    if rules["backfill"] == "easy":
+        rules["policy"] = "fcfs"
+    # where what is held back may grow as a job waits, no promise is kept
+    learned = rules["policy_estimate"] in LEARNED
+    if rules["backfill"] == "conservative" or (learned and rules["hold"]):
+        rules["hold"] = None
+    for rule in ("policy", "backfill_order"):
+        if not isinstance(rules[rule], str) and not any(rules[rule]):
+            rules[rule] = "fcfs"
+    rules["estimate"] = data.draw(ENOUGH)
+    if data.draw(st.booleans()):
+        rules |= {"estimate": data.draw(st.sampled_from(LEARNED)), "correction": "kill"}
+    result = simulate(workload, **rules)
+    assert_kept(result)
+    validate_schedule(result)
+    # a single submission leads to no pass if the job does not fit: see below
+    if rules["passes"] == "per-timestamp" and (result.start > workload.submit_time).any():
+        event("jobs waited")
+        assert promised(result).any()
+
+
+def test_who_waits_without_a_pass_has_no_promise() -> None:
+    """One processor: the second job comes while the first runs, and starts when that ends."""
+    columns = {"submit_time": [0, 0], "run_time": [1, 1], "requested_time": [1, 1]}
+    workload = Workload.from_columns({**columns, "requested_processors": [1, 1]}, processors=1)
+    for passes, reserved in (("per-event", [-1, -1]), ("per-timestamp", [-1, 1])):
+        result = simulate(workload, "easy", passes=passes)
+        assert result.start.tolist() == [0, 1]
+        assert result.reserved_start.tolist() == reserved
+
+
+@settings(max_examples=200)
+@given(workloads(max_jobs=30), st.sampled_from(STATIC), ENOUGH, st.sampled_from(["sjbf", "fcfs"]))
+def test_nothing_else_breaks_promises_of_easy(
+    workload: Workload, policy: str, estimate: str, order: str
+) -> None:
+    """Nobody is submitted later, and there is no threshold."""
+    workload = workload.with_columns(submit_time=np.zeros_like(workload.submit_time))
+    rules = {"backfill": "easy", "backfill_order": order, "estimate": estimate}
+    result = simulate(workload, policy=policy, **rules)
+    assert_kept(result)
+    assert promised(result).any() == (result.start > 0).any()
+
+
+@settings(max_examples=200)
+@given(workloads(max_jobs=30), st.sampled_from(sorted(POLICIES)), st.sampled_from(LEARNED))
+def test_no_promises_where_the_next_pass_may_have_another_order(
+    workload: Workload, policy: str, learned: str
+) -> None:
+    for estimate in ("requested", learned):
+        result = simulate(workload, policy=policy, backfill="easy", policy_estimate=estimate)
+        changes = changes_with_time(policy) or (estimate == learned and looks_at_times(policy))
+        waited = (result.start > workload.submit_time).any()
+        assert promised(result).any() == (waited and not changes)
+
+
+# --- Broken promises, by hand -----------------------------------------------------------------
+
+
+def jobs(rows: list[tuple[int, int]], run_time: list[int] | None = None) -> Workload:
+    """Jobs (submit, requested time) that all need both processors of a machine."""
+    submit, requested = zip(*rows, strict=True)
+    return few_jobs(
+        2, submit, run_time or requested, [2] * len(rows), requested, user_id=[1] * len(rows)
+    )
+
+
+def outcome(result: Any) -> tuple[list[int], list[int]]:
+    return result.reserved_start.tolist(), result.start.tolist()
+
+
+def test_a_job_that_is_submitted_later_and_comes_first() -> None:
+    result = simulate(jobs([(0, 10), (1, 20), (2, 5)]), policy="spf", backfill="easy")
+    assert outcome(result) == ([-1, 10, 10], [0, 15, 10])
+    validate_schedule(result)  # it is no mistake
+
+
+def test_a_job_that_comes_first_because_it_has_waited() -> None:
+    """Nobody is submitted after the third job was promised 10 s, which the second takes."""
+    workload = jobs([(0, 10), (1, 30), (2, 5)])
+    usual = simulate(workload, policy="spf", backfill="easy")
+    assert outcome(usual) == ([-1, 10, 10], [0, 15, 10])
+    result = simulate(workload, policy="spf", backfill="easy", threshold=5)
+    assert outcome(result) == ([-1, 10, 10], [0, 10, 40])
+    validate_schedule(result)
+
+
+@pytest.mark.parametrize("threshold", [None, 5])
+def test_conservative_promises_outlast_both(threshold: int | None) -> None:
+    """The second job's reservation stands; the third is promised what comes after it."""
+    workload = jobs([(0, 10), (1, 30), (2, 5)])
+    for estimate in ("requested", "user-ratio"):
+        rules = {"backfill": "conservative", "threshold": threshold, "policy_estimate": estimate}
+        result = simulate(workload, policy="spf", **rules)
+        assert outcome(result) == ([0, 10, 40], [0, 10, 40])
+
+
+@pytest.mark.parametrize("rules", [{"backfill": "conservative"}, {"backfill": "easy"}])
+def test_a_job_that_runs_longer_than_predicted(rules: dict[str, Any]) -> None:
+    result = simulate(jobs([(0, 10), (1, 30)]), **rules, estimate=[5, 30])
+    assert outcome(result)[0][1] == 5
+    assert outcome(result)[1] == [0, 10]
+    validate_schedule(result)
+
+
+def test_what_has_to_be_kept_is_checked() -> None:
+    for rules in ({"backfill": "conservative", "policy": "saf"}, {"backfill": "easy"}):
+        result = simulate(jobs([(0, 10), (1, 20), (2, 5)]), **rules, threshold=5)
+        promises = result.reserved_start.copy()
+        promises[1] = 9
+        broken = replace(result, reserved_start=promises)
+        with pytest.raises(ScheduleError, match="job 1 starts at 10 s although it was promised 9"):
+            validate_schedule(broken)
+
+
+JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
+
+
+def least_area(view: PassView) -> Any:
+    return -(view.requested * view.processors).astype(float)
+
+
+def longest_factor(view: PassView) -> Any:
+    """The largest expansion factor, as the policy lexp."""
+    return 1 + view.wait / view.requested
+
+
+SLURM = ("slurm:bf_interval=200+bf_job_part_count_reserve=1", "slurm:bf_interval=77")
+PLANS = ("depth:2", "depth:3", "depth:20", *SLURM)
+RULES = {
+    "backfill": st.sampled_from(["none", "easy", "until-shadow", "conservative", *PLANS]),
+    "backfill_order": st.sampled_from(["fcfs", "sjbf", "spf", "lexp"]),
+    "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "typical-ratio"]),
+    "correction": st.sampled_from(["requested", "incremental"]),
+    "threshold": st.sampled_from([None, None, 0, 100]),
+    "hold": holds(),
+}
+#: A function -> the policy that it is; one that changes as jobs wait, so that promises are alike.
+ALIKE = st.sampled_from([(least_area, "saf"), (longest_factor, "lexp")])
+
+
+def assert_same(one: hpcgym.Result, other: hpcgym.Result) -> None:
+    assert one.start.tolist() == other.start.tolist()
+    assert one.backfilled.tolist() == other.backfilled.tolist()
+
+
+def test_the_page_has_the_expression_of_its_function() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text()
+    before, _, after = page.partition("def patient(view):")
+    code = before.rpartition("```python")[2] + "def patient(view):" + after.partition("```")[0]
+    there: dict[str, Any] = {}
+    exec(compile(code, "semantics.md", "exec"), there)
+    assert_same(there["same"], there["result"])
+    fcfs = hpcgym.simulate(there["workload"], backfill_order="spf")
+    assert fcfs.start.tolist() != there["same"].start.tolist()
+
+
+@settings(max_examples=150)
+@given(
+    workloads(),
+    st.fixed_dictionaries({**RULES, "passes": st.sampled_from(["per-timestamp", "per-event"])}),
+    ALIKE,
+)
+def test_a_function_is_the_policy_by_name(
+    workload: hpcgym.Workload, rules: dict[str, Any], alike: Any
+) -> None:
+    function, name = alike
+    if rules["backfill"] in (*SEVERAL, *PLANS):
+        rules["hold"] = None
+    if rules["backfill"] in PLANS:
+        rules["passes"] = "per-timestamp"
+    result = hpcgym.simulate(workload, policy=function, **rules)
+    assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
+    hpcgym.validate_schedule(result)
+
+
+def test_slurm_asks_between_events_too() -> None:
+    """By hand: from 35 s on job 2 comes first; at 40 s, when nothing happens, it starts."""
+    jobs = few_jobs(3, [0, 0, 0], [100, 50, 200], [2, 3, 1])
+    asked = []
+
+    def late(view: PassView) -> Any:
+        asked.append(view.time)
+        return (view.job == 2) & (view.time >= 35)
+
+    result = hpcgym.simulate(jobs, policy=late, backfill="slurm:bf_interval=10")
+    assert result.start.tolist() == [0, 240, 40]
+    assert asked[:5] == [0, 10, 20, 30, 40]
+    hpcgym.validate_schedule(result)
+
+
+def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
+    class Notes:
+        begun = 0
+        times: list[int]
+
+        def begin(self) -> None:
+            self.begun, self.times = self.begun + 1, []
+
+        def __call__(self, view: PassView) -> Any:
+            assert view.fits().any()
+            assert view.total.tolist() == [64]
+            assert view.free[0, 0] <= 64
+            self.times.append(view.time)
+            return np.zeros(len(view.job))
+
+    notes = Notes()
+    first = hpcgym.simulate(JOBS, policy=notes, backfill_order="fcfs")
+    assert_same(first, hpcgym.simulate(JOBS, policy=notes, backfill_order="fcfs"))
+    assert notes.begun == 2
+    assert notes.times == sorted(set(notes.times))
+    assert_same(first, hpcgym.simulate(JOBS, "easy"))
+
+
+def test_an_extract_begins_with_its_state() -> None:
+    log = hpcgym.simulate(JOBS, "easy").as_workload()
+    part = log.extract(int(JOBS.submit_time[150]))
+    rules = {"backfill_order": "spf"}
+    one = hpcgym.simulate(part, policy=least_area, **rules)
+    assert_same(one, hpcgym.simulate(part, policy="saf", **rules))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda view: [1.0], r"a number for each of the \d+ queued jobs, the highest first, not"),
+        (lambda view: "high", "not 'high'"),
+        (lambda view: None, "not None"),
+        (lambda view: np.full(len(view.job), np.nan), "numbers of which some are nan"),
+        (lambda view: np.zeros((len(view.job), 2)), r"not an array of shape \(\d+, 2\), float64$"),
+        (lambda view: view.wait + 1j, "complex128"),
+        (lambda view: ["3"] * len(view.job), "<U1"),
+        (lambda view: [10**400] * len(view.job), "object"),
+        (lambda view: "x" * 10_000, "not 'xxx"),
+    ],
+)
+def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
+    with pytest.raises(HpcgymError, match=told) as caught:
+        hpcgym.simulate(JOBS, policy=answer)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("policy <lambda> at ")
+
+
+def test_what_it_does_not_go_with() -> None:
+    with pytest.raises(HpcgymError, match="and a batch do not go together"):
+        BatchSimulator([JOBS], ["area"], Scheduler(policy=least_area))
+    with pytest.raises(HpcgymError, match="policy may be a function"):
+        hpcgym.simulate(JOBS, backfill_order=least_area)
+    with pytest.raises(HpcgymError, match=r"must not be the class PassView; give PassView\(\)"):
+        hpcgym.simulate(JOBS, policy=PassView)
+
+
+def test_it_has_a_name_in_tables() -> None:
+    result = hpcgym.simulate(JOBS, policy=least_area)
+    assert result.scheduler.describe()["policy"] == "least_area"

@@ -1,10 +1,36 @@
+"""Workloads: columns, slices, digests and intervals under stress."""
+
+from __future__ import annotations
+
+import hashlib
 import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given
+from drawing import strategies as st
 
+import hpcgym
+from hpcgym import load_workload
 from hpcgym.errors import WorkloadError
-from hpcgym.workload import SWF_COLUMNS, Workload
+from hpcgym.naming import JOB_COLUMNS
+from hpcgym.workload import (
+    SWF_COLUMNS,
+    Workload,
+    clean,
+    interesting_extracts,
+    months,
+    read_swf,
+    slices,
+    weeks,
+    write_swf,
+    write_table,
+)
+from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S
+from hpcgym.workload.fingerprint import workload_digest
 from hpcgym.workload.model import REORDERED
 
 
@@ -161,3 +187,313 @@ def test_jobs_are_called_by_numbers_of_their_own() -> None:
     )
     names = [workload.called(row) for row in range(4)]
     assert names == ["job 7 (row 0)", "job 8", "job 7 (row 2)", "the job of row 3"]
+
+
+def make_slices(submit, run, wait=None, **options):
+    columns = {"submit_time": submit, "run_time": run, "job_number": range(len(submit))}
+    if wait is not None:
+        columns["wait_time"] = wait
+    return Workload.from_columns(columns, processors=8, name="log", **options)
+
+
+def test_jobs_that_cross_a_boundary_are_dropped_and_counted():
+    #            period 0       period 1              period 2
+    submit = [0, 99, 100, 150, 199, 199, 200, 250]
+    wait = [0, 0, 0, 0, 0, 1, 0, 49]
+    run = [9, 1, 99, 60, 1, 5, 9, 9]
+    parts = slices(make_slices(submit, run, wait, cleaning={"earlier": 1}), 100)
+    assert [part.name for part in parts] == ["log period 1", "log period 2"]
+    assert [part.job_number.tolist() for part in parts] == [[2, 5], [6]]
+    assert [part.cleaning for part in parts] == [
+        {"dropped: crosses the end of a period": 2},
+        {"dropped: crosses the end of a period": 1},
+    ]
+    assert parts[0].submit_time.tolist() == [100, 199]
+    assert parts[0].processors == 8
+
+
+def test_a_job_belongs_to_the_period_it_was_submitted_in():
+    parts = slices(make_slices([150], [9], wait=[70]), 100, origin_s=0)
+    assert [part.name for part in parts] == ["log period 1"]
+
+
+def test_unknown_wait_counts_as_none():
+    parts = slices(make_slices([150, 160], [40, 50]), 100, origin_s=0)
+    assert parts[0].job_number.tolist() == [0]
+
+
+def test_the_first_period_can_be_kept():
+    parts = slices(make_slices([-50, 0, 150], [9, 9, 9]), 100, first=0)
+    assert [part.name for part in parts] == ["log period 0", "log period 1"]
+
+
+def test_empty_periods_are_left_out_however_many():
+    parts = slices(make_slices([0, 150, 10**15], [9, 9, 9]), 100)
+    assert [part.name for part in parts] == ["log period 1", "log period 10000000000000"]
+
+
+def test_nothing_to_slice():
+    with pytest.raises(
+        WorkloadError, match="log: no job begins and ends within the same week, from week 1 on"
+    ):
+        weeks(make_slices([5, 10], [9, 9]))
+    with pytest.raises(WorkloadError, match="period_s must be a whole number of at least 1"):
+        slices(make_slices([5], [9]), 0)
+    with pytest.raises(WorkloadError, match=r"origin_s must be a whole number .*, not 0\.5"):
+        slices(make_slices([5], [9]), 100, origin_s=0.5)
+    for wrong in (float("nan"), float("inf"), "x", [1], 2**60):
+        with pytest.raises(WorkloadError, match=r"origin_s must be a whole number of seconds"):
+            slices(make_slices([5], [9]), 100, origin_s=wrong)
+        with pytest.raises(WorkloadError, match=r"period_s must be a whole number of seconds"):
+            slices(make_slices([5], [9]), wrong)
+    with pytest.raises(WorkloadError, match=r"week 0 begins at 5 s"):
+        weeks(make_slices([5, 10], [9, 9]))
+
+
+@pytest.mark.parametrize("shift", [1, WEEK_S // 2, 1_700_000_000])
+def test_periods_count_from_the_first_submission_wherever_the_clock_begins(shift):
+    submit, wait = np.array([0, 99, 100, 150, 199, 250, 300]), [0, 0, 0, 49, 0, 0, 0]
+    run = [9, 1, 9, 1, 5, 9, 9]
+    for moved in (
+        make_slices(submit + shift, run, wait),
+        make_slices(submit, run, wait).with_columns(submit_time=submit + shift),
+    ):
+        parts = slices(moved, 100)
+        assert [part.name for part in parts] == [f"log period {k}" for k in (1, 2, 3)]
+        assert [part.job_number.tolist() for part in parts] == [[2], [5], [6]]
+        assert parts[0].submit_time.tolist() == [100 + shift]
+        assert [part.name for part in slices(moved, 100, origin_s=shift - 100)] == [
+            f"log period {k}" for k in (1, 2, 3, 4)
+        ]
+
+
+def test_periods_count_from_the_beginning_of_the_log_though_its_first_job_is_dropped():
+    log = make_slices([1000, 1130, 1210], [0, 9, 9], wait=[0, 0, 0])
+    cleaned = clean(log, "drop-no-run-time")
+    assert cleaned.submit_time.tolist() == [1130, 1210]
+    assert [part.name for part in slices(cleaned, 100)] == ["log period 1", "log period 2"]
+    # a part of a log is cut where the whole is
+    (again,) = slices(slices(cleaned, 100)[0], 50)
+    assert again.name == "log period 1 period 2"
+
+
+def test_weeks_and_months_from_another_time():
+    log = make_slices([WEEK_S, MONTH_S, MONTH_S + WEEK_S], [0, 0, 0])
+    assert [p.name for p in log.weeks()] == ["log week 3", "log week 4"]
+    assert [p.name for p in log.weeks(0)] == ["log week 1", "log week 4", "log week 5"]
+    assert [p.name for p in log.months()] == ["log month 1"]
+    assert [len(p) for p in log.months(origin_s=0)] == [2]
+
+
+def test_weeks_and_months_have_7_and_30_days():
+    workload = make_slices([0, WEEK_S, MONTH_S - 1, MONTH_S], [0, 0, 0, 0])
+    assert [p.name for p in weeks(workload)] == ["log week 1", "log week 4"]
+    assert [p.name for p in months(workload)] == ["log month 1"]
+    assert (WEEK_S, MONTH_S) == (7 * DAY_S, 30 * DAY_S)
+    assert [p.name for p in workload.weeks()] == ["log week 1", "log week 4"]
+    assert [p.name for p in workload.months()] == ["log month 1"]
+
+
+def test_every_job_is_in_its_slice_or_counted():
+    rng = np.random.default_rng(1)
+    submit = np.sort(rng.integers(0, 5_000, 800))
+    submit[0] = 0
+    workload = make_slices(submit, rng.integers(1, 200, 800), rng.integers(-1, 300, 800))
+    parts = slices(workload, 500)
+    for part in parts:
+        number = int(part.name.split()[-1])
+        assert (part.submit_time // 500 == number).all()
+        dropped = sum(part.cleaning.values())
+        assert len(part) + dropped == np.count_nonzero(submit // 500 == number)
+    assert len(parts) == 9
+
+
+def test_slices_share_memory():
+    parts = slices(make_slices(range(0, 1000, 10), [0] * 100), 100)
+    assert parts[0].submit_time.base is parts[1].submit_time.base
+
+
+def test_weeks_of_a_real_trace(trace):
+    workload = clean(read_swf(trace("SDSC-SP2-1998-4.2-cln.swf.gz")), "legrand")
+    parts = weeks(workload, origin_s=0)
+    numbers = [int(part.name.split()[-1]) for part in parts]
+    assert numbers == list(range(1, 106))
+    whole = sum(len(part) + sum(part.cleaning.values()) for part in parts)
+    assert whole == np.count_nonzero(workload.submit_time >= WEEK_S)
+    start = workload.submit_time + workload.wait_time
+    inside = start // WEEK_S == (start + workload.run_time) // WEEK_S
+    second = (workload.submit_time // WEEK_S == 2) & inside
+    assert parts[1].job_number.tolist() == workload.job_number[second].tolist()
+    assert len(months(workload)) == 24
+    # the log begins in the last hours of week 0 of its clock
+    usual = weeks(workload)
+    assert [int(part.name.split()[-1]) for part in usual] == list(range(1, 105))
+    assert workload.first_submit_s == 566_129
+    first = usual[0].submit_time
+    assert first.min() - 566_129 >= WEEK_S
+    assert first.max() - 566_129 < 2 * WEEK_S
+
+
+READ = {
+    *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
+    *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
+    *("power_w", "slowdown", "array", "nice"),
+}
+RECORDED = sorted(set(JOB_COLUMNS) - READ)
+
+COLUMNS = {
+    "job_number": [1, 2, 3],
+    "submit_time": [0, 5, 9],
+    "run_time": [7, 8, 9],
+    "requested_time": [10, 11, 12],
+    "requested_processors": [1, 2, 3],
+}
+
+
+def jobs(**changes: Any) -> Workload:
+    return Workload.from_columns(COLUMNS | changes, processors=4)
+
+
+@given(st.sampled_from(sorted(READ)), st.integers(0, 2), st.integers(100, 2**40))
+def test_each_value_that_is_read_counts(column: str, job: int, value: int) -> None:
+    workload = jobs()
+    values = workload.columns[column].copy()
+    values[job] = value
+    # as it is: a new order of submission would be another change
+    changed = replace(workload, columns={**workload.columns, column: values})
+    assert workload_digest(changed) != workload_digest(workload)
+
+
+@given(st.sampled_from(RECORDED), st.lists(st.integers(0, 2**40), min_size=3, max_size=3))
+def test_what_was_only_recorded_does_not_count(column: str, values: list[int]) -> None:
+    assert workload_digest(jobs(**{column: values})) == workload_digest(jobs())
+
+
+def test_other_things_that_count_and_that_do_not() -> None:
+    workload = jobs()
+    digest = workload_digest(workload)
+    assert len(bytes.fromhex(digest)) == hashlib.sha256().digest_size
+    others = [
+        replace(workload, processors=5),
+        replace(workload, first_submit_s=-3),
+        replace(workload, killed=np.array([True, False, False])),
+        workload.take(slice(0, 2)),
+        jobs(group_id=[1, 2, 3]),
+        jobs(queue=[1, 2, 3]),  # the same numbers in another column
+        Workload.from_columns(COLUMNS, processors=4, units=[1, 2, 3], per_unit={"core": [1, 1, 1]}),
+    ]
+    assert len({digest, *map(workload_digest, others)}) == len(others) + 1
+    named = replace(workload, name="other", header={"Note": ["x"]}, cleaning={"dropped: y": 3})
+    assert workload_digest(named) == digest
+
+
+def test_the_machine_that_works_it_out_makes_no_difference() -> None:
+    workload = jobs()
+    turned = {
+        name: values.astype(values.dtype.newbyteorder(">"))
+        for name, values in workload.columns.items()
+    }
+    assert workload_digest(replace(workload, columns=turned)) == workload_digest(workload)
+
+
+def test_what_an_extract_begins_with_counts() -> None:
+    log = jobs(wait_time=[0, 0, 0])
+    part, waited = log.extract(6), jobs(wait_time=[0, 1, 0]).extract(6)
+    assert workload_digest(part) != workload_digest(waited)
+    assert workload_digest(part) != workload_digest(replace(part, initial=None))
+
+
+@pytest.mark.parametrize("name", ["copy.swf", "copy.swf.gz", "copy.csv", "copy.parquet"])
+def test_a_copy_in_another_format_is_the_same_workload(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+    workload = load_workload("lublin:jobs=200,processors=32,seed=3")
+    write = write_swf if ".swf" in name else write_table
+    write(workload, tmp_path / name)
+    copy = load_workload(tmp_path / name, processors=32)
+    assert workload_digest(copy) == workload_digest(workload)
+
+
+def trace(rows: list[tuple[int, int, int, int]], processors: int = 4) -> Workload:
+    """Jobs given by submit time, waiting time, run time and processors."""
+    submit, wait, run, size = (list(column) for column in zip(*sorted(rows), strict=True))
+    columns = {"submit_time": submit, "wait_time": wait, "run_time": run, "requested_time": run}
+    columns["requested_processors"] = size
+    return Workload.from_columns(columns, processors=processors, name="trace")
+
+
+JOB = st.tuples(
+    st.integers(0, 60), st.integers(-1, 20), st.sampled_from([-1, 1, 2, 5, 30]), st.integers(1, 4)
+)
+
+
+@given(st.lists(JOB, min_size=1, max_size=25), st.integers(1, 30))
+def test_each_second_is_counted(rows: list[tuple[int, int, int, int]], length: int) -> None:
+    jobs = trace(rows)
+    known = [row for row in rows if row[1] >= 0 and row[2] >= 1]
+    span = max(row[0] for row in rows) - min(row[0] for row in rows) + 1
+    if not known or span < length:
+        with pytest.raises(WorkloadError, match=r"does not tell when jobs ran|which is less than"):
+            interesting_extracts(jobs, 100, length)
+        return
+    found = interesting_extracts(jobs, 100, length)
+    for row in found.itertuples():
+        seconds = range(row.begin_s, row.end_s)
+        assert len(seconds) == length
+        used = sum(n for at in seconds for s, w, r, n in known if s + w <= at < s + w + r)
+        queued = sum(n for at in seconds for s, w, _, n in known if s <= at < s + w)
+        assert row.utilization == pytest.approx(used / (4 * length), abs=1e-9)
+        assert row.waiting == pytest.approx(queued / (4 * length), abs=1e-9)
+        assert row.jobs == sum(s in seconds for s, _, _, _ in rows)
+    taken = [at for row in found.itertuples() for at in range(row.begin_s, row.end_s)]
+    assert len(taken) == len(set(taken))
+    assert found["rank"].is_monotonic_decreasing
+
+
+def test_all_three_must_be_high() -> None:
+    """Four intervals: full but calm, many waiting on an idle machine, many jobs, and all of it."""
+    full = [(0, 0, 10, 4)]
+    waiting = [(10, 9, 1, 4), (11, 8, 1, 4)]
+    many = [(20 + k, 0, 1, 1) for k in range(10)]
+    stress = [(30, 0, 10, 3), *((31 + k, 9 - k, 1, 4) for k in range(9))]
+    found = interesting_extracts(trace([*full, *waiting, *many, *stress]), 1, 10)
+    assert found[["begin_s", "end_s"]].to_numpy().tolist() == [[30, 40]]
+
+
+def test_what_is_found_can_be_extracted() -> None:
+    done = hpcgym.simulate(
+        hpcgym.load_workload("lublin:jobs=3000,processors=64,load=0.95,seed=1"), "easy"
+    )
+    jobs = done.as_workload()
+    found = interesting_extracts(jobs, 3, 36_000)
+    assert len(found) == 3
+    assert (found["rank"] > 0.5).all()
+    for row in found.itertuples():
+        part = jobs.extract(row.begin_s, row.end_s)
+        submitted = part.submit_time >= row.begin_s
+        assert int(submitted.sum()) == row.jobs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0,), "number must be a whole number of at least 1, not 0"),
+        ((1, 0), "length_s must be a whole number of at least 1, not 0"),
+        ((1, 1000), "has submissions in 1 s, which is less than an interval of 1000 s"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[int, ...], message: str) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        interesting_extracts(trace([(0, 0, 5, 1)]), *arguments)
+    with pytest.raises(
+        WorkloadError, match=r"does not tell when jobs ran; a simulation does: hpcgym\.simulate"
+    ):
+        interesting_extracts(trace([(0, -1, 5, 1)]))
+
+
+def test_times_are_those_of_the_trace_wherever_its_clock_begins() -> None:
+    rows = [(5 * k, k % 3, 4, 2) for k in range(20)]
+    early, late = trace(rows), trace([(s + 1000, w, r, n) for s, w, r, n in rows])
+    one, other = interesting_extracts(early, 2, 20), interesting_extracts(late, 2, 20)
+    assert np.array_equal(one["begin_s"] + 1000, other["begin_s"])
+    assert one.drop(columns=["begin_s", "end_s"]).equals(other.drop(columns=["begin_s", "end_s"]))

@@ -1,11 +1,37 @@
-"""What jobs need, whether it fits, and how long their queues are expected to wait."""
+"""What jobs need: units, whole nodes, and what partitions let them ask for."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
+from strategies import workloads
+from typer.testing import CliRunner
 
-from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.workload import Workload, check_fits, expected_waits, fitting, needs_of
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.workload import (
+    Workload,
+    check_fits,
+    expected_waits,
+    fitting,
+    needs_of,
+    partition_limits,
+    with_whole_nodes,
+    within_limits,
+)
 from hpcgym.workload.needs import units_held
+from hpcgym.workload.partition_limits import OVER_LIMITS, fewest_nodes, most_nodes
 
 RESOURCES = ("core", "mem", "gpu")
 CAPACITY = np.array([[4, 1000, 0]] * 3 + [[8, 4000, 2]])
@@ -118,3 +144,337 @@ def test_a_job_without_a_number_is_named_by_its_row():
     workload = make(requested_processors=[1, 0], job_number=[-1, -1])
     with pytest.raises(WorkloadError, match="log: the job of row 1 asks for no processors"):
         needs_of(workload, RESOURCES)
+
+
+RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
+CONF = """\
+NodeName=a[1-4] CPUs=8 RealMemory=1000 Gres=gpu:2
+NodeName=b1 CPUs=4 RealMemory=1000
+SelectTypeParameters=CR_Core_Memory
+PartitionName=some Nodes=a[1-4]
+PartitionName=whole Nodes=a[1-3] OverSubscribe=EXCLUSIVE
+PartitionName=wide Nodes=a[1-4] OverSubscribe=EXCLUSIVE MinNodes=2
+PartitionName=mixed Nodes=a4,b1 Shared=EXCLUSIVE
+"""
+
+
+def machine(folder: Path) -> str:
+    (folder / "slurm.conf").write_text(CONF)
+    return str(folder / "slurm.conf")
+
+
+def load(folder: Path, head: str, *rows: str, clean: str = "default") -> Workload:
+    (folder / "jobs.csv").write_text("\n".join([head, *rows]) + "\n")
+    return hpcgym.load_workload(folder / "jobs.csv", clean, cluster=machine(folder))
+
+
+def needs(workload: Workload) -> list[tuple[int, ...]]:
+    """Units of each job, and what each asks for: cores, MB, GPUs."""
+    assert workload.units is not None
+    nothing = np.zeros(len(workload), np.int64)
+    amounts = [workload.per_unit.get(name, nothing) for name in ("core", "mem", "gpu")]
+    return [*zip(*(a.tolist() for a in (workload.units, *amounts)), strict=True)]
+
+
+HEAD = "submit_time,partition_name,requested_processors,requested_memory,run_time"
+
+
+def test_processors_become_nodes(tmp_path: Path) -> None:
+    """By hand: 3 cores are of one node, 9 of two, one of which has 5; 125 MB a core; wide has 2."""
+    jobs = load(
+        tmp_path, HEAD, "0,some,3,,9", "1,whole,3,125000,9", "2,whole,9,125000,9", "3,wide,2,,9"
+    )
+    assert needs(jobs) == [(3, 1, 0, 0), (1, 8, 375, 2), (2, 8, 625, 2), (2, 8, 0, 2)]
+    assert jobs.requested_processors.tolist() == [3, 8, 16, 16]
+    assert jobs.cleaning[RAISED] == 3
+    found = hpcgym.cluster.find_cluster(machine(tmp_path))
+    assert with_whole_nodes(jobs, found) is jobs
+    hpcgym.validate_schedule(hpcgym.simulate(jobs, "easy", cluster=found))
+
+
+def test_units_share_nodes_of_the_job(tmp_path: Path) -> None:
+    """By hand: memory lets a node hold 2 of the units of the first job, GPUs 1 of the second's."""
+    head = "submit_time,partition_name,units,core,mem,gpu,run_time"
+    jobs = load(tmp_path, head, "0,whole,3,2,400,,9", "1,whole,2,1,,2,9", "2,some,1,1,,1,9")
+    assert needs(jobs) == [(2, 8, 800, 2), (2, 8, 0, 2), (1, 1, 0, 1)]
+
+
+def test_jobs_that_do_not_fit_stay_as_they_are(tmp_path: Path) -> None:
+    jobs = load(tmp_path, HEAD, "0,whole,25,,9", "1,whole,1,2000000,9", "2,whole,1,,9")
+    assert needs(jobs) == [(25, 1, 0, 0), (1, 1, 2000, 0), (1, 8, 0, 2)]
+    with pytest.raises(
+        WorkloadError, match="job 1 asks for 25 units of 1 core, in partition whole"
+    ):
+        hpcgym.simulate(jobs, cluster=machine(tmp_path))
+
+
+def test_jobs_that_share_exclusive_nodes_are_told(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,some,3,,9\n1,whole,3,,9\n")
+    alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
+    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
+        hpcgym.simulate(alone, cluster=machine(tmp_path))
+
+
+def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
+    with pytest.warns(WorkloadWarning, match="'mixed': OverSubscribe=EXCLUSIVE is not followed"):
+        jobs = load(tmp_path, HEAD, "0,mixed,3,,9", "1,some,2,,9")
+    assert jobs.units is None
+    assert RAISED not in jobs.cleaning
+
+
+def test_many_simulations_look_and_tell_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = hpcgym.cluster.find_cluster(machine(tmp_path))
+    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,mixed,3,,9\n1,some,3,,9\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found)
+        looked = []
+        whole = partition_limits.with_whole_nodes
+        monkeypatch.setattr(
+            partition_limits, "with_whole_nodes", lambda *given: looked.append(1) or whole(*given)
+        )
+        for scheduler in ("easy", "fcfs"):
+            hpcgym.simulate(jobs, scheduler, cluster=found)
+    assert len(looked) <= 1
+    assert sum("is not followed" in str(one.message) for one in told) == 1
+
+
+def test_unknown_processors_change_nothing(tmp_path: Path) -> None:
+    jobs = load(tmp_path, HEAD, "0,whole,3,,9", "1,whole,,,9", clean="none")
+    assert jobs.units is None
+
+
+def test_single_cores_are_whole_nodes_as_they_are() -> None:
+    nodes = NodeGroup("n", 4, {"core": 1})
+    cluster = Cluster(groups=(nodes,), partitions=(Partition("1", (0, 1), exclusive=True),))
+    jobs = hpcgym.load_workload("lublin:jobs=9,processors=4").with_columns(partition=[1] * 9)
+    assert with_whole_nodes(jobs, cluster) is jobs
+
+
+@settings(max_examples=100)
+@given(workloads(), st.integers(2, 4), st.sampled_from(["none", "easy"]), st.data())
+def test_as_if_their_users_had_asked_for_nodes(
+    workload: Workload, cores: int, backfill: str, data: st.DataObject
+) -> None:
+    """Partition 1 has the first nodes and shares them; 2 has all but the first, and is exclusive.
+
+    The slow simulator is given nodes that are counted here; and nobody is beside a job of 2.
+    """
+    n, count = len(workload), -(-workload.processors // cores) + 1
+    partition = data.draw(st.lists(st.sampled_from([1, 2]), min_size=n, max_size=n))
+    of_two = Partition("2", tuple(range(1, count)), exclusive=True)
+    cluster = Cluster(
+        groups=(NodeGroup("n", count, {"core": cores}),),
+        partitions=(Partition("1", tuple(range(count - 1))), of_two),
+    )
+    jobs = with_whole_nodes(workload.with_columns(partition=partition), cluster)
+    result = hpcgym.simulate(jobs, cluster=cluster, backfill=backfill)
+    hpcgym.validate_schedule(result)
+    may_have = [frozenset(cluster.partitions[of - 1].nodes) for of in partition]
+    asked: list[Any] = node_jobs_of(workload, ["core"], may_have)
+    for job, of in zip(asked, partition, strict=True):
+        if of == 2:
+            job.units, job.demand = -(-job.units // cores), (cores,)
+    expected = simulate_nodes(asked, [[cores]] * count, backfill=backfill)
+    assert result.start.tolist() == [job.start for job in expected]
+
+
+CONF_PARTITIONS = """\
+NodeName=a[1-4] CPUs=4
+PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
+PartitionName=long Nodes=a[1-4] MaxTime=100
+PartitionName=free Nodes=a[1-4]
+"""
+ALLOWED = "has an account that is none of the AllowAccounts"
+_REPAIRED = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
+
+
+def table(folder: Path, *rows: tuple[str, int, int, int]) -> tuple[str, str]:
+    """Return files of jobs (partition, processors, run time, requested time) and of a machine."""
+    lines = ["submit_time,partition_name,requested_processors,run_time,requested_time"]
+    lines += [",".join(map(str, (place, *row))) for place, row in enumerate(rows)]
+    (folder / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (folder / "slurm.conf").write_text(CONF_PARTITIONS)
+    return str(folder / "jobs.csv"), str(folder / "slurm.conf")
+
+
+def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
+    rows = [
+        ("batch", 8, 60, 3600),
+        ("batch", 1, 60, 3601),
+        ("long", 9, 60, 6000),
+        ("batch", 9, 60, 60),
+        ("free", 16, 60, 10**6),
+    ]
+    jobs, machine = table(tmp_path, *rows)
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    with pytest.raises(WorkloadError) as error:
+        hpcgym.simulate(workload, "easy", cluster=machine)
+    message = str(error.value)
+    assert "job 2 asks for more than 3600 s, the MaxTime of partition 'batch': it would" in message
+    assert "The same holds for 2 of 5 jobs: hpcgym.workload.within_limits(" in message
+    with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, the MaxNodes of"):
+        hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
+    found = hpcgym.cluster.find_cluster(machine)
+    kept = within_limits(workload, found)
+    assert kept.job_number.tolist() == [1, 3, 5]
+    assert kept.cleaning[OVER_LIMITS] == 2
+    assert within_limits(kept, found) is kept
+    with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
+        within_limits(workload.take([1, 3]), found)
+
+
+def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path: Path) -> None:
+    jobs, machine = table(tmp_path, ("wide", 3, 60, 60), ("wide", 2, 60, 60), ("free", 1, 60, 60))
+    Path(machine).write_text(f"{CONF_PARTITIONS}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    with pytest.raises(
+        WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of partition 'wide'"
+    ):
+        hpcgym.simulate(workload, "easy", cluster=machine)
+    kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
+    assert kept.job_number.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("limits", "refused", "why"),
+    [
+        ("AllowAccounts=a,b", [3], ALLOWED),
+        ("DenyAccounts=b,c", [2, 3], "has an account that is one of the DenyAccounts"),
+        ("AllowAccounts=a DenyAccounts=a", [2, 3], ALLOWED),
+        ("AllowQos=high", [1, 3], "has a QOS that is none of the AllowQos"),
+        ("DenyQos=low", [1, 3], "has a QOS that is one of the DenyQos"),
+        ("AllowQos=low DenyQos=low", [2], "has a QOS that is none of the AllowQos"),
+        ("AllowAccounts=ALL AllowQos=ALL", [], ""),
+        ("State=DOWN", [1, 2, 3, 4], "cannot start in the state DOWN"),
+        ("State=DRAIN", [1, 2, 3, 4], "cannot start in the state DRAIN"),
+        ("State=INACTIVE", [1, 2, 3, 4], "cannot start in the state INACTIVE"),
+        ("State=UP", [], ""),
+    ],
+)
+def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int], why: str) -> None:
+    """4 is of an unknown account and QOS; 5 is in another partition."""
+    lines = ["submit_time,partition_name,group,queue_name,requested_processors,run_time"]
+    rows = ["some,a,low", "some,b,high", "some,c,low", "some,,", "free,c,low"]
+    lines += [f"{place},{row},1,60" for place, row in enumerate(rows)]
+    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(
+        f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] {limits}\n"
+    )
+    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    workload = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine)
+    kept = within_limits(workload, machine)
+    assert kept.job_number.tolist() == [number for number in range(1, 6) if number not in refused]
+    if refused:
+        assert kept.cleaning[OVER_LIMITS] == len(refused)
+        with pytest.raises(WorkloadError) as error:
+            hpcgym.simulate(workload, "easy", cluster=machine)
+        first = f"job {refused[0]} {why} of partition 'some': it would wait for ever"
+        assert first in str(error.value)
+        many = f"The same holds for {len(refused)} of 5 jobs"
+        assert (many in str(error.value)) == (len(refused) > 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"), [("DOWN", [1]), ("INACTIVE", [1]), ("DRAIN", [1, 2]), ("UP", [1, 2, 3])]
+)
+def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[int]) -> None:
+    """At second 5 job 1 runs, and goes on; job 2 waits, and starts where no new one may come."""
+    lines = ["submit_time,wait_time,partition_name,requested_processors,run_time"]
+    lines += ["0,0,some,16,60", "1,59,some,16,60", "7,113,some,16,60", "8,172,free,16,60"]
+    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(
+        f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] State={state}\n"
+    )
+    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    extract = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine).extract(5)
+    assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
+
+
+def test_jobs_within_the_limits_run_as_without(tmp_path: Path) -> None:
+    rows = [("batch", 8, 60, 3600), ("long", 9, 60, 6000), ("free", 16, 60, 10**6)]
+    jobs, machine = table(tmp_path, *rows)
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    starts = hpcgym.simulate(workload, "easy", cluster=machine).start.tolist()
+    bare = CONF_PARTITIONS.replace(" MaxTime=60 DefaultTime=10 MaxNodes=2", "").replace(
+        " MaxTime=100", ""
+    )
+    Path(machine).write_text(bare)
+    assert hpcgym.simulate(workload, "easy", cluster=machine).start.tolist() == starts
+
+
+def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
+    rows = [("batch", 1, 60, -1), ("batch", 1, 700, -1), ("long", 1, 60, -1), ("free", 1, 60, -1)]
+    jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90))
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90]
+    assert workload.cleaning == {
+        _REPAIRED: 2,
+        "repaired: requested_time taken from run_time": 2,
+    }
+    assert hpcgym.load_workload(jobs, "none", cluster=machine).requested_time[0] == -1
+    pool = hpcgym.load_workload(jobs, processors=16)
+    assert pool.requested_time.tolist() == [60, 700, 60, 60, 90]
+
+
+def test_a_job_that_was_killed_late_asked_for_no_more_than_its_partition_allows(
+    tmp_path: Path,
+) -> None:
+    jobs, machine = table(tmp_path, ("batch", 1, 3610, -1), ("batch", 1, 700, -1))
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    assert workload.requested_time.tolist() == [3600, 700]
+    assert workload.cleaning[_REPAIRED] == 1
+    assert hpcgym.simulate(workload, "easy", cluster=machine).end[0] == 3600
+
+
+def test_unknown_times_on_the_command_line(tmp_path: Path) -> None:
+    """As in Python: before the recipe takes run times for them."""
+    jobs, machine = table(tmp_path, ("batch", 1, 60, -1))
+    schedule = tmp_path / "schedule.swf"
+    words = ["simulate", jobs, "--cluster", machine, "--output", str(schedule)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert hpcgym.load_workload(schedule, "none").requested_time.tolist() == [600]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(0, 1)), min_size=1, max_size=5
+    ),
+)
+def test_the_fewest_and_the_most_nodes(
+    nodes: list[tuple[int, int]], jobs: list[tuple[int, int, int]]
+) -> None:
+    """Beside all sets of nodes that there are."""
+    groups = [
+        NodeGroup(f"n{place}", 1, {"core": cores, "gpu": gpus})
+        for place, (cores, gpus) in enumerate(nodes)
+    ]
+    mine = Partition("1", tuple(range(len(nodes))))
+    cluster = Cluster(groups=tuple(groups), partitions=(mine,))
+    workload = Workload.from_columns(
+        {"submit_time": [0] * len(jobs), "partition": [1] * len(jobs)},
+        processors=cluster.processors,
+        units=[units for units, _, _ in jobs],
+        per_unit={"core": [core for _, core, _ in jobs], "gpu": [gpu for _, _, gpu in jobs]},
+    )
+    fewest, most = [], []
+    for units, core, gpu in jobs:
+        held = [min(c // core, g // gpu if gpu else c) for c, g in nodes]
+        enough = [
+            k
+            for k in range(1, len(nodes) + 1)
+            if any(sum(some) >= units for some in combinations(held, k))
+        ]
+        fewest.append(min(enough, default=len(nodes) + 1))
+        possible = [
+            k
+            for k in range(min(units, len(nodes)) + 1)
+            if any(0 not in some for some in combinations(held, k))
+        ]
+        most.append(max(possible))
+    assert fewest_nodes(workload, cluster, mine).tolist() == fewest
+    assert most_nodes(workload, cluster, mine).tolist() == most

@@ -10,7 +10,7 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
-from test_against_slow_simulator import cluster_of, heatmap_of, one_that_both_take, simulated
+from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, simulated
 
 import hpcgym
 from hpcgym.errors import HpcgymError

@@ -1,0 +1,515 @@
+"""Where jobs share nodes: schedules are the slow simulator's, in pieces and under restrictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
+from few_jobs import few_jobs
+from pieces import same_in_pieces
+from quota_strategies import quotas, with_queues
+from restrictions import DRAWN
+from shared_strategies import Case, cases, with_files
+from slow_shares import Accounts, SlowOrder
+from submission_strategies import chains
+
+import hpcgym
+from hpcgym.cluster.pool import NodeGroup
+from hpcgym.reference.shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.policies.features import PASS_FEATURES
+from hpcgym.speedups import Heatmap
+from hpcgym.workload import Workload
+from hpcgym.workload.codes import with_codes
+
+pytestmark = [*DRAWN, pytest.mark.filterwarnings("ignore:fair share")]
+
+SHAPES = {0: COMPACT, 1: "spread", 2: "part"}
+
+
+def named(speedups: Speedups) -> Heatmap:
+    codes = tuple(f"c{code}" for code in range(len(speedups.alone)))
+    return Heatmap(codes, np.array(speedups.pairs), alone=np.array(speedups.alone))
+
+
+def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
+    columns = {
+        "submit_time": [job.submit for job in jobs],
+        "run_time": [job.run for job in jobs],
+        "requested_time": [job.requested for job in jobs],
+        "requested_processors": [job.processors for job in jobs],
+        "executable": [job.code + 1 for job in jobs],
+    }
+    names = [f"{code + 1} c{code}" for code in range(codes)]
+    return Workload.from_columns(columns, processors=processors, header={"Code": names})
+
+
+def scheduler_of(case: Case) -> hpcgym.Scheduler:
+    rules = case.rules
+    order: Any = rules.order
+    if not isinstance(order, str):
+        order = dict(zip(PASS_FEATURES, order, strict=True))
+    sweeps = rules.backfill in ("easy", "until-shadow")
+    backfill_order: Any = rules.backfill_order if sweeps else "fcfs"
+    pairs = "known" if case.believed is None else named(case.believed)
+    return hpcgym.Scheduler(
+        policy=order,
+        backfill=rules.backfill,
+        backfill_order=order if backfill_order == "policy" else backfill_order,
+        estimate=rules.estimate,
+        allocation=f"part:{rules.parts}" if rules.allocation == "part" else rules.allocation,
+        partners=rules.partners,
+        pairs_above=rules.pairs_above,
+        pair_estimate=pairs,
+    )
+
+
+def one_that_both_take(case: Case) -> Case:
+    """Without what the simulator refuses, or takes otherwise."""
+    rules = case.rules
+    if not isinstance(rules.order, str):
+        order = rules.order if any(rules.order) else (1.0, 0.0, 0.0)
+        by = "fcfs" if rules.backfill_order == "policy" else rules.backfill_order
+        rules = dataclasses.replace(rules, order=order, backfill_order=by)
+    return dataclasses.replace(case, rules=rules, ticks=10**9)
+
+
+def group_of(machine: Machine) -> tuple[NodeGroup, int]:
+    """The nodes of a machine, and the cores of each."""
+    cores = machine.sockets * machine.cores
+    return NodeGroup("all", machine.nodes, {"core": cores}, sockets=machine.sockets), cores
+
+
+def cluster_of(case: Case) -> hpcgym.Cluster:
+    group, _ = group_of(case.machine)
+    gb_s = None if case.files is None else case.files.bandwidth / 1e9
+    return hpcgym.Cluster(groups=(group,), io_bandwidth_gb_s=gb_s)
+
+
+def heatmap_of(case: Case) -> Heatmap:
+    """The true speedups, with what codes read and write."""
+    found = named(case.true)
+    if case.files is None:
+        return found
+    mb_s = np.array(case.files.demand) / 1e6
+    return dataclasses.replace(found, io_share=np.array(case.files.share), io_demand_mb_s=mb_s)
+
+
+def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
+    slow = case.simulate()
+    workload = as_workload(slow, len(case.true.alone), cluster_of(case).processors)
+    result = hpcgym.simulate(
+        workload,
+        scheduler_of(case),
+        cluster=cluster_of(case),
+        speedups=heatmap_of(case),
+    )
+    return result, slow
+
+
+def agree(case: Case) -> None:
+    """Compare all that both say of each job."""
+    compare(*simulated(case))
+
+
+def compare(result: hpcgym.Result, slow: list[Job]) -> None:
+    """Compare all that both say of each job, in this order."""
+    hpcgym.validate_schedule(result)
+    found, allocation = result.coschedule, result.allocation
+    assert found is not None
+    assert allocation is not None
+    assert found.ticks == 10**9
+    assert found.start_ticks.tolist() == [job.start for job in slow]
+    assert found.end_ticks.tolist() == [job.end for job in slow]
+    assert [SHAPES[shape] for shape in found.shape.tolist()] == [job.shape for job in slow]
+    assert result.backfilled.tolist() == [job.backfilled for job in slow]
+    promised = [-1.0 if job.promised < 0 else job.promised / found.ticks for job in slow]
+    assert result.reserved_start.tolist() == promised
+    for number, job in enumerate(slow):
+        cells = slice(allocation.first[number], allocation.first[number + 1])
+        assert sorted(allocation.node[cells].tolist()) == [node for node, _ in job.nodes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_nodes_and_jobs(seed: int) -> None:
+    # more nodes than a word of bits has, more running and waiting jobs than a block of a list
+    draw = random.Random(seed)
+    nodes, codes = draw.choice([64, 65, 70, 130]), 6
+    row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
+    pairs = [draw.sample(one, codes) for one in row]
+    jobs = []
+    for number in range(80):
+        run = draw.choice([5, 20, 100, draw.randint(1, 200)])
+        size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
+        jobs.append((number // draw.choice([1, 3]), run, 2 * run, size, draw.randrange(codes)))
+    rules = Rules(
+        parts=2 + seed % 2,
+        pairs_above=draw.choice([None, 0.95]),
+        backfill=draw.choice(["easy", "easy", "fill"]),
+        order=draw.choice(["fcfs", "sjf", "lqf"]),
+    )
+    true = Speedups(pairs, [max(one) for one in pairs])
+    ordered = tuple(sorted(jobs))
+    agree(Case(ordered, Machine(nodes, 1, 3), rules, true, None, 10**9))
+
+
+# --- Fair share -----------------------------------------------------------------------------------
+
+USERS = (0, 1, 2)
+
+
+class Sharing(SharedSimulation):
+    """The slow simulator with an order by what users have used."""
+
+    def share(self, order: SlowOrder, users: list[int]) -> list[Job]:
+        self.order, self.processors = order, self.m.nodes * self.m.sockets * self.m.cores
+        self.terminated: dict[int, list[Any]] = {}
+        for job, user in zip(self.jobs, users, strict=True):
+            job.user = user  # type: ignore[attr-defined]
+        order.begin(self)
+        return self.run()
+
+    def dynamic(self) -> bool:
+        return True
+
+    def in_order(self) -> list[Job]:
+        return sorted(self.queue, key=lambda job: (-self.order(job, self.now), job.number))
+
+    def end_jobs(self) -> None:
+        for job in self.running:
+            if job.end == self.now:
+                job.actual = job.end - job.start  # type: ignore[attr-defined]
+                user = job.user  # type: ignore[attr-defined]
+                self.terminated.setdefault(user, []).append(job)
+        super().end_jobs()
+
+
+@pytest.mark.slow
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(cases(order="fcfs"), st.data())
+def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
+    case = one_that_both_take(case)
+    jobs = [Job(*job) for job in case.jobs]
+    many = st.lists(st.sampled_from(USERS), min_size=len(jobs), max_size=len(jobs))
+    users, half_life = data.draw(many), data.draw(st.sampled_from([5, 100, None]))
+    shares: dict[Any, float] = data.draw(st.sampled_from([{}, {0: 2.0}, {0: 0.5, 1: 4.0}]))
+    in_ticks = None if half_life is None else half_life * case.ticks
+    used = Accounts({*users}, shares, half_life=in_ticks)
+    by_priority = data.draw(st.booleans())
+    order = SlowOrder((1.0, 0.0) if by_priority else "cpu", used, [1.0] * len(jobs), 1.0)
+    simulation = Sharing(jobs, case.machine, case.rules, case.true, case.believed, case.ticks)
+    slow = simulation.share(order, users)
+    policy: Any = {"fairshare": 1.0, "wait": 1e-30} if by_priority else "fairshare"
+    fair = hpcgym.scheduler.policies.FairShare(half_life or math.inf, 1.0, shares)
+    rules: dict[str, Any] = {"policy": policy, "fair_share": fair}
+    if case.rules.backfill in ("easy", "until-shadow") and case.rules.backfill_order == "policy":
+        rules["backfill_order"] = policy
+    group, cores = group_of(case.machine)
+    workload = as_workload(slow, len(case.true.alone), case.machine.nodes * cores)
+    result = hpcgym.simulate(
+        workload.with_columns(user_id=users),
+        scheduler_of(case).but(**rules),
+        cluster=hpcgym.Cluster(groups=(group,)),
+        speedups=named(case.true),
+    )
+    hpcgym.validate_schedule(result)
+    found = result.coschedule
+    assert found is not None
+    assert found.start_ticks.tolist() == [job.start for job in slow]
+    assert found.end_ticks.tolist() == [job.end for job in slow]
+    assert result.backfilled.tolist() == [job.backfilled for job in slow]
+
+
+SEEDS = st.integers(0, 10**6)
+
+
+def assert_same_in_pieces(seed: int, case: Case, **rules: Any) -> None:
+    """Simulate a case in one piece and in several."""
+    case, cluster = one_that_both_take(case), cluster_of(case)
+    jobs = sorted((Job(*job) for job in case.jobs), key=lambda job: job.submit)
+    workload = as_workload(jobs, len(case.true.alone), cluster.processors)
+    if "fair_share" in rules:
+        workload = workload.with_columns(user_id=np.arange(len(workload)) % 3)
+    scheduler, speedups = scheduler_of(case).but(**rules), heatmap_of(case)
+    same_in_pieces(
+        seed, partial(hpcgym.simulate, workload, scheduler, cluster=cluster, speedups=speedups)
+    )
+
+
+@settings(max_examples=100)
+@given(st.sampled_from([None, 0.9, 1.0]), cases(knows=True), SEEDS)
+def test_where_speedups_are_learned(above: float | None, case: Case, seed: int) -> None:
+    assert_same_in_pieces(seed, case, pair_estimate="learned", pairs_above=above)
+
+
+@settings(max_examples=100)
+@given(st.data(), cases(order="fcfs"), SEEDS)
+def test_where_usage_or_waiting_orders(data: st.DataObject, case: Case, seed: int) -> None:
+    policies: list[Any] = [
+        {"fairshare": 1.0, "wait": 1e-30},
+        "fairshare",
+        "wfp3",
+        "(wait / requested) ** 3 * processors",
+    ]
+    rules: dict[str, Any] = {"policy": data.draw(st.sampled_from(policies))}
+    half_life = data.draw(st.sampled_from([5, 100, math.inf]))
+    if rules["policy"] in policies[:2]:
+        rules["fair_share"] = FairShare(half_life, 1.0, {0: 0.5, 1: 4.0})
+    if case.rules.backfill == "easy" and data.draw(st.booleans()):
+        rules["backfill_order"] = rules["policy"]
+    rules["threshold"] = data.draw(st.sampled_from([None, None, 3]))
+    assert_same_in_pieces(seed, case, **rules)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_nodes_than_a_word_has_bits_and_more_jobs_than_a_block(seed: int) -> None:
+    draw = random.Random(seed)
+    nodes, codes = draw.choice([64, 65, 70, 130]), 6
+    row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
+    pairs = [draw.sample(one, codes) for one in row]
+    jobs = []
+    for number in range(300):
+        run = draw.choice([5, 20, 100, draw.randint(1, 200)])
+        size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
+        jobs.append((number // draw.choice([2, 5]), run, 2 * run, size, draw.randrange(codes)))
+    rules = Rules(
+        parts=2 + seed % 2,
+        pairs_above=draw.choice([None, 0.95]),
+        backfill=draw.choice(["easy", "easy", "fill"]),
+        order=draw.choice(["fcfs", "sjf", "lqf"]),
+        backfill_order=draw.choice(["fcfs", "sjbf", "policy"]),
+    )
+    true = Speedups(pairs, [max(one) for one in pairs])
+    machine = Machine(nodes, 1, 3)
+    assert_same_in_pieces(seed, Case(tuple(sorted(jobs)), machine, rules, true, None, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("backfill", "allocation"), [("conservative", "compact"), ("easy", "part:2")]
+)
+def test_years_in_ticks(backfill: str, allocation: str) -> None:
+    """Times of which a pool of whole seconds would not hear: the schedule is that of earlier."""
+    found, jobs = [], [(10, 20, 3), (40, 40, 12), (7, 9, 5), (30, 30, 4)]
+    for start in (0, 3 * 10**8):
+        workload = few_jobs(
+            16,
+            [start + k for k in range(4)],
+            [run for run, _, _ in jobs],
+            [width for _, _, width in jobs],
+            [requested for _, requested, _ in jobs],
+            executable=[1, 2, 1, 2],
+            header={"Code": ["1 a", "2 b"]},
+        )
+        scheduler = hpcgym.Scheduler(backfill=backfill, allocation=allocation)
+        speedups = Heatmap(("a", "b"), np.array([[1.0, 0.9], [1.2, 0.7]]))
+        result = hpcgym.simulate(workload, scheduler, cluster="4x1x4", speedups=speedups)
+        told = result.coschedule
+        assert told is not None
+        promised = np.where(told.promised_ticks < 0, -1, told.promised_ticks - start * 10**9)
+        ticks = (told.start_ticks, told.end_ticks)
+        found.append([*[(at - start * 10**9).tolist() for at in ticks], promised.tolist()])
+    assert found[0][0][0] == 0
+    assert found[0] == found[1]
+
+
+TWO = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
+
+
+def workload(*jobs: tuple[int, int, int, int, str], **columns: list[int]) -> Workload:
+    """Jobs (submit, run, requested, processors, code)."""
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    given = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
+    found = with_codes(Workload.from_columns(given, processors=8), [job[4] for job in jobs])
+    return found.with_columns(job_number=list(range(1, len(jobs) + 1)), **columns)
+
+
+def simulate(jobs: Workload, scheduler: str = "easy-co", **rules: Any) -> hpcgym.Result:
+    arguments = {"cluster": "2x1x4", "speedups": TWO, **rules}
+    result = hpcgym.simulate(jobs, scheduler, **arguments)
+    hpcgym.validate_schedule(result)
+    return result
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_who_would_exceed_a_quota_is_passed_over() -> None:
+    # one job of each user: the second of user 1 waits, though half of the nodes is free, and the
+    # job of user 2 starts beside the first. a runs at 1.25 beside b, and ends at 80
+    jobs = [(0, 100, 100, 4, "a"), (0, 10, 10, 4, "a"), (0, 100, 100, 4, "b")]
+    result = simulate(workload(*jobs, user_id=[1, 1, 2]), quota="user:jobs=1")
+    assert result.start.tolist() == [0, 80, 0]
+    assert result.end[0] == 80
+    assert result.backfilled.tolist() == [False, False, False]
+    assert simulate(workload(*jobs, user_id=[1, 2, 3]), quota="user:jobs=1").start[1] == 0
+
+
+def test_a_job_that_follows_comes_at_a_whole_second() -> None:
+    # the first runs at 3, and has done 10 s of work after 3 and a third: who follows comes at 4
+    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
+    jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b")]
+    chain = workload(*jobs, preceding_job=[-1, -1, 1], think_time=[-1, -1, 0])
+    result = simulate(chain, speedups=third, dependencies="after")
+    assert result.workload.job_number.tolist() == [1, 2, 3]
+    assert result.workload.submit_time.tolist() == [0, 0, 4]
+    assert result.start.tolist() == [0, 0, 4]
+    assert result.given is chain
+    later = chain.with_columns(think_time=[-1, -1, 7])
+    assert simulate(later, speedups=third, dependencies="after").start.tolist() == [0, 0, 11]
+
+
+def test_who_waits_outside_comes_at_a_whole_second() -> None:
+    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
+    jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b"), (3, 5, 5, 8, "b")]
+    result = simulate(
+        workload(*jobs, user_id=[1, 2, 1, 1]), speedups=third, quota="user:submitted=1"
+    )
+    # the third waits for the first; the last for the third, which ends at 9
+    assert result.workload.submit_time.tolist() == [0, 0, 4, 9]
+    assert result.start.tolist() == [0, 0, 4, 10]
+
+
+# --- Beside the reference -------------------------------------------------------------------------
+
+WHICH = st.sampled_from(
+    ["", "", "quota", "follow", "places", "quota+follow", "quota+places", "follow+places"]
+)
+
+
+def restricted(data: st.DataObject, case: Case, which: str) -> tuple[Case, Workload, Any]:
+    """A case with what restricts it; its jobs, and the rules of the scheduler."""
+    case = one_that_both_take(case)
+    n, processors = len(case.jobs), cluster_of(case).processors
+    plain = as_workload([Job(*job) for job in case.jobs], len(case.true.alone), processors)
+    jobs = with_queues(plain, data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6)))
+    users = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    jobs = jobs.with_columns(job_number=list(range(1, n + 1)), user_id=users)
+    changes: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    if case.rules.order == "lcfs" and ("follow" in which or "places" in which):
+        changes["order"] = "saf"
+    texts = []
+    if "quota" in which:
+        text, changes["quotas"] = data.draw(quotas(jobs))
+        texts.append(text)
+    if "places" in which:
+        each = data.draw(st.sampled_from(["all", "user", "queue"]))
+        most = data.draw(st.sampled_from([1, 1, 2, 3]))
+        keys = {"all": [0] * n, "user": users, "queue": jobs.queue.tolist()}[each]
+        changes["places"] = [(keys, most)]
+        texts.append(f"{each}:submitted={most}")
+    if texts:
+        told["quota"] = "; ".join(texts)
+    if "follow" in which:
+        jobs, told["dependencies"], changes["follows"] = data.draw(chains(jobs))
+    case = replace(case, rules=replace(case.rules, **changes))
+    return case, jobs, scheduler_of(case).but(**told)
+
+
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.one_of(cases(), cases(), with_files(cases())), WHICH, st.integers(0, 10**6))
+def test_pieces_make_the_schedule_of_the_reference(
+    data: st.DataObject, case: Case, which: str, seed: int
+) -> None:
+    case, jobs, scheduler = restricted(data, case, which)
+    slow = case.simulate()
+    given = {"cluster": cluster_of(case), "speedups": heatmap_of(case)}
+    result = same_in_pieces(seed, partial(hpcgym.simulate, jobs, scheduler, **given))
+    compare(result, sorted(slow, key=lambda job: (job.submit, job.number)))
+    assert result.workload.submit_time.tolist() == sorted(job.submit for job in slow)
+
+
+# --- Policies that are functions ------------------------------------------------------------------
+
+FUNCTIONS: dict[str, Any] = {
+    "least area": lambda view: -view.requested * view.processors,
+    "patience": lambda view: (view.wait / view.requested) ** 3 * view.processors,
+    "by room": lambda view: view.processors * (1 if 2 * view.free.sum() > view.total[0] else -1),
+    "by the number that runs": lambda view: (view.job + 3 * len(view.running_job)) % 7,
+}
+
+
+class ByFunction(SharedSimulation):
+    """The reference with an order that is asked for once a pass."""
+
+    function = ""
+
+    def dynamic(self) -> bool:
+        return True
+
+    def do_pass(self) -> None:
+        cores = self.m.nodes * self.m.sockets * self.m.cores
+        free = cores - sum(job.processors for job in self.running)
+        self.asked = {}
+        for job in self.queue:
+            wait = self.now / self.ticks - job.submit
+            self.asked[job.number] = {
+                "least area": -job.requested * job.processors,
+                "patience": (wait / job.requested) ** 3 * job.processors,
+                "by room": job.processors * (1 if 2 * free > cores else -1),
+                "by the number that runs": (job.number + 3 * len(self.running)) % 7,
+            }[self.function]
+        super().do_pass()
+
+    def in_order(self) -> list[Job]:
+        return sorted(self.queue, key=lambda job: (-self.asked[job.number], job.number))
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(
+    st.data(),
+    st.one_of(cases(order="fcfs"), with_files(cases(order="fcfs"))),
+    st.sampled_from(["", "", "quota", "follow", "places", "follow+places"]),
+    st.sampled_from(list(FUNCTIONS)),
+    st.integers(0, 10**6),
+)
+def test_a_function_orders_the_queue(
+    data: st.DataObject, case: Case, which: str, function: str, seed: int
+) -> None:
+    if case.rules.backfill_order == "policy":
+        case = replace(case, rules=replace(case.rules, backfill_order="sjbf"))
+    case, jobs, scheduler = restricted(data, case, which)
+    given = [Job(*job) for job in case.jobs]
+    slow = ByFunction(
+        given, case.machine, case.rules, case.true, case.believed, case.ticks, case.files
+    )
+    slow.function = function
+    expected = slow.run()
+    rules = {"policy": FUNCTIONS[function], "backfill_order": scheduler.backfill_order}
+    machine = {"cluster": cluster_of(case), "speedups": heatmap_of(case)}
+    result = same_in_pieces(seed, partial(hpcgym.simulate, jobs, scheduler.but(**rules), **machine))
+    compare(result, sorted(expected, key=lambda job: (job.submit, job.number)))
+
+
+def test_what_a_function_sees() -> None:
+    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
+    views = []
+
+    def seen(view: Any) -> Any:
+        views.append(view)
+        return -view.submit
+
+    jobs = workload((0, 10, 20, 3, "a"), (0, 10, 10, 4, "b"), (1, 5, 5, 4, "b"), user_id=[1, 2, 3])
+    result = simulate(jobs, speedups=third, policy=seen)
+    # the first two share both nodes; the third is asked about when the first ends
+    assert result.start.tolist() == [0, 0, pytest.approx(10 / 3)]
+    assert [view.time for view in views] == [0, 3_333_333_334 / 10**9]
+    first, last = views
+    assert first.free.tolist() == [[8]]
+    assert first.processors.tolist() == [3, 4]
+    assert first.requested.tolist() == first.duration.tolist() == [20, 10]
+    assert last.wait.tolist() == [3_333_333_334 / 10**9 - 1]
+    assert last.free.tolist() == [[4]]
+    assert last.running_job.tolist() == [1]
+    assert last.running_start.tolist() == [0]
+    assert last.running_end.tolist() == [10]
+    assert last.user.tolist() == [3]

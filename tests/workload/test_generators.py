@@ -1,0 +1,534 @@
+"""Generated workloads against what is published: requests, users, Eurora, KIT, Light-ESP."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcgym import Cluster, load_workload, simulate
+from hpcgym.cluster import NodeGroup, find_cluster
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import check_fits, expected_waits, needs_of, read_table, write_table
+from hpcgym.workload.generators import estimates
+from hpcgym.workload.generators.campaigns import DAY_S, eurora, kit
+from hpcgym.workload.generators.estimates import request_distribution, requested_times
+from hpcgym.workload.generators.light_esp import TYPES, WORK_S, light_esp
+from hpcgym.workload.generators.lublin import WINDOW, assign_users, default_users, lublin
+
+H, M = 3600, 60
+
+
+def test_the_twenty_popular_values_of_an_18_hour_machine():
+    values = estimates._head_values(18 * H)
+    assert values[0] == 18 * H
+    minutes = {5 * M, 10 * M, 15 * M, 20 * M, 30 * M}
+    hours = {h * H for h in (1, 2, 3, 4, 5, 6, 8, 10, 12)}  # the 18 hours are the limit itself
+    filled_up = {h * H for h in (15, 16, 14, 17, 13)}  # multiples of 5, 2 and 1 hours
+    assert set(values[1:]) == minutes | hours | filled_up
+    assert values[1:] == sorted(values[1:])
+
+
+@pytest.mark.parametrize("limit", [2 * H, 5 * H + 7, 18 * H, 48 * H, 400 * H])
+def test_there_are_always_twenty_popular_values(limit):
+    values = estimates._head_values(limit)
+    assert len(set(values)) == len(values) == 20
+    assert max(values) == values[0] == limit
+    assert min(values) > 0
+
+
+def test_shares_of_the_popular_values():
+    """The published curve: 14.05 exp(-0.18 x) + 0.46 % for ranks 2 to 20, 89 % in all."""
+    shares = 100 * estimates._head_shares()
+    assert shares.sum() == pytest.approx(89)
+    assert shares[1] == pytest.approx(14.0491 * math.exp(-0.355062) + 0.462513)
+    assert shares[19] == pytest.approx(14.0491 * math.exp(-3.55062) + 0.462513)
+    assert shares[0] == pytest.approx(21.73, abs=0.01)
+    assert (np.diff(shares) < 0).all()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_popularity_ranks_stay_where_the_logs_had_them(seed):
+    ranks = estimates._popularity_ranks(np.random.default_rng(seed))
+    assert ranks[0] == 1
+    assert sorted(ranks) == list(range(1, 21))
+    places = {r: [i for i, row in enumerate(estimates.RANKS_IN_LOGS) if r in row] for r in ranks}
+    late = [r for place, r in enumerate(ranks) if place > max(places[r]) and r != 1]
+    assert all(min(places[r]) <= place for place, r in enumerate(ranks) if r != 1)
+    assert len(late) <= 3  # ranks that were due at the same place wait for each other
+
+
+def test_the_more_popular_of_two_drawn_ranks_is_taken():
+    """For 5 minutes the logs offer ranks 3, 3, 4 and 6: 3 with probability 3/4."""
+    ranks = [estimates._popularity_ranks(np.random.default_rng(s))[1] for s in range(800)]
+    assert set(ranks) == {3, 4, 6}
+    assert ranks.count(3) / 800 == pytest.approx(0.75, abs=4 * math.sqrt(0.75 * 0.25 / 800))
+
+
+def test_each_log_has_each_rank_once():
+    for log in zip(*estimates.RANKS_IN_LOGS, strict=True):
+        assert sorted(log) == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "number"), [(1000, 35), (10_000, 90), (40_000, 215), (250_000, 565), (10**7, 565)]
+)
+def test_number_of_distinct_values(jobs, number):
+    values, shares = request_distribution(jobs, 48 * H, 1)
+    assert number - 2 <= len(values) <= number  # a value of the tail that finds no place is left
+    assert (np.diff(values) > 0).all()
+    assert shares.sum() == pytest.approx(1)
+    in_head = np.isin(values, estimates._head_values(48 * H))
+    assert shares[in_head].sum() == pytest.approx(0.89)
+    assert shares.argmax() == len(values) - 1  # the longest
+    tail = np.sort(shares[~in_head])
+    assert tail[-1] / tail[0] == pytest.approx((len(values) / 21) ** 2.267)
+
+
+def test_tail_lies_on_the_published_curve():
+    values = estimates._tail_values(70, 90, 48 * H, set())
+    bend = 1 + 12.1039 / 90**0.6026
+    for place in (1, 20, 50):
+        x = place / 70
+        assert values[place - 1] == pytest.approx((bend - 1) * x / (bend - x) * 48 * H, abs=30)
+
+
+def test_requests_are_distributed_as_the_model_says():
+    """Run times that any request covers leave the distribution as it is, to a job."""
+    requests = requested_times(np.ones(20_000, np.int64), seed=4)
+    values, shares = request_distribution(20_000, estimates.MAX_REQUEST_S, 4)
+    found, counts = np.unique(requests, return_counts=True)
+    expected = shares * 20_000
+    assert found.tolist() == values.tolist()
+    assert (np.abs(counts - expected) < 1).all()
+
+
+def slow_assignment(run_times, values, shares, rng):
+    """Take jobs from long to short; each draws from the requests left that are long enough."""
+    left = np.repeat(values, estimates._whole_numbers(shares, len(run_times))).tolist()
+    requests = np.empty(len(run_times))
+    for job in np.argsort(-run_times, kind="stable"):
+        fits = [i for i, value in enumerate(left) if value >= run_times[job]]
+        requests[job] = left.pop(fits[rng.integers(len(fits))])
+    return requests
+
+
+@pytest.mark.parametrize("users", [False, True])
+def test_assignment_equals_drawing_one_by_one(users):
+    """Mean log request of short, middling and long jobs, over many seeds."""
+    run_times = np.repeat([20, 400, 5000, 30_000], [60, 60, 60, 20])
+    user_id = np.arange(200) % 7 + 1 if users else None
+    fast, slow = [], []
+    for seed in range(150):
+        values, shares = request_distribution(200, 48 * H, seed)
+        drawn = slow_assignment(run_times, values, shares, np.random.default_rng(seed))
+        for means, requests in (
+            (fast, requested_times(run_times, user_id, max_request_s=48 * H, seed=seed)),
+            (slow, drawn),
+        ):
+            assert (requests >= run_times).all()
+            means.append([np.log(requests[run_times == r]).mean() for r in np.unique(run_times)])
+    difference = np.array(fast) - np.array(slow)
+    error = difference.std(axis=0) / math.sqrt(len(difference))
+    assert (np.abs(difference.mean(axis=0)) < 4 * error).all()
+
+
+def test_a_users_equal_jobs_have_one_request():
+    user_id = np.random.default_rng(0).integers(1, 51, 5000)
+    run_time = np.full(5000, 1000)
+    together = requested_times(run_time, user_id, seed=1)
+    alone = requested_times(run_time, seed=1)
+    assert np.array_equal(np.sort(together), np.sort(alone))
+    pairs = len(set(zip(user_id.tolist(), together.tolist(), strict=True)))
+    assert pairs < 50 + len(np.unique(together))
+    assert len(set(zip(user_id.tolist(), alone.tolist(), strict=True))) > 500
+
+
+def test_missing_long_requests_are_made_from_the_shortest():
+    run_time = np.concatenate([np.full(900, 40 * H), np.full(100, 60)])
+    requests = requested_times(run_time, seed=2)
+    assert (requests >= run_time).all()
+    _, shares = request_distribution(1000, estimates.MAX_REQUEST_S, 2)
+    longest = estimates._whole_numbers(shares, 1000)[-1]
+    assert (requests == 48 * H).sum() == longest  # what the model has of these is kept
+    assert (requests == 40 * H).sum() > 500  # the rest is raised no further than needed
+    assert (requested_times(np.full(50, 48 * H)) == 48 * H).all()
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 2, 19, 21, 199])
+def test_few_jobs(jobs):
+    run_time = np.arange(1, jobs + 1) * 100
+    requests = requested_times(run_time, seed=3)
+    assert requests.shape == (jobs,)
+    assert requests.dtype == np.int64
+    assert (requests >= run_time).all()
+
+
+def test_same_seed_same_requests():
+    run_time = np.arange(1, 3000)
+    first, second, other = (requested_times(run_time, seed=s) for s in (5, 5, 6))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_limits():
+    with pytest.raises(WorkloadError, match="max_request_s must be at least 7200 s"):
+        requested_times(np.array([1]), max_request_s=3600)
+    with pytest.raises(WorkloadError, match="a job runs 9000 s, max_request_s is 7200"):
+        requested_times(np.array([1, 9000]), max_request_s=7200)
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return lublin(20_000, 256, seed=5)
+
+
+def repetition(user_id, size, run_time, requested_time):
+    """Return three shares and a correlation over the jobs that have predecessors of the user."""
+    order = np.argsort(user_id, kind="stable")
+    user, q, p, r = user_id[order], size[order], run_time[order], requested_time[order]
+    same = user[1:] == user[:-1]
+    third = user[2:] == user[:-2]
+    last_two = np.log((p[1:-1] + p[:-2]) / 2)[third]
+    return (
+        (q[1:] == q[:-1])[same].mean(),
+        (np.abs(np.log(p[1:] / p[:-1])) < np.log(2))[same].mean(),
+        (r[1:] == r[:-1])[same].mean(),
+        np.corrcoef(last_two, np.log(p[2:])[third])[0, 1],
+    )
+
+
+def test_users_repeat_about_as_much_as_in_the_logs(jobs):
+    found = repetition(jobs.user_id, jobs.requested_processors, jobs.run_time, jobs.requested_time)
+    shuffled = np.random.default_rng(0).permutation(jobs.user_id)
+    random = repetition(shuffled, jobs.requested_processors, jobs.run_time, jobs.requested_time)
+    for value, low, high in zip(found, (0.5, 0.45, 0.6, 0.6), (0.8, 0.7, 0.9, 0.85), strict=True):
+        assert low < value < high
+    assert random[0] < 0.25
+    assert random[1] < 0.2
+    assert abs(random[3]) < 0.15
+
+
+def test_busiest_users(jobs):
+    counts = np.bincount(jobs.user_id)[1:]
+    users = default_users(len(jobs))
+    assert len(counts) <= users
+    assert counts.argmax() == 0
+    assert 0.45 < np.sort(counts)[-(users // 10) :].sum() / len(jobs) < 0.65
+
+
+def test_sessions_are_of_similar_jobs_near_in_time(jobs):
+    """In a window, a user's jobs are neighbours in the order of magnitude, size and run time."""
+    window = slice(3 * WINDOW, 4 * WINDOW)
+    run, size = jobs.run_time[window], jobs.requested_processors[window]
+    magnitude = (run >= 100) * 1 + (run >= 10_000)
+    users = jobs.user_id[window][np.lexsort((run, size, magnitude))]
+    changes = np.count_nonzero(np.diff(users)) + 1
+    assert changes == len(np.unique(users))
+
+
+@pytest.mark.parametrize(("number", "users"), [(1, 1), (1, 40), (700, 1), (700, 5)])
+def test_few(number, users):
+    user_id = assign_users(np.ones(number, np.int64), np.arange(1, number + 1), users)
+    assert user_id.shape == (number,)
+    assert user_id.dtype == np.int64
+    assert user_id.min() >= 1
+    assert user_id.max() <= users
+
+
+def test_default_number_of_users():
+    assert default_users(1) == 1
+    assert default_users(28_481) == 242
+    assert default_users(10_000) == 159
+
+
+HOUR_S = 3600
+KNOWN = [45658431, 1004630, 10749, 13437]
+MACHINES = {eurora: "eurora", kit: "kit-forhlr-ii"}
+both = pytest.mark.parametrize("generator", [eurora, kit], ids=["eurora", "kit"])
+
+
+@pytest.fixture(scope="module")
+def log():
+    """As many jobs as Eurora's log has."""
+    return eurora(days=549, seed=5)
+
+
+def test_jobs_by_run_time_as_document_000_has_them(log):
+    run = log.run_time
+    assert len(log) == 372_320
+    shares = [(run <= HOUR_S).mean(), (run > 12 * HOUR_S).mean()]
+    assert shares == pytest.approx([0.9315, 0.0003], abs=1 / len(log))
+    assert run.min() >= 1
+    assert run.max() <= 24 * HOUR_S
+
+
+def test_queues_and_their_limits(log):
+    assert log.header["Queue"] == ["1 debug", "2 parallel", "3 longpar"]
+    for queue, limit in ((1, 1), (2, 6), (3, 24)):
+        request = log.requested_time[log.queue == queue]
+        assert request.size
+        assert request.max() == limit * HOUR_S  # the default
+        assert 0.4 < (request == request.max()).mean() < 0.95
+    assert set(log.queue.tolist()) == {1, 2, 3}
+    assert (log.run_time <= log.requested_time).all()
+    assert np.median(log.requested_time / log.run_time) > 10  # severe over-estimates
+    machine = find_cluster("eurora")
+    waits = expected_waits(log, machine.queues)
+    assert set(waits.tolist()) == {HOUR_S, 6 * HOUR_S, 24 * HOUR_S}
+
+
+def test_accelerators_never_both(log):
+    gpu, mic = log.per_unit["gpu"], log.per_unit["mic"]
+    assert ((gpu > 0) & (mic > 0)).sum() == 0
+    assert (gpu > 0).mean() > 0.05
+    assert (mic > 0).mean() > 0.05
+    assert ((gpu == 0) & (mic == 0)).mean() > 0.3
+
+
+def test_users_repeat_jobs_for_a_while(log):
+    """Remediani 2017, section 3.1.2: a job of the same name tells the run time, for a while."""
+    order = np.lexsort((np.arange(len(log)), log.executable))
+    name, run = log.executable[order], np.log(log.run_time[order])
+    again = name[1:] == name[:-1]
+    near = np.abs(run[1:] - run[:-1])[again] < np.log(1.5)
+    shuffled = np.random.default_rng(0).permutation(run)
+    anyone = np.abs(np.diff(shuffled)) < np.log(1.5)
+    assert again.mean() > 0.95
+    assert near.mean() > 0.8
+    assert anyone.mean() < 0.3
+    late = np.abs(run[5000:] - run[:-5000])[name[5000:] == name[:-5000]] < np.log(1.5)
+    assert late.mean() < 0.5 * near.mean()  # but not for ever
+    assert len(np.unique(log.executable[log.user_id == 1])) > 1
+    owners = {(n, u) for n, u in zip(log.executable.tolist(), log.user_id.tolist(), strict=True)}
+    assert len(owners) == len(np.unique(log.executable))
+
+
+def test_kit_as_document_001_has_it():
+    log = kit(days=610, seed=2)
+    assert len(log) == 114_355
+    assert (log.run_time < HOUR_S).mean() == pytest.approx(0.6626, abs=1 / len(log))
+    assert (log.executable == -1).all()  # names are omitted
+    assert (log.per_unit["gpu"] == 0).mean() > 0.9
+    assert "Queue" not in log.header
+
+
+@both
+def test_every_job_fits_its_machine(generator):
+    machine = find_cluster(MACHINES[generator])
+    for seed in range(5):
+        workload = generator(jobs=5000, seed=seed)
+        needs = needs_of(workload, machine.resources)
+        check_fits(workload, needs, machine.capacity, machine.resources)
+        assert workload.processors == machine.processors
+        assert (np.diff(workload.submit_time) >= 0).all()
+        assert len(load_workload(workload)) == len(workload)  # cleaning drops none
+
+
+@both
+def test_the_same_arguments_give_the_same_jobs(generator):
+    one, same, other = (generator(jobs=300, seed=seed) for seed in (4, 4, 5))
+    for name, values in one.columns.items():
+        assert np.array_equal(values, same.columns[name])
+    assert all(np.array_equal(v, same.per_unit[r]) for r, v in one.per_unit.items())
+    assert not np.array_equal(one.run_time, other.run_time)
+
+
+def test_known_jobs():
+    """The stream of random numbers is part of what a seed promises."""
+    workload = eurora(jobs=400, days=2, seed=1)
+    assert [
+        int(workload.submit_time.sum()),
+        int(workload.run_time.sum()),
+        int(workload.requested_processors.sum()),
+        int(workload.user_id.sum()),
+    ] == KNOWN
+
+
+def test_units_by_figure_6_keep_each_job_alone_below_a_tenth():
+    """The paper's formulas counted one by one, with all nodes also for GPUs and MICs."""
+    node = {"core": 16, "mem": 16_000, "gpu": 2, "mic": 2}
+    assumed, few = (eurora(jobs=3000, seed=3, units=units) for units in ("assumed", "figure-6"))
+    asked = {name: amount.tolist() for name, amount in few.per_unit.items()}
+
+    def ratio(units, job):
+        held = min(node[name] // asked[name][job] for name in node if asked[name][job])
+        return (1 + 4 * units) / (1 + 64 * min(units, held))
+
+    assert np.array_equal(few.submit_time, assumed.submit_time)  # the same jobs but for that
+    drawn, cut = assumed.units.tolist(), 0
+    for job, units in enumerate(few.units.tolist()):
+        assert ratio(units, job) < 0.1
+        if units < drawn[job]:
+            assert ratio(units + 1, job) >= 0.1  # no more than needed
+            cut += 1
+        else:
+            assert units == drawn[job]
+    assert 0 < cut < len(few)
+    assert (few.units > 1).any()
+    assert (assumed.units > 25).any()
+    assert few.units.max() <= 25
+
+
+def test_units_by_figure_6_load_the_machine_by_an_eighth():
+    loads = []
+    for seed in range(10):
+        month = eurora(seed=seed, units="figure-6")
+        work = (month.requested_processors * month.run_time).sum()
+        loads.append(work / (month.processors * 30 * DAY_S))
+    assert 0.11 < np.mean(loads) < 0.14  # as the page of machines says
+
+
+def test_units_as_assumed_are_the_default():
+    one, same = eurora(jobs=300, seed=4), eurora(jobs=300, seed=4, units="assumed")
+    assert np.array_equal(one.units, same.units)
+    few = load_workload("eurora:jobs=300,seed=4,units=figure-6")
+    assert few.units.sum() < one.units.sum()
+    assert "units=figure-6" in few.header["Note"][0]
+    assert "units" not in one.header["Note"][0]
+
+
+@both
+@pytest.mark.parametrize("load", [0.3, 1.2])
+def test_load_is_reached(generator, load):
+    workload = generator(days=30, load=load, seed=3)
+    work = (workload.requested_processors * workload.run_time).sum()
+    assert work / (workload.processors * workload.submit_time[-1]) == pytest.approx(load, rel=0.02)
+    assert len(workload) == len(generator(days=30, seed=3))
+
+
+@both
+def test_size_and_the_published_load_of_days(generator):
+    month = generator()
+    assert 29 * DAY_S < month.submit_time[-1] < 30 * DAY_S
+    assert len(generator(jobs=1)) == 1
+    assert generator(jobs=50, days=1).submit_time[-1] < DAY_S
+    loads = [
+        (w.requested_processors * w.run_time).sum() / (w.processors * 30 * DAY_S)
+        for w in (generator(seed=seed) for seed in range(20))
+    ]
+    assert 0.45 < np.mean(loads) < 0.65  # as the page of machines says
+
+
+def test_daily_cycle():
+    hours = np.bincount(eurora(days=200).submit_time // HOUR_S % 24, minlength=24)
+    assert hours[9:19].mean() > 1.5 * hours[0:7].mean()
+
+
+@pytest.mark.parametrize("name", ["eurora", "kit"])
+def test_as_a_source(name):
+    workload = load_workload(f"{name}:jobs=100,seed=7")
+    assert (len(workload), workload.name) == (100, f"{name} seed 7")
+    assert workload.units is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("eurora:jobs=0", "eurora: jobs must be a whole number from 1 to"),
+        ("eurora:jobs=2.5", "eurora: jobs must be a whole number"),
+        ("eurora:days=0", "eurora: days must be a number above 0"),
+        ("kit:load=-1", "kit: load must be a number above 0"),
+        ("kit:seed=-1", "kit: seed must be a whole number from 0 to"),
+        ("kit:load=1,jobs=5,days=3", "kit: give two of jobs, days and load, not all three"),
+        ("kit:load=1e-300", "kit: the jobs spread over more than"),
+        ("eurora:units=3", "eurora: units must be assumed or figure-6, not"),
+        ("eurora:users=3", "generator 'eurora' has no argument 'users', only jobs, days"),
+    ],
+)
+def test_arguments_that_make_no_workload(source, problem):
+    with pytest.raises(WorkloadError, match=problem):
+        load_workload(source)
+
+
+def test_the_theoretic_run_time_of_the_table() -> None:
+    assert sum(kind.jobs for kind in TYPES) == 230
+    assert round(WORK_S) == 935
+
+
+def test_the_whole_machine_is_used_by_fractions() -> None:
+    """On a machine on which all fractions but two are whole numbers of processors."""
+    log = light_esp(processors=80_640)
+    work = (log.requested_processors * log.run_time).sum() / 80_640
+    assert work == pytest.approx(935.21, abs=0.01)
+    by_type = {kind.name: log.requested_processors[log.executable == k + 1]
+               for k, kind in enumerate(TYPES)}  # fmt: skip
+    assert set(by_type["A"].tolist()) == {2520}
+    assert set(by_type["Z"].tolist()) == {80_640}
+    assert [len(sizes) for sizes in by_type.values()] == [kind.jobs for kind in TYPES]
+
+
+def test_180_cores_in_nodes_of_12_are_as_printed() -> None:
+    log = light_esp(processors=180, node_cores=12)
+    sizes = {kind.cores for kind in TYPES}
+    assert set(log.requested_processors.tolist()) == sizes
+    assert log.units is not None
+    assert (log.units * 12 == log.requested_processors).all()
+    cluster = Cluster(groups=(NodeGroup("node", 15, {"core": 12}),))
+    result = simulate(log, cluster=cluster)
+    assert result.allocation is not None
+    assert (result.allocation.units == 1).all()  # a node holds one unit, alone
+
+
+def test_the_seed_shuffles_and_nothing_else() -> None:
+    one, same, other = light_esp(seed=1), light_esp(seed=1), light_esp(seed=2)
+    assert np.array_equal(one.executable, same.executable)
+    assert not np.array_equal(one.executable, other.executable)
+    assert np.array_equal(np.sort(one.executable), np.sort(other.executable))
+    assert np.array_equal(one.submit_time, other.submit_time)
+
+
+def test_jobs_come_in_the_time_that_the_load_says() -> None:
+    log = light_esp(repeat=4, load=2.0)
+    assert len(log) == 920
+    gaps = np.diff(log.submit_time)
+    assert set(gaps.tolist()) == {2, 3}
+    assert log.submit_time[-1] + gaps.mean() == pytest.approx(4 * WORK_S / 2, rel=0.01)
+
+
+def test_users_have_the_same_jobs() -> None:
+    log = light_esp(repeat=4, users=3, spread=0.3)
+    for kind in range(1, 14):
+        jobs = np.bincount(log.user_id[log.executable == kind], minlength=4)[1:]
+        assert len(set(jobs.tolist())) == 1
+    watts = {user: log.power_w[log.user_id == user] for user in (1, 2, 3)}
+    for user, factor in ((1, 0.7), (2, 1.0), (3, 1.3)):
+        assert watts[user] == pytest.approx(factor * 358)
+
+
+def test_users_have_unequal_jobs() -> None:
+    log = light_esp(repeat=4, users=3, unequal=1)
+    jobs = np.bincount(log.user_id)[1:]
+    assert jobs / jobs[0] == pytest.approx([1, 2, 3], rel=0.06)
+    assert (log.power_w == -1).all()
+
+
+def test_by_name_and_through_a_file(tmp_path: Path) -> None:
+    log = load_workload("light-esp:processors=96,users=2,spread=0.5,seed=4")
+    write_table(log, tmp_path / "log.csv")
+    again = read_table(tmp_path / "log.csv", processors=96)
+    assert np.array_equal(again.power_w, log.power_w)
+    assert np.array_equal(again.requested_processors, log.requested_processors)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("light-esp:users=0", "light-esp: users must be from 1 to 10000, not 0"),
+        ("light-esp:repeat=1.5", "light-esp: repeat must be from 1 to 10000, not 1.5"),
+        ("light-esp:load=0", "light-esp: load must be above 0, not 0"),
+        ("light-esp:load=1e-300", "light-esp: load must be so large"),
+        ("light-esp:spread=1", "light-esp: spread must be from 0 to less than 1, not 1"),
+        ("light-esp:unequal=2", "light-esp: unequal must be 0 or 1, not 2"),
+        ("light-esp:node_cores=7", "light-esp: processors must be a multiple of node_cores, 7"),
+        ("light-esp:node_cores=181", "light-esp: node_cores must be from 1 to 180, not 181"),
+        ("light-esp:seed=-1", "light-esp: seed must be from 0 to"),
+        ("light-esp:jobs=3", "generator 'light-esp' has no argument 'jobs'"),
+    ],
+)
+def test_bad_arguments(text: str, message: str) -> None:
+    with pytest.raises(WorkloadError) as error:
+        load_workload(text)
+    assert message in str(error.value)
