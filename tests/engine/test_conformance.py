@@ -12,6 +12,7 @@ import re
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
@@ -23,7 +24,7 @@ from predictors import Crooked, Whim
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas
 from restrictions import DRAWN, around_windows, bounds, windows_for, with_numbers
-from same_results import assert_same, assert_same_results
+from same_results import assert_same, assert_same_results, cells_of
 from share_strategies import BUSY_W, accounts, heeded, order, watts_of, with_power
 from slow_expressions import general
 from slow_shares import SlowOrder
@@ -57,7 +58,15 @@ MACHINES = {
 RULES = {
     "pool": (
         *("", "killed", "learned", "slurm", "each second", "anew", "usage", "usage learned"),
-        *("quota", "windows", "windows quota", "follow", "follow learned", "follow windows quota"),
+        *(
+            "quota",
+            "windows",
+            "windows quota",
+            "follow",
+            "follow learned",
+            "follow windows quota",
+            "windows anew",
+        ),
         *("places", "places follow", "places windows", "stop", "stop learned", "stop anew"),
         *("stop quota windows", "stop follow", "stop usage", "follow anew", "places anew"),
         *("follow usage", "places usage", "follow places usage"),
@@ -110,7 +119,7 @@ def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
         for rules in each
     ],
 )
-@settings(max_examples=120)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.DataObject) -> None:
     cluster, log, drawn, failures = data.draw(MACHINES[place])
@@ -196,6 +205,53 @@ def test_what_restricts_nobody_changes_nothing(
     bound = hpcgym.simulate(log, **rules, **rule)
     for name in ("start", "reserved_start", "backfilled", "wait"):
         assert getattr(bound, name).tolist() == getattr(plain, name).tolist()
+
+
+GOES_ON = [
+    *(("pool", rules) for rules in ("", "slurm", "anew", "usage", "quota")),
+    *(("nodes", rules) for rules in ("", "slurm", "quota", "usage")),
+]
+
+
+@pytest.mark.parametrize(("place", "rules"), GOES_ON)
+@settings(max_examples=200)
+@given(data=st.data())
+def test_a_simulation_goes_on_as_if_never_interrupted(
+    place: str, rules: str, data: st.DataObject
+) -> None:
+    cluster, log, drawn, _ = data.draw(MACHINES[place])
+    which, log = {*rules.split()}, with_numbers(log, data.draw(QUEUES))
+    ours: dict[str, Any] = {}
+    common = chosen(data, which, usable(drawn), log)
+    restrict(data, which, cluster, log, ours, {})
+    put_in_order(data, which, cluster, log, ours, {})
+    ours = common | ours
+    ours = (heeded(ours) if "usage" in which else ours) | {"cluster": cluster}
+    long = hpcgym.simulate(log, **ours)
+    events = {*log.submit_time.tolist(), *long.start.tolist(), *long.end.tolist()}
+    near = sorted({max(time + more, 0) for time in events for more in (-1, 0, 1)})
+    begin = data.draw(st.one_of(st.sampled_from(near), st.integers(0, near[-1])))
+    for _ in range(2):  # what has gone on may do so again
+        goes_on = long.end >= begin
+        if not goes_on.any():
+            return
+        if not isinstance(ours["estimate"], str):
+            some = zip(ours["estimate"], goes_on, strict=True)
+            ours = ours | {"estimate": [seconds for seconds, on in some if on]}
+        simulate = partial(hpcgym.simulate, hpcgym.continued(long, begin), **ours)
+        result = same_in_pieces(data.draw(st.integers(0, 10**6)), simulate)
+        for name in ("start", "end", "killed", "predicted_run_time", "reserved_start"):
+            assert getattr(result, name).tolist() == getattr(long, name)[goes_on].tolist(), name
+        later = result.start >= begin
+        assert result.backfilled[later].tolist() == long.backfilled[goes_on][later].tolist()
+        if result.allocation is not None:
+            before = np.array(cells_of(long.allocation), object)[goes_on]
+            same = ~later if result.workload.units is None else np.full(len(later), True)
+            assert np.array(cells_of(result.allocation), object)[same].tolist() == (
+                before[same].tolist()
+            )
+        hpcgym.validate_schedule(result)
+        long, begin = result, data.draw(st.integers(begin + 1, near[-1] + 1))
 
 
 def chosen(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from same_results import beside_reference
-from strategies import DEPTHS, POLICY, workloads
+from strategies import POLICY, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -91,54 +90,6 @@ def test_slurm_by_hand() -> None:
     # without a reservation for the second the fourth starts as well
     near = hpcgym.simulate(workload, backfill="slurm:bf_window=1")
     assert near.start.tolist() == [0, 330, 60, 90, 120]
-
-
-@pytest.mark.slow
-@settings(max_examples=50)
-@given(workloads(), st.data())
-def test_a_simulation_with_passes_by_the_clock_goes_on_from_the_middle(
-    workload: Workload, data: st.DataObject
-) -> None:
-    workload = workload.with_columns(job_number=np.arange(len(workload)))
-    rules: dict[str, Any] = {
-        "policy": data.draw(st.sampled_from(["fcfs", "wfp3", "saf", "wait ** 2 / requested"])),
-        "backfill": data.draw(st.sampled_from([name for name in DEPTHS if "slurm" in name])),
-        "correction": data.draw(st.sampled_from(["requested", "incremental"])),
-        "estimate": data.draw(st.sampled_from(["requested", "clairvoyant"])),
-    }
-    result = hpcgym.simulate(workload, **rules)
-    hpcgym.validate_schedule(result)
-    begin = int(data.draw(st.sampled_from([*workload.submit_time, *result.end]))) + data.draw(
-        st.sampled_from([0, 1, 29, 30, 31])
-    )
-    if (result.end < begin).all() or begin <= workload.submit_time.min():
-        return
-    part = hpcgym.continued(result, begin)
-    later = hpcgym.simulate(part, **rules)
-    assert later.start.tolist() == result.start[part.job_number].tolist()
-
-
-@settings(max_examples=200)
-@given(
-    workloads(),
-    st.sampled_from([name for name in DEPTHS if "slurm" in name]),
-    st.sampled_from([0.1, 1.0, 20.0]),
-)
-def test_orders_are_worked_out_anew_at_passes_by_the_clock(
-    workload: Workload, backfill: str, scale: float
-) -> None:
-    """An order that changes as jobs wait, as priorities of Slurm do up to PriorityMaxAge."""
-    text = f"1000 * min(wait / 400, 1) + {scale} * wait / requested ** 0.5 + 30 * processors"
-    result = hpcgym.simulate(workload, policy=text, backfill=backfill)
-    hpcgym.validate_schedule(result)
-
-    def score(job: Any, now: int) -> float:
-        wait = float(now - job.submit)
-        aged = 1000 * min(wait / 400, 1) + scale * wait / job.requested**0.5
-        return float(aged + 30 * job.processors)
-
-    slow = simulate_pool(jobs_of(workload), workload.processors, policy=score, backfill=backfill)
-    assert result.start.tolist() == [job.start for job in slow]
 
 
 def test_at_an_event_all_start_that_are_first_and_fit() -> None:

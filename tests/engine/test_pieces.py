@@ -10,7 +10,6 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from extract_strategies import usable
-from node_strategies import node_cases, partitioned_cases
 from pieces import native_of, same_in_pieces
 from restrictions import DRAWN
 from strategies import cases, clusters
@@ -83,24 +82,3 @@ def test_no_pass_allowed_is_no_pass_done(backfill: str) -> None:
     simulation = native_of(partial(hpcgym.simulate, workload, backfill=backfill))
     assert simulation.run(passes=0) == simulation.run(until=-1) == 0
     assert (simulation.schedule()["start"] == -1).all()
-
-
-@settings(max_examples=100)
-@given(st.data(), st.sampled_from(["pool", "nodes", "random"]), SEEDS)
-def test_simulations_that_go_on(data: st.DataObject, kind: str, seed: int) -> None:
-    """They begin with jobs that run and wait; of nodes they may draw at random."""
-    if kind == "pool":
-        workload, rules = data.draw(cases())
-    else:
-        cluster, workload, rules = data.draw(st.one_of(node_cases(), partitioned_cases()))
-        rules["cluster"] = cluster
-    if kind == "random":
-        rules["allocation"] = "random:7"
-    rules = usable(rules)
-    if not isinstance(rules["estimate"], str):
-        rules["estimate"] = "clairvoyant"
-    long = hpcgym.simulate(workload, **rules)
-    near = {time + more for time in (*long.start, *long.end) for more in (0, 1)}
-    begin = int(data.draw(st.sampled_from(sorted(near))))
-    part = workload if kind == "random" else hpcgym.continued(long, begin)
-    same_in_pieces(seed, partial(hpcgym.simulate, part, **rules))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
+from drawing import given
 from drawing import strategies as st
-from extract_strategies import usable
 from few_jobs import few_jobs
-from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from quota_strategies import COLUMNS, fitted, quotas, with_queues
+from node_strategies import slow_jobs_and_nodes
+from quota_strategies import COLUMNS
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -23,18 +21,6 @@ from hpcgym.scheduler.restrictions import COLUMNS as WORDS
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rule_values import read_quotas
 from hpcgym.workload.model import Workload
-
-QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
-
-
-def untold_on_nodes(test: Any) -> Any:
-    """Let a test of machines of nodes say nothing of what random cases are warned of."""
-    for told in (
-        ".*its jobs are in none of the machine's partitions",
-        ".*no job falls under these quotas",
-    ):
-        test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
-    return test
 
 
 @pytest.mark.parametrize("backfill", ["easy", "until-shadow"])
@@ -70,26 +56,6 @@ def test_the_reservation_on_nodes_is_of_room(backfill: str) -> None:
         assert result.start.tolist() == [job.start for job in expected]
         assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
         hpcgym.validate_schedule(result)
-
-
-@settings(max_examples=200)
-@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
-@untold_on_nodes
-def test_they_go_on_as_if_never_interrupted(
-    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
-) -> None:
-    cluster, workload = case[0], with_queues(case[1], queues)
-    rules = usable(fitted(case[2], holds=True)) | {"quota": data.draw(quotas(workload))[0]}
-    long = hpcgym.simulate(workload, cluster=cluster, **rules)
-    begin = data.draw(st.integers(0, int(long.end.max())))
-    part, goes_on = hpcgym.continued(long, begin), long.end >= begin
-    if not isinstance(rules["estimate"], str):
-        rules["estimate"] = np.asarray(rules["estimate"])[goes_on]
-    result = hpcgym.simulate(part, cluster=cluster, **rules)
-    assert result.start.tolist() == long.start[goes_on].tolist()
-    assert result.end.tolist() == long.end[goes_on].tolist()
-    assert result.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
-    hpcgym.validate_schedule(result)
 
 
 def test_by_hand_in_an_extract() -> None:
@@ -243,19 +209,6 @@ def test_what_is_no_quota_is_one_line(text: str, message: str) -> None:
 def test_jobs_that_would_wait_for_ever() -> None:
     with pytest.raises(WorkloadError, match=r"asks for 2 processors, more than the quota all:pro"):
         hpcgym.simulate(four(), quota="all:processors=1")
-
-
-def test_usage_is_counted_over_time() -> None:
-    """Over a long log no user ever has more than the quota, and somebody has all of it."""
-    jobs = hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.2,seed=3")
-    for backfill in ("none", "easy", "depth:4", "slurm"):
-        result = hpcgym.simulate(jobs, quota="user:jobs=3", backfill=backfill)
-        time = np.concatenate([result.end, result.start])
-        change = np.concatenate([-np.ones(400), np.ones(400)])
-        order = np.lexsort((change, time))
-        user = np.concatenate([jobs.user_id, jobs.user_id])[order]
-        most = [int(np.cumsum(change[order][user == one]).max()) for one in np.unique(user)]
-        assert max(most) == 3
 
 
 def test_throttles_of_a_dump(tmp_path: Path) -> None:

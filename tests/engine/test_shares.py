@@ -7,39 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
-from drawing import strategies as st
 from few_jobs import few_jobs
-from share_strategies import BUSY_W, cases
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
-from hpcgym.cluster import NodeGroup
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.workload.model import Workload
-
-
-@settings(max_examples=300)
-@given(st.data(), cases())
-def test_a_simulation_goes_on_with_what_was_used(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
-) -> None:
-    workload, ours, _ = case
-    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
-    long = simulate(workload, cluster=cluster, **ours)
-    begin = data.draw(st.sampled_from(sorted({*long.start.tolist(), *long.end.tolist()})))
-    goes_on = long.end >= begin
-    if not isinstance(ours["estimate"], str):
-        ours["estimate"] = [s for s, on in zip(ours["estimate"], goes_on, strict=True) if on]
-    result = simulate(hpcgym.continued(long, begin), cluster=cluster, **ours)
-    assert result.start.tolist() == long.start[goes_on].tolist()
-    assert result.end.tolist() == long.end[goes_on].tolist()
-
 
 # --- Equations 6.1 to 6.4 -----------------------------------------------------------------------
 
@@ -216,63 +194,6 @@ def test_a_user_who_saves_energy_waits_less_and_one_who_wastes_it_longer() -> No
     assert waits[0] < waits[1] < waits[2]
 
 
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
-@pytest.mark.parametrize("policy", ["fs+efs", {"fairshare": 1, "energy_fairshare": 1}], ids=str)
-def test_nothing_is_known_of_run_times_before_the_end(policy: Any, backfill: str) -> None:
-    workload = LUBLIN.with_columns(power_w=50.0 + 10 * (LUBLIN.user_id % 4))
-    rules = {"policy": policy, "backfill": backfill, "backfill_order": policy}
-    before = simulate(workload, **rules)
-    now = int(np.quantile(workload.submit_time, 0.6))
-    unknown = before.end > now
-    # they run on to the end of their requests: longer than it was, if they request more
-    other = np.where(unknown, workload.requested_time, workload.run_time)
-    assert (other != workload.run_time).any()
-    after = simulate(workload.with_columns(run_time=other), **rules)
-    begun = before.start <= now
-    assert np.array_equal(after.start[begun], before.start[begun])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"policy": "fairshare", "backfill_order": "fairshare"},
-        {"policy": "fs+efs"},
-        {"policy": "fairshare", "backfill": "none"},
-        {"policy": {"fairshare": 1, "wait": 1e-5}, "estimate": "ave2"},
-    ],
-    ids=str,
-)
-def test_nodes_of_whole_jobs_are_a_pool(rules: dict[str, Any]) -> None:
-    """A single node, on which each job asks for one unit of all its processors."""
-    cluster = Cluster(groups=(NodeGroup("fat", 1, {"core": 32}),))
-    units = Workload.from_columns(
-        LUBLIN.columns,
-        processors=32,
-        units=np.ones(len(LUBLIN), int),
-        per_unit={"core": LUBLIN.requested_processors},
-    )
-    on_nodes = simulate(units, cluster=cluster, **rules)
-    assert on_nodes.allocation is not None
-    assert np.array_equal(on_nodes.start, simulate(LUBLIN, **rules).start)
-
-
-@pytest.mark.slow
-def test_conservative_backfilling_on_nodes() -> None:
-    cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 8}),))
-    jobs = LUBLIN.take(slice(400))
-    units = Workload.from_columns(
-        {c: v for c, v in jobs.columns.items() if "processors" not in c},
-        processors=32,
-        units=np.minimum(jobs.requested_processors, 4),
-        per_unit={"core": np.full(len(jobs), 8)},
-    )
-    by_share = simulate(units, "fairshare", cluster=cluster, backfill="conservative")
-    hpcgym.validate_schedule(by_share)
-    by_arrival = simulate(units, "easy", cluster=cluster, backfill="conservative")
-    assert not np.array_equal(by_share.start, by_arrival.start)
-
-
 def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
     """The epoch moves on, and nothing but very old usage is lost."""
     rows = []
@@ -326,10 +247,3 @@ def test_priorities_recover_between_ends(backfill: str, passes: str) -> None:
     if backfill == "none":
         # the job of user 1, who has used much, waits behind that of user 2, until she has recovered
         assert result.start[3] == 500
-
-
-def test_the_order_of_backfilling_alone() -> None:
-    """The queue by arrival, back-filled by shares."""
-    by_both = simulate(LUBLIN, "easy", backfill_order="fairshare")
-    assert not np.array_equal(by_both.start, simulate(LUBLIN, "easy").start)
-    hpcgym.validate_schedule(by_both)

@@ -17,8 +17,6 @@ import hpcgym
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.explanation import waits
 from hpcgym.explore.live import Session
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.validation.restrictions import check_submitted
 from hpcgym.workload.model import Workload
 
@@ -75,23 +73,6 @@ def test_by_hand(quota: str, submits: list[int], backfill: str) -> None:
     assert result.wait.tolist() == [0] * 5
     assert result.given is jobs
     assert "submitted" in hpcgym.validate_schedule(result)
-
-
-@pytest.mark.parametrize(("quota", "submits"), BY_HAND)
-def test_the_slow_simulator_by_hand(quota: str, submits: list[int]) -> None:
-    jobs = five()
-    places = []
-    for part in quota.split(";"):
-        column, _, most = part.strip().partition(":submitted=")
-        keys = {
-            "user": jobs.user_id.tolist(),
-            "all": [0] * 5,
-            "queue": jobs.queue.tolist(),
-            "queue=2": [1 if queue == 2 else None for queue in jobs.queue.tolist()],
-        }[column]
-        places.append((keys, int(most)))
-    ended = simulate_pool(jobs_of(jobs), 8, backfill="easy", places=places)
-    assert [job.submit for job in ended] == [job.start for job in ended] == submits
 
 
 def test_who_waits_in_the_queue_counts() -> None:

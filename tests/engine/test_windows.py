@@ -161,19 +161,6 @@ def test_short_jobs_start_before_a_window_and_long_ones_wait() -> None:
     assert hpcgym.simulate(jobs, maintenance="20/30", backfill="none").start.tolist() == [0, 30, 80]
 
 
-@pytest.mark.slow
-def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None:
-    jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,load=1.1,seed=5")
-    begin = int(jobs.submit_time[100])
-    window = f"{begin}/{begin + 40000}; {begin + 100000}/{begin + 150000}:processors=33"
-    for backfill in ("none", "easy", "slurm"):
-        plain = hpcgym.simulate(jobs, "wfp3", maintenance=window, backfill=backfill)
-        anew = "(wait / requested) ** 3 * processors if wait > -1 else 0"
-        expressed = hpcgym.simulate(jobs, plain.scheduler, policy=anew)
-        assert expressed.start.tolist() == plain.start.tolist()
-        hpcgym.validate_schedule(expressed)
-
-
 def test_priorities_by_usage_are_those_of_the_end_of_a_window() -> None:
     """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
     jobs = few_jobs(1, [0, 5, 9], [10, 100, 100], [1, 1, 1], user_id=[1, 1, 2])

@@ -12,7 +12,7 @@ from online import EASY, FORMULAS, oracle
 from online import assert_same as assert_same_as
 from online import cases as learning_cases
 from slow_expressions import general, trees
-from strategies import DEPTHS, workloads
+from strategies import workloads
 
 import hpcgym
 from hpcgym._engine import values_of
@@ -140,23 +140,6 @@ def test_all_trees_are_taken(text: str) -> None:
 
 
 # --- Other machines, and where simulations begin --------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(st.data(), workloads())
-def test_it_goes_on_from_the_middle(data: st.DataObject, workload: Workload) -> None:
-    workload = workload.with_columns(job_number=np.arange(len(workload)))
-    rules: dict[str, Any] = {rule: data.draw(general()) for rule in RULES}
-    backfill = data.draw(st.sampled_from(["none", "easy", "conservative", *DEPTHS]))
-    passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]
-    rules |= {"backfill": backfill, "passes": data.draw(st.sampled_from(passes))}
-    result = hpcgym.simulate(workload, **rules)
-    begin = int(data.draw(st.sampled_from(workload.submit_time.tolist()))) + 1
-    if (result.end < begin).all():
-        return
-    part = hpcgym.continued(result, begin)
-    later = hpcgym.simulate(part, **rules)
-    assert later.start.tolist() == result.start[part.job_number].tolist()
 
 
 def fair(policy: Any) -> dict[str, Any]:

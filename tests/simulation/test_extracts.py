@@ -15,7 +15,6 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import usable
-from node_strategies import machines, node_schedulers, workloads_for
 from strategies import cases, schedulers
 from typer.testing import CliRunner
 
@@ -45,40 +44,6 @@ def times_of(long: Result) -> st.SearchStrategy[int]:
     return st.one_of(st.sampled_from(near), st.integers(0, near[-1]))
 
 
-def go_on(long: Result, begin: int, rules: dict[str, Any]) -> Result | None:
-    """What the scheduler makes of the state at a time, and that it is what it made before."""
-    goes_on = long.end >= begin
-    if not goes_on.any():
-        return None
-    part = hpcgym.continued(long, begin)
-    estimate = rules["estimate"]
-    if not isinstance(estimate, str):
-        rules = rules | {"estimate": [s for s, on in zip(estimate, goes_on, strict=True) if on]}
-    result = hpcgym.simulate(part, cluster=long.cluster, **rules)
-    assert result.start.tolist() == long.start[goes_on].tolist()
-    assert result.end.tolist() == long.end[goes_on].tolist()
-    assert result.killed.tolist() == long.killed[goes_on].tolist()
-    assert result.predicted_run_time.tolist() == long.predicted_run_time[goes_on].tolist()
-    assert result.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
-    hpcgym.validate_schedule(result)
-    later = result.start >= begin
-    assert result.backfilled[later].tolist() == long.backfilled[goes_on][later].tolist()
-    return result
-
-
-@settings(ENGINE, max_examples=500)
-@given(st.data(), cases())
-def test_a_pool_goes_on_as_if_never_interrupted(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
-) -> None:
-    workload, rules = case[0], usable(case[1])
-    long = hpcgym.simulate(workload, **rules)
-    begin = data.draw(times_of(long))
-    once = go_on(long, begin, rules)
-    if once is not None and isinstance(rules["estimate"], str):
-        go_on(once, data.draw(st.integers(begin + 1, int(long.end.max()) + 1)), rules)
-
-
 def test_nobody_can_change_a_state() -> None:
     """As the columns of workloads; also where a part is taken of it, and of a simulation."""
     workload = small(**SMALL)
@@ -92,25 +57,6 @@ def test_nobody_can_change_a_state() -> None:
     for values in (of_run.initial.ongoing.order, of_run.initial.ongoing.promised):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = 0
-
-
-@settings(ENGINE, max_examples=500)
-@given(st.data(), machines())
-def test_nodes_go_on_as_if_never_interrupted(data: st.DataObject, cluster: Cluster) -> None:
-    workload = data.draw(workloads_for(cluster))
-    rules = usable(data.draw(node_schedulers(workload)))
-    long = hpcgym.simulate(workload, cluster=cluster, **rules)
-    begin = data.draw(times_of(long))
-    result = go_on(long, begin, rules)
-    if result is None:
-        return
-    goes_on = np.flatnonzero(long.end >= begin)
-    assert long.allocation is not None
-    assert result.allocation is not None
-    for place, job in enumerate(goes_on.tolist()):
-        if result.start[place] >= begin and result.workload.units is None:
-            continue
-        assert held(result, place) == held(long, job)
 
 
 @settings(ENGINE, max_examples=300)
@@ -127,14 +73,6 @@ def test_any_scheduler_goes_on_from_any_state(
     hpcgym.validate_schedule(result)
     running = long.start[long.end >= begin] < begin
     assert result.start[running].tolist() == long.start[long.end >= begin][running].tolist()
-
-
-def held(result: Result, job: int) -> list[tuple[int, int]]:
-    """The nodes of a job, and its units there."""
-    assert result.allocation is not None
-    first, node, units = result.allocation
-    cells = slice(first[job], first[job + 1])
-    return sorted(zip(node[cells].tolist(), units[cells].tolist(), strict=True))
 
 
 # --- Worked out by hand ---------------------------------------------------------------------------

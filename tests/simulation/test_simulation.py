@@ -16,6 +16,7 @@ import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
+from other_futures import altered
 from restrictions import DRAWN
 from same_results import assert_same_results
 from strategies import schedulers, workloads
@@ -224,36 +225,6 @@ def test_what_is_given_is_not_touched(backfill: str) -> None:
     assert weights.tolist() == [0.1, -0.2, 0.3, 0.0, 0.5, -0.001]
 
 
-def with_another_future(
-    result: Result, now: int, random: np.random.Generator
-) -> tuple[Workload, np.ndarray]:
-    """Return jobs of which those that ended by ``now`` [s] are the same, and which rows they are.
-
-    A job submitted later is another one or does not exist; a job that has not ended by now runs
-    for another time, but has not ended by now either.
-    """
-    workload = result.workload
-    n = len(workload)
-    late = workload.submit_time > now
-    going_on = ~late & (result.end > now)
-    ran = np.where(result.start <= now, now - result.start, 0)
-    other_run = ran + random.integers(1, [30, 3000][random.integers(2)], n)
-    submit, size, run, requested = (
-        workload.columns[name].copy()
-        for name in ("submit_time", "requested_processors", "run_time", "requested_time")
-    )
-    run[going_on] = other_run[going_on]
-    run[late] = random.integers(1, 3000, n)[late]
-    requested[late] = random.integers(1, 3000, n)[late]
-    size[late] = random.integers(1, workload.processors + 1, n)[late]
-    submit[late] = np.sort(now + random.integers(1, 1000, n))[late]
-    kept = ~late if random.integers(2) else np.full(n, True)
-    changed = workload.with_columns(
-        submit_time=submit, requested_processors=size, run_time=run, requested_time=requested
-    )
-    return changed.take(kept), kept
-
-
 @settings(ENGINE, max_examples=300)
 @given(st.data(), st.integers(0, 2**32 - 1))
 def test_the_future_does_not_leak(data: st.DataObject, seed: int) -> None:
@@ -261,19 +232,20 @@ def test_the_future_does_not_leak(data: st.DataObject, seed: int) -> None:
     workload = data.draw(workloads())
     rules = data.draw(schedulers(workload))
     assume(usable(rules) and rules["estimate"] != "clairvoyant")
+    rules["policy"] = data.draw(st.sampled_from([rules["policy"]] * 3 + ["fairshare"]))
     result = hpcgym.simulate(workload, **rules)
     moments = sorted({*workload.submit_time.tolist(), *result.start.tolist(), *result.end.tolist()})
     now = data.draw(st.sampled_from(moments)) + data.draw(st.sampled_from([-1, 0, 0, 1]))
-    other, kept = with_another_future(result, now, np.random.default_rng(seed))
+    n = int((workload.submit_time <= now).sum())
+    assume(n)
+    other = altered(workload, result, now, seed)
     if not isinstance(rules["estimate"], str):
-        predictions = np.array(rules["estimate"])
-        predictions[workload.submit_time > now] += 5
-        rules["estimate"] = predictions[kept]
+        rules["estimate"] = [*rules["estimate"][:n], *[5] * (len(other) - n)]
     again = hpcgym.simulate(other, **rules)
-    started = result.start[kept] <= now
-    np.testing.assert_array_equal(again.start <= now, started)
+    started = result.start[:n] <= now
+    np.testing.assert_array_equal(again.start[:n] <= now, started)
     for name in ("start", "predicted_run_time", "backfilled"):
-        ours, theirs = getattr(result, name)[kept], getattr(again, name)
+        ours, theirs = getattr(result, name)[:n], getattr(again, name)[:n]
         np.testing.assert_array_equal(ours[started], theirs[started])
 
 
@@ -283,14 +255,6 @@ def test_the_clairvoyant_estimate_does_know_the_future() -> None:
     longer = workload.with_columns(run_time=[50, 10, 49])
     starts = [hpcgym.simulate(w, "easy", estimate="clairvoyant").start for w in (workload, longer)]
     assert [start.tolist() for start in starts] == [[0, 50, 2], [0, 50, 60]]
-
-
-@settings(ENGINE, max_examples=100)
-@given(workloads(), st.sampled_from(["easy", "easy++", "saf", "conservative"]), st.integers(1, 9))
-def test_a_later_clock_moves_every_start(workload: Workload, scheduler: str, hours: int) -> None:
-    later = workload.with_columns(submit_time=workload.submit_time + 3600 * hours)
-    starts = [hpcgym.simulate(w, scheduler).start for w in (workload, later)]
-    np.testing.assert_array_equal(starts[0] + 3600 * hours, starts[1])
 
 
 @settings(ENGINE, max_examples=100)

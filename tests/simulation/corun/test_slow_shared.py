@@ -8,8 +8,6 @@ import pytest
 
 from hpcgym.reference.shared import (
     COMPACT,
-    PART,
-    SPREAD,
     Job,
     Machine,
     Rules,
@@ -36,47 +34,11 @@ def nodes(jobs: list[Job]) -> list[list[int]]:
     return [[node for node, _ in job.nodes] for job in jobs]
 
 
-def test_two_jobs_and_one_heatmap_entry() -> None:
-    """Beside each other 0.8 and 1.25 times as fast; alone the second is 1.5 times as fast.
-
-    The first has 100 ticks of work: at 0.8 it ends at 125. The second has 170, of which
-    1.25 * 125 = 156.25 are done by then; the 13.75 left take 9.1667 at 1.5: 10 ticks.
-    """
-    speedups = Speedups([[1.0, 0.8], [1.25, 1.0]], [1.1, 1.5])
-    jobs = share([(0, 10, 2, 0), (0, 17, 2, 1)], 1, speedups)
-    assert times(jobs) == [(0, 125), (0, 135)]
-    assert [job.nodes for job in jobs] == [((0, 1),), ((0, 1),)]
-    assert [job.shape for job in jobs] == [PART, PART]
-
-
-def test_a_neighbour_that_comes() -> None:
-    """Alone at 1.5 for 40 ticks, then at 0.75: 100 - 60 = 40 left, 53.33 ticks more.
-
-    The other at 0.6 beside it: 70 - 0.6 * 54 = 37.6 left; then alone at 1.
-    """
-    speedups = Speedups([[1.0, 0.75], [0.6, 1.0]], [1.5, 1.0])
-    jobs = share([(0, 10, 2, 0), (4, 7, 2, 1)], 1, speedups)
-    assert times(jobs) == [(0, 40 + 54), (40, 94 + 38)]
-
-
 def test_ends_are_rounded_up_to_a_tick() -> None:
     third = Speedups([[3.0]], [3.0])
     assert times(share([(0, 1, 2, 0)], 1, third, ticks=10)) == [(0, 4)]
     assert times(share([(0, 1, 2, 0)], 1, third, ticks=1000)) == [(0, 334)]
     assert times(share([(0, 1, 2, 0)], 1, third, ticks=1)) == [(0, 1)]
-
-
-def test_the_slowest_neighbour_counts() -> None:
-    """Job 0 on both nodes, beside jobs of codes 1 and 2; job 1 goes first, then job 2.
-
-    At 0.5 beside both; once code 1 has gone, 0.8 beside code 2 alone; then 1.
-    """
-    pairs = [[1.0, 0.5, 0.8], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
-    speedups = Speedups(pairs, [1.0, 1.0, 1.0])
-    jobs = share([(0, 20, 4, 0), (0, 8, 2, 1), (0, 18, 2, 2)], 2, speedups, partners="first")
-    # 200 - 0.5 * 80 = 160; 160 - 0.8 * 100 = 80
-    assert times(jobs) == [(0, 180 + 80), (0, 80), (0, 180)]
-    assert nodes(jobs) == [[0, 1], [0], [1]]
 
 
 def test_a_faster_neighbour_changes_nothing() -> None:
@@ -88,21 +50,6 @@ def test_a_faster_neighbour_changes_nothing() -> None:
     assert alone[0].end == both[0].end == 100
     assert times(both)[2] == (10, 40)
     assert nodes(both)[2] == [1]
-
-
-def test_compact_is_easy_on_whole_nodes() -> None:
-    """Worked out as if nodes were processors: 3 of them.
-
-    Job 0 has 2 until 100. Job 1 needs 3: promised 100. Job 2 needs 1 and would end at 120: waits.
-    Job 3 needs 1 and ends at 90: starts at 10. At 100 job 1 starts; job 2 is promised 150.
-    """
-    given = [(0, 10, 8, 0), (0, 5, 12, 0), (0, 12, 3, 0), (1, 8, 4, 0)]
-    jobs = share(given, 3, EVERYTHING_1, allocation=COMPACT)
-    assert times(jobs) == [(0, 100), (100, 150), (150, 270), (10, 90)]
-    assert nodes(jobs) == [[0, 1], [0, 1, 2], [0], [2]]
-    assert [job.promised for job in jobs] == [-1, 100, 150, -1]
-    assert [job.backfilled for job in jobs] == [False, False, False, True]
-    assert all(parts == 2 for job in jobs for _, parts in job.nodes)
 
 
 def test_compact_jobs_are_cut_at_their_request() -> None:
@@ -117,23 +64,6 @@ def test_a_request_is_of_compact_work() -> None:
     assert times(jobs) == [(0, 120), (0, 120)]
 
 
-def test_spread_jobs_have_their_nodes_alone() -> None:
-    speedups = Speedups([[0.5]], [1.25])
-    jobs = share([(0, 10, 3, 0), (0, 10, 2, 0)], 3, speedups, allocation=SPREAD)
-    assert times(jobs) == [(0, 80), (0, 80)]
-    assert [job.nodes for job in jobs] == [((0, 2), (1, 2)), ((2, 2),)]
-
-
-def test_a_job_too_large_to_be_spread_is_compact() -> None:
-    """Spread 10 processors need 5 of 4 nodes, compact 3."""
-    speedups = Speedups([[0.5]], [1.25])
-    for allocation in (SPREAD, PART):
-        jobs = share([(0, 10, 10, 0), (0, 10, 8, 0)], 4, speedups, allocation=allocation)
-        assert [job.shape for job in jobs] == [COMPACT, allocation]
-        assert times(jobs) == [(0, 100), (100, 180)]
-        assert nodes(jobs) == [[0, 1, 2], [0, 1, 2, 3]]
-
-
 def test_what_cannot_be_placed_is_an_error() -> None:
     with pytest.raises(ValueError, match="larger than the machine"):
         share([(0, 1, 9, 0)], 2, EVERYTHING_1)
@@ -146,40 +76,6 @@ def test_odd_cores_are_left_over() -> None:
     jobs = [Job(0, 1, 1, 5, 0), Job(0, 1, 1, 4, 0)]
     placed = simulate_shared(jobs, Machine(3, 2, 5), Rules(), EVERYTHING_1)
     assert [job.needed for job in placed] == [2, 1]
-
-
-def test_four_parts() -> None:
-    """Four jobs of one core on one node of 4; the least of three speedups counts.
-
-    Code 0 beside 1, 2 and 3: 0.5, 0.8, 1; they have 100, 200 and 300 ticks of work at rate 1.
-    So 0 has 0.5 until 100, 0.8 until 200, 1 until 300, then 2 alone: 420 - 50 - 80 - 100 = 190.
-    A fifth job waits for the first end.
-    """
-    pairs = [[1.0, 0.5, 0.8, 1.0], [1.0] * 4, [1.0] * 4, [1.0] * 4]
-    speedups = Speedups(pairs, [2.0, 1.0, 1.0, 1.0])
-    given = [(0, 42, 1, 0), (0, 10, 1, 1), (0, 20, 1, 2), (0, 30, 1, 3), (0, 5, 1, 3)]
-    jobs = share(given, 1, speedups, parts=4)
-    assert times(jobs) == [(0, 395), (0, 100), (0, 200), (0, 300), (100, 150)]
-
-
-def test_a_reservation_that_a_partner_would_have_delayed() -> None:
-    """Job 1 needs the whole machine, compact, once job 0 has gone, at 100.
-
-    Job 2 would fit beside job 0 and end by then, but job 0 would be slowed to a half: it takes
-    another node, or waits where there is none. Where it slows nobody it starts.
-    """
-    given = [(0, 10, 2, 0), (0, 5, 8, 0), (0, 4, 2, 1)]
-    slowing = Speedups([[1.0, 0.5], [1.0, 1.0]], [1.0, 1.0])
-    jobs = share(given, 2, slowing, partners="fill")
-    assert jobs[1].shape == COMPACT
-    assert nodes(jobs)[2] == [1]
-    assert times(jobs) == [(0, 100), (100, 150), (0, 40)]
-    one = [(0, 10, 2, 0), (0, 5, 4, 0), (0, 4, 2, 1)]
-    jobs = share(one, 1, slowing)
-    assert times(jobs) == [(0, 100), (100, 150), (150, 190)]
-    assert [job.promised for job in jobs] == [-1, 100, 150]
-    jobs = share(one, 1, EVERYTHING_1)
-    assert times(jobs) == [(0, 100), (100, 150), (0, 40)]
 
 
 def test_without_a_reservation_the_partner_starts() -> None:
@@ -271,18 +167,6 @@ def test_nodes_without_slack_are_passed_over() -> None:
     assert jobs[2].shape == COMPACT
     assert nodes(jobs) == [[0, 1], [2], [0, 1], [2]]
     assert times(jobs) == [(0, 100), (0, 500), (100, 150), (0, 320)]
-
-
-def test_pairs_above_waits() -> None:
-    """The mean of the pair is exactly 1: not above 1, but above 0.9."""
-    speedups = Speedups([[1.0, 0.75], [1.25, 1.0]], [1.0, 1.0])
-    given = [(0, 10, 2, 0), (0, 10, 2, 1)]
-    apart = share(given, 1, speedups, pairs_above=1.0)
-    assert times(apart) == [(0, 100), (100, 200)]
-    assert times(share(given, 2, speedups, pairs_above=1.0)) == [(0, 100), (0, 100)]
-    beside = share(given, 1, speedups, pairs_above=0.9)
-    assert beside[1].end == 80
-    assert beside[0].end == 80 + 40  # 60 done at 0.75
 
 
 @pytest.mark.parametrize(
