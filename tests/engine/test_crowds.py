@@ -256,7 +256,7 @@ def test_random_nodes_that_fail_are_the_same_again(data: st.DataObject, case: An
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@settings(max_examples=2)
 @given(st.data(), st.integers(0, 10**6))
 def test_long_queues_on_nodes_that_fail(data: st.DataObject, seed: int) -> None:
     """Many queued and running jobs: jobs go back into the middle of lists of several blocks."""

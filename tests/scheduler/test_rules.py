@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections import Counter
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
-from hpcgym.scheduler.backfilling import Hold
+from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import check_estimate
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
-from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.policies import POLICIES, index
 from hpcgym.scheduler.restrictions import Preemption, Quota, Window
+from hpcgym.scheduler.rules import RULES
 
 EASY = {
     "policy": "fcfs",
@@ -268,7 +269,7 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_all_are_rules_of_schedulers() -> None:
-    assert {*OF_JOBS, *OF_MACHINES} < {*SITE_RULES} <= {one.name for one in fields(Scheduler)}
+    assert {*OF_JOBS, *OF_MACHINES} < {*SITE_RULES} <= {*RULES}
 
 
 def test_what_is_given_comes_first_then_what_was_brought_first() -> None:
@@ -299,10 +300,19 @@ def count(monkeypatch: pytest.MonkeyPatch, *parsers: tuple[Any, str]) -> Counter
 
 def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=1")
-    runs = count(monkeypatch, (Quota, "parse"), (Window, "parse"), (Preemption, "parse"))
+    hpcgym.simulate(jobs)  # named schedulers are parsed as they are first asked for
+    of_rules = [(one, "parse") for one in (Quota, Window, Preemption, SlurmBackfill)]
+    runs = count(monkeypatch, *of_rules, (index, "read_expression"))
     rules = {"quota": "user:jobs=10", "maintenance": "90000/90060"}
-    hpcgym.simulate(jobs, policy="saf", **rules)
-    assert runs == {"Quota.parse": 1, "Window.parse": 1}
+    scheduler = hpcgym.Scheduler("wait - area / 3600", backfill="slurm:bf_interval=60")
+    hpcgym.simulate(jobs, scheduler, **rules)
+    once = [
+        "Quota.parse",
+        "Window.parse",
+        "SlurmBackfill.parse",
+        f"{index.__name__}.read_expression",
+    ]
+    assert runs == dict.fromkeys(once, 1)
 
 
 def test_names_of_the_log() -> None:

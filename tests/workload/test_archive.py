@@ -1,0 +1,292 @@
+import errno
+import gzip
+import hashlib
+import os
+import re
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pooch
+import pytest
+
+from hpcgym.errors import WorkloadError
+from hpcgym.files.fetching import user_cache
+from hpcgym.sweep.simulations import input_file
+from hpcgym.workload import archive, load_workload, read_swf
+from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, own_traces
+
+LOG = gzip.compress(b"; MaxProcs: 4\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
+OTHER_LOG = gzip.compress(b"; MaxProcs: 8\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
+FILE = "KTH-SP2-1996-2.swf.gz"
+PATH = f"/l_kth_sp2/{FILE}"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Give each test a cache of its own, and no folder of traces."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(archive, "cache_folder", lambda: folder)
+    monkeypatch.delenv("HPCGYM_DATA", raising=False)
+    return folder
+
+
+class Site(HTTPServer):
+    """A site on this machine in place of the archive's."""
+
+    def __init__(self):
+        self.answers = {}  # path -> body, or (status, headers, body)
+        self.asked = []
+        super().__init__(("127.0.0.1", 0), Answer)
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        answer = self.server.answers.get(self.path, (404, {}, b"none"))
+        status, headers, body = answer if isinstance(answer, tuple) else (200, {}, answer)
+        self.send_response(status)
+        for key, value in ({"Content-Length": len(body)} | headers).items():
+            self.send_header(key, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def site(monkeypatch):
+    server = Site()
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(archive, "SITE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def files(folder):
+    return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+def test_the_registry_is_well_formed():
+    assert list(TRACES) == [
+        *("KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie", "MetaCentrum", "KIT-FH2"),
+        *("HPC2N", "PIK-IPLEX"),
+    ]
+    for name, trace in TRACES.items():
+        assert trace.name == name
+        assert trace.file.casefold().startswith(name.casefold())
+        assert re.fullmatch(r"[A-Za-z0-9-]+-\d{4}-[\d.]+(-cln)?\.swf\.gz", trace.file)
+        assert trace.url == f"https://www.cs.huji.ac.il/labs/parallel/workload/{trace.folder}/" + (
+            trace.file
+        )
+        assert trace.page.startswith("https://www.cs.huji.ac.il/labs/parallel/workload/l_")
+        assert trace.processors > 0
+        assert trace.jobs > 0
+        assert trace.sha256 is None or re.fullmatch("[0-9a-f]{64}", trace.sha256)
+
+
+def test_the_registry_agrees_with_the_files(trace, monkeypatch):
+    monkeypatch.undo()  # these files are where all tests have them
+    for name in ("KTH-SP2", "SDSC-SP2"):
+        known = TRACES[name]
+        path = trace(known.file)
+        log = read_swf(path)
+        assert log.processors == known.processors
+        assert abs(len(log) - known.jobs) <= 1  # KTH's log has one line less than its page tells
+        if known.sha256:
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
+
+
+def test_names_in_any_case_and_near_ones():
+    assert find_trace("kth-sp2") is TRACES["KTH-SP2"]
+    assert find_trace("METACENTRUM").name == "MetaCentrum"
+    with pytest.raises(WorkloadError, match="unknown trace 'KTH-SP3', did you mean KTH-SP2"):
+        find_trace("KTH-SP3")
+    with pytest.raises(WorkloadError, match="unknown trace 'zzz'; there are KTH-SP2, CTC-SP2"):
+        find("zzz")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [FILE, "KTH-SP2-1996-2.swf", "KTH-SP2.swf.gz", "KTH-SP2.swf", "KTH-SP2-1996-2.1-cln.swf"],
+)
+def test_the_folders_of_hpcgym_data_come_first(tmp_path, monkeypatch, cache, file):
+    cache.mkdir()
+    (cache / FILE).write_bytes(LOG)
+    assert find("KTH-SP2") == cache / FILE
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / file).write_bytes(LOG)
+    monkeypatch.setenv("HPCGYM_DATA", os.pathsep.join([str(tmp_path), str(folder)]))
+    assert find("kth-sp2") == folder / file
+    assert fetch("kth-sp2") == folder / file
+    assert find_trace("KTH-SP2").is_archive_file(folder / file) == ("1996-2.swf" in file)
+
+
+def test_the_archives_own_file_wins_over_other_versions(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
+    (tmp_path / "KTH-SP2-1996-1.swf").write_bytes(LOG)
+    (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(LOG)
+    with pytest.raises(WorkloadError, match="has several versions of KTH-SP2, name one of them"):
+        find("KTH-SP2")
+    (tmp_path / FILE).write_bytes(LOG)
+    assert find("KTH-SP2") == tmp_path / FILE
+    assert find("CTC-SP2") is None
+
+
+def test_another_log_of_the_same_machine_is_not_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
+    (tmp_path / "METACENTRUM-2009-2.swf.gz").write_bytes(LOG)
+    assert find("MetaCentrum") is None
+
+
+def test_hpcgym_data_that_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path / "none"))
+    with pytest.raises(WorkloadError, match=r"HPCGYM_DATA names .*none, which is not a folder"):
+        find("KTH-SP2")
+
+
+def test_fetch_downloads_once_and_remembers_the_checksum(site, cache):
+    site.answers[PATH] = LOG
+    assert find("KTH-SP2") is None
+    path = fetch("KTH-SP2")
+    assert path == find("KTH-SP2") == cache / FILE
+    assert path.read_bytes() == LOG
+    record = (cache / f"{FILE}.sha256").read_text()
+    assert record == f"{hashlib.sha256(LOG).hexdigest()}  {FILE}\n"
+    fetch("KTH-SP2")
+    assert site.asked == [PATH]
+
+
+def test_a_file_that_changed_since_it_was_fetched(site, cache):
+    site.answers[PATH] = LOG
+    fetch("KTH-SP2").write_bytes(OTHER_LOG)
+    with pytest.raises(WorkloadError, match=r"is not what was fetched .*traces fetch KTH-SP2"):
+        find("KTH-SP2")
+    assert fetch("KTH-SP2").read_bytes() == LOG
+    assert site.asked == [PATH, PATH]
+
+
+def test_another_file_than_at_the_first_download(site, cache):
+    site.answers[PATH] = LOG
+    fetch("KTH-SP2").unlink()
+    site.answers[PATH] = OTHER_LOG
+    with pytest.raises(WorkloadError, match="the file there has changed: its SHA-256 is not"):
+        fetch("KTH-SP2")
+    assert files(cache) == [f"{FILE}.sha256"]
+
+
+def test_a_known_checksum_is_checked(site, cache, monkeypatch):
+    trace = replace(TRACES["KTH-SP2"], sha256=hashlib.sha256(LOG).hexdigest())
+    monkeypatch.setitem(TRACES, "KTH-SP2", trace)
+    site.answers[PATH] = OTHER_LOG
+    with pytest.raises(WorkloadError, match=f"KTH-SP2 from {trace.url}: the file there has chang"):
+        fetch("KTH-SP2")
+    assert files(cache) == []
+    site.answers[PATH] = LOG
+    assert fetch("KTH-SP2").read_bytes() == LOG
+    assert files(cache) == [FILE]
+
+
+def test_a_server_that_unpacks_on_the_way_changes_nothing(site):
+    site.answers[PATH] = (200, {"Content-Encoding": "x-gzip"}, LOG)
+    assert fetch("KTH-SP2").read_bytes() == LOG
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ((404, {}, b"none"), "the server says 404 Not Found"),
+        ((503, {}, b""), "the server says 503 Service Unavailable"),
+        ((200, {"Content-Length": 999}, LOG), "cannot download KTH-SP2"),
+        (b"<html>please log in</html>", "gave something else than a gzip file"),
+        (b"", "gave something else than a gzip file"),
+    ],
+)
+def test_failed_downloads_leave_nothing(site, cache, answer, problem):
+    site.answers[PATH] = answer
+    with pytest.raises(WorkloadError, match=problem) as error:
+        fetch("KTH-SP2")
+    assert "\n" not in str(error.value)
+    assert files(cache) == []
+
+
+def test_without_a_network(site, cache, monkeypatch):
+    monkeypatch.setattr(archive, "SITE", "http://127.0.0.1:9")  # nobody listens there
+    with pytest.raises(WorkloadError) as error:
+        fetch("KTH-SP2")
+    assert str(error.value) == (
+        f"cannot download KTH-SP2 from http://127.0.0.1:9{PATH}: no connection; get {FILE} another"
+        " way, put it into a folder and set HPCGYM_DATA to that folder"
+    )
+    assert files(cache) == []
+
+
+def test_a_cache_that_cannot_be_written(site, tmp_path, monkeypatch):
+    site.answers[PATH] = LOG
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(archive, "cache_folder", lambda: tmp_path / "file" / "cache")
+    with pytest.raises(WorkloadError, match="cannot be written"):
+        fetch("KTH-SP2")
+
+
+def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):
+    """It is written whole; earlier versions may have left an empty one."""
+
+    def full(file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    site.answers[PATH] = LOG
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(WorkloadError, match="sha256 cannot be written: No space left"):
+            fetch("KTH-SP2")
+    assert files(cache) == [FILE]
+    (cache / f"{FILE}.sha256").touch()
+    assert find("KTH-SP2") == cache / FILE
+
+
+def test_the_cache_is_the_users_own():
+    assert user_cache() == Path(pooch.os_cache("hpcgym"))
+
+
+# --- traces of one's own --------------------------------------------------------------------------
+
+
+def test_files_in_data_folders_are_named_without_their_endings(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (first / "mine.swf.gz").write_bytes(OTHER_LOG)
+    (first / "mine.swf").write_bytes(gzip.decompress(LOG))  # the packed one comes first
+    (second / "mine.swf.gz").write_bytes(LOG)  # and so does the first folder
+    (second / "Plain_1.swf").write_bytes(gzip.decompress(LOG))
+    (second / "KTH-SP2.swf.gz").write_bytes(LOG)  # an archive's name is no other trace
+    (second / FILE).write_bytes(LOG)
+    (second / "table.csv").write_text("")
+    monkeypatch.setenv("HPCGYM_DATA", os.pathsep.join([str(first), str(second)]))
+    assert own_traces() == {
+        "mine": first / "mine.swf.gz",
+        "KTH-SP2-1996-2": second / FILE,
+        "Plain_1": second / "Plain_1.swf",
+    }
+    assert find_own("MINE") == first / "mine.swf.gz"
+    assert find_own("plain_1") == second / "Plain_1.swf"
+    assert find_own("mine.swf") is None
+    assert load_workload("mine").processors == 8
+    assert input_file("mine", tmp_path) == first / "mine.swf.gz"  # of sweeps
+    assert load_workload("plain_1").name == "Plain_1"
+    assert load_workload("kth-sp2").name == "KTH-SP2"
+    with pytest.raises(WorkloadError, match=r"'plain1' is no file, .*did you mean Plain_1"):
+        load_workload("plain1")
+    with pytest.raises(WorkloadError, match="unknown trace 'plain1', did you mean Plain_1"):
+        find_trace("plain1")
+
+
+def test_without_data_folders_there_are_no_traces_of_ones_own():
+    assert own_traces() == {}
+    assert find_own("mine") is None
