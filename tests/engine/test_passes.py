@@ -103,7 +103,7 @@ def test_at_an_event_all_start_that_are_first_and_fit() -> None:
 def test_settings_of_slurm() -> None:
     assert Scheduler(backfill="slurm:bf_interval=30").backfill == "slurm"
     assert Scheduler(backfill=SlurmBackfill(60)).backfill == "slurm:bf_interval=60"  # type: ignore[arg-type]
-    assert Scheduler(backfill="slurm:bf_max_job_test=7").depth == 7
+    assert Scheduler(backfill="slurm:bf_max_job_test=7").reserve.depth == 7
     for text, words in (
         ("slurm:bf_intervall=1", "did you mean 'bf_interval'"),
         ("slurm:bf_interval=1+bf_interval=2", "there twice"),
@@ -119,8 +119,8 @@ def test_numbers_and_names() -> None:
     named = {0: "none", 1: "easy", 2: "depth:2", "3": "depth:3", "depth:1": "easy"}
     for given_, name in named.items():
         assert Scheduler(backfill=given_).backfill == name  # type: ignore[arg-type]
-    assert Scheduler(backfill="depth:5").depth == 5
-    assert Scheduler(backfill="conservative").depth is None
+    assert Scheduler(backfill="depth:5").reserve.depth == 5
+    assert Scheduler(backfill="conservative").reserve.depth is None
 
 
 @pytest.mark.parametrize(

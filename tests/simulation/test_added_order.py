@@ -31,7 +31,9 @@ def _added() -> Iterator[None]:
     """The jobs with most processors for their length first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(
-            POLICIES, "stout", IndexPolicy("stout", {"processors": 4.0, "requested": -1.0})
+            POLICIES,
+            "stout",
+            IndexPolicy("stout", {"processors": 4.0, "requested": -1.0}, given="stout"),
         )
         patch.setitem(FORMULAS, "stout", lambda job, now: 4.0 * job.processors - job.requested)
         yield
