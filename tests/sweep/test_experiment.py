@@ -25,7 +25,7 @@ from hpcgym.sweep import (
     status,
 )
 from hpcgym.sweep.experiment import Experiment
-from hpcgym.sweep.manifest import Manifest, Tasks, make_manifest
+from hpcgym.sweep.manifest import Manifest, Tasks, as_text, make_manifest
 from hpcgym.sweep.run import origin_of, read_manifest, warnings_of
 from hpcgym.sweep.simulations import load_slices, simulate_task
 from hpcgym.sweep.source import Source
@@ -323,7 +323,7 @@ def test_what_has_changed_is_named(sweep: Path, tmp_path: Path) -> None:
         file.write("\n# later\n")
     manifest = read_manifest(sweep)
     manifest["versions"] |= {"hpcgym": "0.0.9", "numpy": "1.0"}
-    (sweep / "manifest.json").write_text(json.dumps(manifest))
+    (sweep / "manifest.json").write_text(as_text(manifest))
     with pytest.raises(HpcgymError) as caught:
         resume(sweep, "serial")
     for words in (

@@ -35,44 +35,33 @@ WORKLOAD = {
 
 
 @pytest.mark.parametrize(
-    "others",
+    ("others", "message"),
     [
-        {"schedulers": {}},
-        {"workloads": []},
-        {"schedulers": {"a": None}},
-        {"schedulers": {"a": []}},
-        {"schedulers": {"a": {}}},
-        {"schedulers": {"a": {"backfill": None}}},
-        {"speedups": {}},
-        {"speedups": []},
-        {"speedups": [{}]},
-        {"limits": []},
-        {"limits": [{}]},
-        {"limits": [{"name": "a", "cap": "watts=1", "budget": []}]},
-        {"limits": [{"name": "a", "cap": [], "budget": [], "other": []}]},
-        {"shuffles": ["one"]},
-        {"shuffles": list(range(100_001))},
-        {"by": []},
-        {"by": ["clas"]},
-        {"seeds": [0.5]},
-        {"metrics": [[]]},
-        {"workloads": [[]]},
-        {"workloads": [WORKLOAD | {"workload": [1]}]},
-        {"workloads": [WORKLOAD | {"slice_names": []}]},
-        {"workloads": [WORKLOAD | {"slice_names": [{}]}]},
-        {"workloads": [WORKLOAD | {"slice": "whole"}]},
-        {"workloads": [WORKLOAD | {"cluster": 7}]},
-        {"workloads": [{key: value for key, value in WORKLOAD.items() if key != "clean"}]},
+        ({"workloads": [[]]}, "is not the manifest of a sweep"),
+        ({"schedulers": None}, "is not the manifest of a sweep"),
+        ({"manifest_sha256": "0"}, "is damaged: it is not what was written"),
     ],
     ids=str,
 )
-def test_a_manifest_with_a_checksum_is_still_looked_at(others: dict[str, Any], sweep: Path) -> None:
-    (sweep / "manifest.json").write_text(sealed(read_manifest(sweep), workloads=[WORKLOAD]))
+def test_a_manifest_with_a_checksum_is_still_looked_at(
+    others: dict[str, Any], message: str, sweep: Path
+) -> None:
+    path = sweep / "manifest.json"
+    path.write_text(sealed(read_manifest(sweep), workloads=[WORKLOAD]))
     assert read_manifest(sweep)["tasks"] == 2
-    (sweep / "manifest.json").write_text(sealed(read_manifest(sweep), **others))
+    path.write_text(json.dumps(json.loads(sealed(read_manifest(sweep), **others)) | others))
     for look in (status, read_table, lambda folder: resume(folder, "serial")):
-        with pytest.raises(HpcgymError, match=r"manifest\.json is not the manifest of a sweep"):
+        with pytest.raises(HpcgymError, match=rf"manifest\.json {message}"):
             look(sweep)
+
+
+def test_a_manifest_without_checksum_says_what_to_do(sweep: Path) -> None:
+    path = sweep / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["manifest_sha256"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(HpcgymError, match="has no checksum: it is of an older hpcgym"):
+        status(sweep)
 
 
 @pytest.mark.parametrize(

@@ -206,14 +206,6 @@ def test_a_damaged_manifest_is_named_by_all(old: str, new: str, sweep: Path) -> 
         assert "manifest.json" in line
 
 
-def test_a_manifest_of_earlier_versions_has_no_checksum(sweep: Path) -> None:
-    manifest = read_manifest(sweep)
-    assert len(manifest) == len(json.loads((sweep / "manifest.json").read_text())) - 1
-    (sweep / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    assert read_manifest(sweep) == manifest
-    assert resume(sweep, "serial").new == 0
-
-
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"a\0b", b"", b"\n"])
 def test_a_damaged_origin_is_named(text: bytes, sweep: Path) -> None:
     (sweep / "origin").write_bytes(text)
