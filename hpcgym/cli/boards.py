@@ -196,7 +196,8 @@ class Shown(NamedTuple):
 
 def print_board(shown: Shown, format: TableFormat) -> None:
     """Print a row for each policy."""
-    from hpcgym.evaluation.leaderboard import lines_of, markdown
+    from hpcgym.evaluation.leaderboard import lines_of
+    from hpcgym.report.tables import markdown
     from hpcgym.schedule.provenance import provenance_of_workloads
 
     workload, machine, board = shown.workload, shown.machine, shown.board
@@ -215,7 +216,7 @@ def print_board(shown: Shown, format: TableFormat) -> None:
         sys.stdout.write(board.to_latex() or "")
     else:
         heading, lines = lines_of(board)
-        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines, 1))
+        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines))
     if why := no_intervals(board):
         note(why)
 
@@ -277,30 +278,15 @@ def _least(board: Leaderboard) -> list[str]:
 
 def _rich_table(board: Leaderboard) -> Table:
     """Return the leaderboard for rich; ``*`` marks the best of a column."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     from hpcgym.evaluation.leaderboard import lines_of
+    from hpcgym.report.tables import rich_table
 
     heading, rows = lines_of(board)
-    table = Table(
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        caption="* best of its column" if any(top for row in rows for _, top in row) else None,
-        caption_justify="left",
-    )
-    table.add_column("policy", overflow="fold")
-    for title in heading[1:]:
-        lines = [part for line in title.split("\n") for part in wrap(line, _HEADING_LETTERS)]
-        table.add_column(" \n".join(lines) + " ", justify="right", no_wrap=True)
-    for (policy, _), *cells in rows:
-        values = (
-            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in cells
-        )
-        table.add_row(Text(policy), *values)
-    return table
+    heading = [
+        "\n".join(part for line in title.split("\n") for part in wrap(line, _HEADING_LETTERS))
+        for title in heading
+    ]
+    return rich_table(heading, rows, caption="* best of its column")
 
 
 # --- Options of ``hpcgym evaluate`` ---------------------------------------------------------------

@@ -21,7 +21,6 @@ from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
     from hpcgym.schedule.metrics import Metric
 
@@ -318,53 +317,11 @@ def _is_number(line: Mapping[Hashable, Any], name: str) -> bool:
     return value == value
 
 
-def rich_means(means: Means) -> Table:
-    """Return the table for a terminal; ``*`` marks the best."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from hpcgym.report.tables import two_lines
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in means.keys:
-        table.add_column(name, overflow="fold")
-    for title in means.heading:
-        table.add_column(two_lines(title), justify="right", no_wrap=True)
-    for row in means.rows:
-        named, values = row[: len(means.keys)], row[len(means.keys) :]
-        cells = (
-            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in values
-        )
-        table.add_row(*(Text(text) for text, _ in named), *cells)
-    return table
-
-
 def _least(means: Means) -> list[str]:
     """Return the headings of columns that a narrow terminal may lack, the first of these first."""
     first = ["effect", "ratios", "simulations", "95 % interval"]
     # of the number of simulations and the first metric the latter stays
     return [*first, *(one for one in reversed(means.heading[2:]) if one not in first)]
-
-
-def markdown_means(means: Means) -> str:
-    """Return the table as Markdown; the best are bold."""
-    from hpcgym.evaluation.leaderboard import markdown
-
-    return markdown([*means.keys, *means.heading], means.rows, len(means.keys))
-
-
-def latex_means(means: Means) -> str:
-    """Return the table as LaTeX's ``tabular`` with booktabs; the best are bold."""
-    from hpcgym.evaluation.leaderboard import escaped, tabular
-
-    heading = [*means.keys, *means.heading]
-    texts = [
-        [rf"\textbf{{{escaped(text)}}}" if top else escaped(text) for text, top in row]
-        for row in means.rows
-    ]
-    columns = [[row[place] for row in texts] for place in range(len(heading))]
-    return tabular([escaped(text) for text in heading], columns, len(means.keys))
 
 
 def word(value: Any) -> str:
@@ -374,6 +331,9 @@ def word(value: Any) -> str:
 
 def print_means(rows: pd.DataFrame, means: Means, asked: Asked, format: TableFormat) -> None:
     """Print means; of rows for csv and json the numbers in full, without statistics all of them."""
+    from hpcgym.report.tables import latex, markdown, rich_table, two_lines
+
+    words = len(means.keys)
     if format in (TableFormat.json, TableFormat.csv):
         show = output.print_json if format is TableFormat.json else output.print_csv
         show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
@@ -381,11 +341,13 @@ def print_means(rows: pd.DataFrame, means: Means, asked: Asked, format: TableFor
             note(means.few)
     elif format is TableFormat.table:
         out = output.console()
-        print_table(out, rich_means(means), _least(means))
+        broken = [*means.keys, *map(two_lines, means.heading)]
+        print_table(out, rich_table(broken, means.rows, words), _least(means))
         for text in ("means over simulations; * best of its workload", *means.notes):
             out.print(text, style="dim italic", markup=False, soft_wrap=True)
     else:
-        sys.stdout.write(markdown_means(means) if format == "markdown" else latex_means(means))
+        write = markdown if format is TableFormat.markdown else latex
+        sys.stdout.write(write([*means.keys, *means.heading], means.rows, words))
         for text in means.notes:
             note(text)
 

@@ -79,8 +79,7 @@ def list_tasks(format: options.FormatOption = Format.table) -> None:
         output.print_csv(rows)
     else:
         headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
-        columns = [[_word(row[key]) for row in rows] for key in headings]
-        _print_table(headings, columns)
+        _print_table(headings, [[_word(row[key]) for key in headings] for row in rows])
 
 
 @suite.command("run", cls=_Run)
@@ -202,7 +201,7 @@ def report_submissions(
     elif format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
     elif format is TableFormat.markdown:
-        sys.stdout.write(_markdown(board))
+        sys.stdout.write(board.to_markdown())
     else:
         _print_board(board)
     failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
@@ -245,17 +244,6 @@ def _word(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _markdown(board: Board) -> str:
-    """Return the scores over all tasks, and task by task."""
-    from hpcgym.evaluation.leaderboard import markdown
-
-    def table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
-        rows = [[(text, False) for text in row] for row in zip(*columns, strict=True)]
-        return markdown(headings, rows, 1)
-
-    return f"{table(*board.cells())}\n{table(*_by_task(board))}"
-
-
 def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
     from hpcgym.naming import counted
@@ -273,35 +261,21 @@ def _print_board(board: Board) -> None:
     )  # fmt: skip
     out.print(PROVED, markup=False, soft_wrap=True)
     out.print()
-    _print_table(*_by_task(board))
+    _print_table(*board.cells_by_task())
 
 
-def _by_task(board: Board) -> tuple[list[str], list[Sequence[str]]]:
-    """Return the headings and the columns of a table with the score of each agent in each task."""
-    from hpcgym.report.labels import shown
-
-    table = board.by_task
-    agents = list(board.table.index)
-    rows = table.to_dict("records")
-    marks = {
-        (row["agent"], row["task"]): f"{shown(row['score'])}{' !' if row['gated'] else ''}"
-        for row in rows
-    }
-    columns = [[marks[agent, task] for task in board.tasks] for agent in agents]
-    return ["score by task", *map(str, agents)], [board.tasks, *columns]
-
-
-def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
-    """Print columns of texts, the first one to the left."""
+def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of texts, the first column to the left."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, (heading, texts) in enumerate(zip(headings, columns, strict=True)):
-        least = max(map(len, texts), default=0) if place else None  # headings may be folded
+    for place, heading in enumerate(headings):
+        # headings may be folded
+        least = max((len(row[place]) for row in rows), default=0) if place else None
         side: JustifyMethod = "right" if place else "left"
         table.add_column(Text(heading), justify=side, overflow="fold", min_width=least)
-    for row in zip(*columns, strict=True):
+    for row in rows:
         table.add_row(*map(Text, row))
     print_table(output.console(), table, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +27,7 @@ from hpcgym.evaluation.intervals import (
 )
 from hpcgym.files.writing import csv_text, json_text, whole_text
 from hpcgym.report.labels import shown_p
-from hpcgym.report.tables import best, text_of
+from hpcgym.report.tables import Cell, best, latex, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
 
@@ -52,11 +51,6 @@ _SHARED = (
     Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / 3600),
     Metric("improvement", "improvement\n(%)", "", MORE, 100),
 )
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "<": r"\textless{}", ">": r"\textgreater{}",
-}  # fmt: skip
 
 
 def columns_of(board: Leaderboard) -> list[Metric]:
@@ -105,7 +99,7 @@ def interval_title(metric: Metric) -> str:
     return f"95 % interval\n{above}" if of_differences else "95 %\ninterval"
 
 
-def cells_of(board: Leaderboard, metric: Metric) -> list[tuple[str, bool]]:
+def cells_of(board: Leaderboard, metric: Metric) -> list[Cell]:
     """Return the texts of a column, and which are the best of it."""
     values: Sequence[float] = board.table[metric.name].tolist()
     tops = best(metric, values)
@@ -119,7 +113,7 @@ def interval_of(metric: Metric, row: Any) -> tuple[str, str] | None:
     return None if low != low else (text_of(metric, low), text_of(metric, high))
 
 
-def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]]]:
+def lines_of(board: Leaderboard) -> tuple[list[str], list[list[Cell]]]:
     """Return headings, of up to two lines, and rows of (text, is it the best of its column)."""
     heading, columns = ["policy"], [[(str(one), False) for one in board.table.index]]
     for metric in columns_of(board):
@@ -131,67 +125,6 @@ def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]
             texts = ["-" if end is None else f"{end[0]} to {end[1]}" for end in ends]
             columns.append([(text, False) for text in texts])
     return heading, [list(row) for row in zip(*columns, strict=True)]
-
-
-def latex(board: Leaderboard) -> str:
-    """Return the table as LaTeX's ``tabular``, with booktabs; the best of a column is bold."""
-    metrics = columns_of(board)
-    heading, columns = ["policy"], [[escaped(str(name)) for name in board.table.index]]
-    for metric in metrics:
-        heading.append(escaped(metric.title.replace("\n", " ")))
-        columns.append(
-            [rf"\textbf{{{text}}}" if top else text for text, top in cells_of(board, metric)]
-        )
-        if has_interval(board, metric):
-            heading.append(escaped(interval_title(metric).replace("\n", " ")))
-            ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
-            columns.append(["-" if end is None else f"{end[0]} to {end[1]}" for end in ends])
-    return tabular(heading, columns)
-
-
-#: A minus before a number, which in text would be a hyphen.
-_MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
-
-
-def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]], words: int = 1) -> str:
-    """Return columns of LaTeX as a ``tabular`` with booktabs.
-
-    The first ``words`` columns are to the left, the others, which are numbers, to the right.
-    """
-    others = [[_MINUS.sub("$-$", text) for text in column] for column in columns[words:]]
-    lines = [" & ".join(row) + r" \\" for row in zip(*columns[:words], *others, strict=True)]
-    return "\n".join(
-        [
-            r"\begin{tabular}{"
-            + "l" * words
-            + "r" * (len(heading) - words)
-            + "}  % needs \\usepackage{booktabs}",
-            r"\toprule",
-            " & ".join(heading) + r" \\",
-            r"\midrule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
-
-
-def markdown(heading: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], words: int) -> str:
-    """Return rows of (text, is it the best) as a table in Markdown, the best bold.
-
-    The first ``words`` columns are to the left, the others, which are numbers, to the right.
-    """
-    bold = [[f"**{text}**" if top else text for text, top in row] for row in rows]
-    sides = ["---"] * words + ["---:"] * (len(heading) - words)
-    lines = [list(heading), sides, *bold]
-    cells = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
-    return "".join(f"| {line} |\n" for line in cells)
-
-
-def escaped(text: str) -> str:
-    """Return a text with the signs that mean something to LaTeX escaped."""
-    return "".join(_ESCAPES.get(sign, sign) for sign in text)
 
 
 # --- What an evaluation found ---------------------------------------------------------------------
@@ -476,7 +409,8 @@ class Leaderboard:
 
         It needs the package booktabs. The best of a column is bold.
         """
-        return _told(latex(self), path)
+        heading, rows = lines_of(self)
+        return _told(latex([one.replace("\n", " ") for one in heading], rows), path)
 
 
 def _regret(values: NDArray[np.float64], sign: int) -> NDArray[np.float64]:

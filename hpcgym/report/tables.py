@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,85 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hpcgym.schedule.result import Result
+
+
+# --- Rows of cells as texts -----------------------------------------------------------------------
+
+#: A text, and whether it is the best of its column.
+Cell = tuple[str, bool]
+Rows = Sequence[Sequence[Cell]]
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
+
+#: A minus before a number, which in text would be a hyphen.
+_MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
+
+
+def latex(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
+    """Return rows as LaTeX's ``tabular`` with booktabs, the best bold.
+
+    The first ``words`` columns are to the left, the others, which are numbers, to the right.
+    """
+    lines = []
+    for row in rows:
+        cells = [rf"\textbf{{{_escaped(text)}}}" if top else _escaped(text) for text, top in row]
+        cells[words:] = [_MINUS.sub("$-$", text) for text in cells[words:]]
+        lines.append(" & ".join(cells) + r" \\")
+    sides = "l" * words + "r" * (len(heading) - words)
+    begin = rf"\begin{{tabular}}{{{sides}}}  % needs \usepackage{{booktabs}}"
+    titles = " & ".join(map(_escaped, heading)) + r" \\"
+    parts = [begin, r"\toprule", titles, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """Return a text with the signs that mean something to LaTeX escaped."""
+    return "".join(_ESCAPES.get(sign, sign) for sign in text)
+
+
+def markdown(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
+    """Return rows as a table in Markdown, with columns as :func:`latex` has them, the best bold."""
+    bold = [[f"**{text}**" if top else text for text, top in row] for row in rows]
+    sides = ["---"] * words + ["---:"] * (len(heading) - words)
+    cells = (" | ".join(one.replace("|", "\\|") for one in row) for row in [heading, sides, *bold])
+    return "".join(f"| {line} |\n" for line in cells)
+
+
+def rich_table(heading: Sequence[str], rows: Rows, words: int = 1, caption: str = "") -> Table:
+    """Return rows for a terminal, with columns as :func:`latex` has them; ``*`` marks the best.
+
+    ``caption`` stands below if one is marked. Numbers and their headings have room for a mark.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    marked = any(top for row in rows for _, top in row)
+    table = Table(
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False,
+        caption=caption if caption and marked else None, caption_justify="left",
+    )  # fmt: skip
+    for title in heading[:words]:
+        table.add_column(title, overflow="fold")
+    for title in heading[words:]:
+        lines = "\n".join(f"{line} " for line in title.split("\n"))
+        table.add_column(lines, justify="right", no_wrap=True)
+    for row in rows:
+        numbers = (
+            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in row[words:]
+        )
+        table.add_row(*(Text(text) for text, _ in row[:words]), *numbers)
+    return table
+
+
+def two_lines(heading: str) -> str:
+    """Return a heading broken where it becomes narrowest."""
+    words = heading.split()
+    breaks = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
+    return "\n".join(min(breaks, key=lambda lines: max(map(len, lines))))
 
 
 # --- What dispatchers that solve models have logged -----------------------------------------------
@@ -142,9 +222,7 @@ def best(metric: Metric, values: Sequence[float]) -> list[bool]:
     return [text == top for text in texts]
 
 
-def comparison(
-    results: Results, names: Sequence[str] | None = None
-) -> list[list[tuple[str, bool]]]:
+def comparison(results: Results, names: Sequence[str] | None = None) -> list[list[Cell]]:
     """Return a table for people: rows of (text, is it the best), the heading being the first.
 
     The best are those of each machine.
@@ -196,36 +274,16 @@ def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str
 
 def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Table:
     """Return the table that compares schedulers, for rich; ``*`` marks the best of a column."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     parts = named(results)
     heading, *rows = comparison(parts, names)
     machines = by_machine(parts)
-    marked = any(top for row in rows for _, top in row)
-    caption = f"* best of its column{' and machine' * (len(machines) > 1)}" if marked else None
-    table = Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption=caption, caption_justify="left"
-    )
-    table.add_column(heading[0][0], overflow="fold")
-    for text, _ in heading[1:]:
-        table.add_column(two_lines(text), justify="right", no_wrap=True)
+    broken = [two_lines(text) for text, _ in heading[1:]]
+    of_whom = "its column and machine" if len(machines) > 1 else "its column"
+    table = rich_table([heading[0][0], *broken], rows, caption=f"* best of {of_whom}")
     last = {list(group)[-1] for group in machines}
-    for (name, _), *values in rows:
-        cells = [
-            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in values
-        ]
-        table.add_row(Text(name), *cells, end_section=name in last)
+    for line, name in zip(table.rows, parts, strict=True):
+        line.end_section = name in last
     return table
-
-
-def two_lines(heading: str) -> str:
-    """Return a heading broken where it becomes narrowest, with room for a mark behind it."""
-    words = heading.split()
-    breaks = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
-    first, second = min(breaks, key=lambda lines: max(map(len, lines)))
-    return f"{first} \n{second} "
 
 
 def rich_metrics(result: Result) -> Table:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
-from hpcgym.evaluation.leaderboard import escaped, tabular
 from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.files import csv_frame
 from hpcgym.naming import printable
 from hpcgym.report.canvas import line_style, new_figure, plain
 from hpcgym.report.labels import shown
+from hpcgym.report.tables import Cell, latex, markdown
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import PROVED, Proof, prove
 from hpcgym.suite.submissions import TRAININGS, Submission, easy_of, static_of
@@ -444,7 +444,7 @@ class Board:
         }
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and columns of the table for people."""
+        """Return the headings and rows of the table for people."""
         table = self.table
         interval = [
             "-" if np.isnan(low) else f"{shown(low)} to {shown(high)}"
@@ -470,14 +470,33 @@ class Board:
             "seeds": [str(value) for value in table.seeds],
             "verified": verified,
         }
-        return list(columns), list(columns.values())
+        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+
+    def cells_by_task(self) -> tuple[list[str], list[list[str]]]:
+        """Return the same of a table with the score of each agent in each task."""
+        told = self.by_task
+        texts = [
+            f"{shown(score)}{' !' if gated else ''}"
+            for score, gated in zip(told.score, told.gated, strict=True)
+        ]
+        scores = dict(zip(zip(told.agent, told.task, strict=True), texts, strict=True))
+        agents = list(self.table.index)
+        rows = [[task, *(scores[agent, task] for agent in agents)] for task in self.tasks]
+        return ["score by task", *map(str, agents)], rows
 
     def to_latex(self) -> str:
         """Return the table for people as LaTeX's ``tabular``, with the package booktabs."""
-        heading, columns = self.cells()
-        return tabular(
-            [escaped(one) for one in heading], [[escaped(c) for c in one] for one in columns]
-        )
+        return latex(*_unmarked(*self.cells()))
+
+    def to_markdown(self) -> str:
+        """Return the scores over all tasks, and task by task, as Markdown."""
+        tables = self.cells(), self.cells_by_task()
+        return "\n".join(markdown(*_unmarked(*one)) for one in tables)
+
+
+def _unmarked(heading: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[Cell]]]:
+    """Return a table in which nothing is marked as the best."""
+    return heading, [[(text, False) for text in row] for row in rows]
 
 
 def board_of(

@@ -17,7 +17,7 @@ from hpcgym.baselines.chance import random_order
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.leaderboard import tabular
+from hpcgym.report.tables import latex
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -222,13 +222,15 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
 
 
 def test_minus_signs_of_latex() -> None:
-    columns = [["a-1", "b"], ["-1.5", "-2.0 to -1.0"], ["-", "1e-05"]]
-    lines = tabular(["policy", "x", "y"], columns).splitlines()
+    rows = [["a-1", "-1.5", "-"], ["b", "-2.0 to -1.0", "1e-05"]]
+    cells = [[(text, False) for text in row] for row in rows]
+    lines = latex(["policy", "x", "y"], cells).splitlines()
     assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & $-$2.0 to $-$1.0 & 1e-05 \\"]
 
 
 def test_columns_of_words_are_to_the_left() -> None:
-    lines = tabular(["week", "policy", "x"], [["1"], ["a-1"], ["-2.0"]], 2).splitlines()
+    row = [("1", False), ("a-1", False), ("-2.0", False)]
+    lines = latex(["week", "policy", "x"], [row], 2).splitlines()
     assert lines[0].startswith(r"\begin{tabular}{llr}")
     assert lines[4] == r"1 & a-1 & $-$2.0 \\"
 
