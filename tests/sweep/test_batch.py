@@ -1,68 +1,228 @@
-"""Many weights on many slices at once: the schedules of the oracle, and of ``simulate``."""
+"""Many weights on many slices at once: the schedules of ``simulate``, which oracles prove."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded
+from node_strategies import ALLOCATIONS, machines, node_schedulers, workloads_for
+from preemption_strategies import CLOSE, crowded, preemptions
+from quota_strategies import fitted, shared_quotas, with_queues
+from restrictions import DRAWN
+from share_strategies import accounts, fitting, heeded, with_power
 from strategies import WEIGHTS, schedulers, workloads
-from worth import worth
+from submission_strategies import chains
+from submission_strategies import fitted as fitted_to_chains
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.schedule.metrics import bsld
-from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
+from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import needs_on, single_cores
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
+pytestmark = DRAWN
+NAMES = list(METRICS)
+ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
+#: Of features in another order than their table has, usage in the middle.
+BY_USAGE = ("wait", "fairshare", "requested", "energy_fairshare", "processors")
+LEARNED = ["requested", "clairvoyant", "ave2", "ave3", "typical-ratio", "e-loss", "user-ratio"]
 
 
-@st.composite
-def batches(draw: st.DrawFn) -> tuple[list[Workload], dict[str, Any], list[Any]]:
-    """One to three slices of one machine, the rules of a scheduler, and weights."""
-    first = draw(workloads())
-    others = draw(st.lists(workloads(max_processors=first.processors), max_size=2))
-    parts = [first] + [
-        Workload.from_columns(dict(part.columns), processors=first.processors, name="other")
-        for part in others
-    ]
-    rules = draw(schedulers(first))
+def policy_of(features: Any, vector: Any) -> Any:
+    return {name: w for name, w in zip(features, vector, strict=True) if w} or "fcfs"
+
+
+def assert_same(
+    parts: list[Workload],
+    features: Any,
+    rules: dict[str, Any],
+    vectors: Any,
+    cluster: Cluster | None = None,
+) -> None:
+    """Metrics are those of ``simulate``, of a vector that follows others too, on any threads."""
+    batch = BatchSimulator(parts, features, Scheduler(**rules), cluster=cluster)
+    vectors = [*vectors, vectors[0]]
+    values = batch.run(vectors, NAMES)
+    assert values.shape == (len(vectors), len(parts), len(NAMES))
+    alone = batch.run(vectors, NAMES, threads=1)
+    assert np.array_equal(values, alone, equal_nan=True)
+    assert np.array_equal(values[0], values[-1], equal_nan=True)
+    for vector, row in zip(vectors[:-1], values, strict=False):
+        own = heeded(rules | {"policy": policy_of(features, vector)})
+        for part, found in zip(parts, row, strict=True):
+            metrics = hpcgym.simulate(part, cluster=cluster, **own).metrics
+            expected = [metrics[name] for name in NAMES]
+            assert found.tolist() == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+# --- What is drawn --------------------------------------------------------------------------------
+
+
+def vectors_of(data: st.DataObject, features: Any) -> list[Any]:
+    some = st.tuples(*[WEIGHTS] * len(features)).filter(any)
+    return data.draw(st.lists(some, min_size=1, max_size=3))
+
+
+def known(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules that go with batches."""
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"
     if not isinstance(rules["backfill_order"], str) and not any(rules["backfill_order"]):
         rules["backfill_order"] = "sjbf"
-    return parts, rules, draw(st.lists(VECTORS, min_size=1, max_size=3))
+    return {**rules, "policy": "fcfs"}
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-@given(batches())
-def test_metrics_are_those_of_the_oracle(
-    case: tuple[list[Workload], dict[str, Any], list[Any]],
-) -> None:
-    parts, rules, vectors = case
-    scheduler = Scheduler(**{**rules, "policy": "fcfs"})
-    batch = BatchSimulator(parts, WEIGHTED_FEATURES, scheduler)
-    values = batch.run(vectors, list(METRICS))
-    assert values.shape == (len(vectors), len(parts), len(METRICS))
-    for v, vector in enumerate(vectors):
-        for s, part in enumerate(parts):
-            jobs = simulate_pool(jobs_of(part), part.processors, **{**rules, "policy": vector})
-            expected = worth(jobs, part.processors)
-            found = dict(zip(METRICS, values[v, s].tolist(), strict=True))
-            assert found == pytest.approx(expected, rel=1e-12)
+def restricted(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules that go with batches and with jobs that are kept back."""
+    if rules["backfill"] == "conservative":
+        rules["backfill"] = "easy"
+    if rules["correction"] == "kill":
+        rules["correction"] = "incremental"
+    return known(rules)
+
+
+def windows(data: st.DataObject, part: Workload) -> str | None:
+    """Close the machine for a time, or never."""
+    begin = data.draw(st.sampled_from([None, *sorted({*part.submit_time.tolist()})]))
+    if begin is None:
+        return None
+    begin += data.draw(st.sampled_from([0, 1, 5, 40]))
+    return f"{begin}/{begin + data.draw(st.sampled_from([1, 7, 300]))}"
+
+
+def kept_back(
+    kind: str, data: st.DataObject, parts: list[Workload], rules: dict[str, Any]
+) -> tuple[list[Workload], dict[str, Any]]:
+    """Return jobs that are kept back, or stopped, in one of several ways, and the rules of that."""
+    if kind == "plain":
+        return parts, known(rules) | {"policy_estimate": data.draw(st.sampled_from(LEARNED))}
+    if kind == "followers":
+        drawn: list[Any] = []
+        for part in parts:
+            rule = drawn[0][1] if drawn else None
+            alike = chains(part).filter(lambda one, rule=rule: rule in (None, one[1]))
+            drawn.append(data.draw(alike))
+        bound = data.draw(st.sampled_from([None, "user:submitted=1", "user:submitted=2"]))
+        kept = {"dependencies": drawn[0][1], "quota": bound}
+        return [one[0] for one in drawn], restricted(fitted_to_chains(rules)) | kept
+    if kind == "stoppers":
+        queues = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=6))
+        close = data.draw(CLOSE)
+        parts = [crowded(with_queues(part, queues), close) for part in parts]
+        text, _ = data.draw(preemptions(parts[0]))
+        rules = restricted(fitted(rules)) | {"preemption": text}
+        closed = None if text.endswith("suspend") else windows(data, parts[0])
+    else:
+        parts = [with_queues(part, [1, 2]) for part in parts]
+        rules, closed = restricted(fitted(rules)), windows(data, parts[0])
+    quota, _ = data.draw(st.one_of(st.just((None, None)), shared_quotas(parts)))
+    rules |= {"quota": quota, "maintenance": closed}
+    return parts, rules | ({"estimate": "requested"} if closed else {})  # never too short
+
+
+KINDS = pytest.mark.parametrize("kind", ["plain", "followers", "stoppers", "quotas"])
+
+
+@KINDS
+@ENGINE
+@given(st.data(), workloads())
+def test_pools(kind: str, data: st.DataObject, first: Workload) -> None:
+    most = first.processors
+    others = data.draw(st.lists(workloads(max_processors=most), max_size=2))
+    same_size = [Workload.from_columns(dict(part.columns), processors=most) for part in others]
+    parts, rules = kept_back(kind, data, [first, *same_size], data.draw(schedulers(first)))
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors_of(data, WEIGHTED_FEATURES))
+
+
+@pytest.mark.slow
+@KINDS
+@ENGINE
+@given(st.data(), machines())
+def test_nodes(kind: str, data: st.DataObject, cluster: Cluster) -> None:
+    parts = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=2))
+    alone = [single_cores(needs_on(part, cluster)) for part in parts]
+    assume(all(alone) == any(alone))  # else they are in batches of their own
+    parts, rules = kept_back(kind, data, parts, data.draw(node_schedulers(parts[0])))
+    if kind == "plain":
+        rules["allocation"] = data.draw(st.sampled_from([*ALLOCATIONS, "random:3"]))
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors_of(data, WEIGHTED_FEATURES), cluster)
+
+
+@pytest.mark.slow
+@ENGINE
+@given(st.data(), machines(), st.booleans())
+def test_orders_by_usage(data: st.DataObject, cluster: Cluster, pool: bool) -> None:
+    """Each slice has the shares of its own users; run times are learned beside."""
+    jobs = (workloads() if pool else workloads_for(cluster)).flatmap(with_power)
+    parts = data.draw(st.lists(jobs, min_size=1, max_size=1 if pool else 3))
+    fair, _ = data.draw(accounts(parts[0]))
+    orders = st.sampled_from(["fcfs", "sjbf", "fairshare", "energy-fairshare", "fs+efs"])
+    rules = {
+        "backfill": data.draw(st.sampled_from(["easy", "easy", "none"])),
+        "backfill_order": data.draw(fitting(orders, fair)),
+        "estimate": data.draw(st.sampled_from(LEARNED)),
+        "policy_estimate": data.draw(st.sampled_from(LEARNED)),
+        "correction": data.draw(st.sampled_from(["requested", "incremental"])),
+        "threshold": data.draw(st.sampled_from([None, None, 5, 2000])),
+        "fair_share": fair,
+    }
+    if pool:
+        whole = recorded(data, parts[0])
+        part, *_ = parts_of(data, whole, rules)
+        assume(part is not None)
+        parts, cluster = [whole, part, whole], Cluster(whole.processors)
+    assert_same(parts, BY_USAGE, rules, vectors_of(data, BY_USAGE), cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_nodes", [False, True])
+@ENGINE
+@given(st.data(), machines())
+def test_extracts(on_nodes: bool, data: st.DataObject, cluster: Cluster) -> None:
+    """Each begins with the jobs that ran then, and with what had been learned by then."""
+    workload = recorded(data, data.draw(workloads_for(cluster) if on_nodes else workloads()))
+    rules = known(data.draw((node_schedulers if on_nodes else schedulers)(workload)))
+    assume(rules["correction"] != "kill")
+    part, rules, *_ = parts_of(data, workload, rules, last=not on_nodes)
+    assume(part is not None)
+    machine = cluster if on_nodes else None
+    try:
+        BatchSimulator([part], scheduler=Scheduler(**rules), cluster=machine)
+    except WorkloadError:
+        with pytest.raises(WorkloadError, match=r"finds no room on the nodes|cannot run still"):
+            hpcgym.simulate(part, cluster=machine, **rules)
+        return
+    vectors = vectors_of(data, WEIGHTED_FEATURES)
+    assert_same([part], WEIGHTED_FEATURES, rules, vectors, machine)
+
+
+@pytest.mark.slow
+@ENGINE
+@given(st.data(), machines())
+def test_running_jobs_keep_their_nodes(data: st.DataObject, cluster: Cluster) -> None:
+    """Of a simulation it is known where they are, and weights take over with these nodes."""
+    workload = data.draw(workloads_for(cluster))
+    rules = known(data.draw(node_schedulers(workload)))
+    assume(rules["correction"] != "kill")  # a job that runs may be one that had been killed by then
+    long = hpcgym.simulate(workload, "easy", cluster=cluster, allocation="worst-fit")
+    begin = data.draw(st.sampled_from(sorted({*long.start.tolist(), *long.end.tolist()})))
+    parts, vectors = [hpcgym.continued(long, begin)], vectors_of(data, WEIGHTED_FEATURES)
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors, cluster)
+
+
+# --- Longer slices --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -71,87 +231,125 @@ def slices() -> list[Workload]:
     return [trace.take(slice(k, k + 500), name=f"part {k}") for k in range(0, 3000, 500)]
 
 
-def test_metrics_are_those_of_simulate(slices: list[Workload]) -> None:
+@pytest.fixture(scope="module")
+def moved() -> list[Workload]:
+    """Slices of which some jobs follow others, of three queues, with equal jobs."""
+    trace = hpcgym.load_workload("lublin:jobs=900,processors=64,seed=5,load=1.3")
+    n, rng = len(trace), np.random.default_rng(0)
+    rows = np.arange(n)
+    before = rows - rng.integers(1, 6, n)
+    follows = (before >= 0) & (rng.random(n) < 0.5)
+    trace = trace.with_columns(
+        job_number=rows + 1,
+        preceding_job=np.where(follows, before + 1, -1),
+        think_time=rng.integers(-1, 500, n),
+        queue=2 + rows % 3,
+        user_id=rows * 7 % 11 % 5,
+    )
+    return [trace.take(slice(k, k + 300), name=f"part {k}") for k in (0, 300, 600)]
+
+
+def test_all_features(slices: list[Workload]) -> None:
     rng = np.random.default_rng(1)
     vectors = rng.uniform(-1, 1, (4, len(FEATURES))) * (rng.random((4, len(FEATURES))) < 0.6)
-    rules = SCHEDULERS["spf"].but(threshold=40_000)
-    batch = BatchSimulator(slices, tuple(FEATURES), rules)
-    values = batch.run(vectors, list(METRICS))
-    for v, vector in enumerate(vectors):
-        policy = dict(zip(FEATURES, vector, strict=True))
-        for s, part in enumerate(slices):
-            metrics = hpcgym.simulate(part, rules.but(policy=policy)).metrics
-            expected = [metrics[name] for name in METRICS]
-            assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
-
-
-EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
+    rules = SCHEDULERS["spf"].but(threshold=40_000).given()
+    assert_same(slices, tuple(FEATURES), rules, vectors)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    batches(),
-    *[st.sampled_from(["ave3", "typical-ratio", "e-loss", EAGER, "clairvoyant"])] * 2,
-    st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES)).filter(any),
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"dependencies": "after", "quota": "user:jobs=9"},
+        {"dependencies": "closed-loop", "maintenance": "30000/90000"},
+        {"quota": "all:submitted=30"},
+        {"preemption": "queue:2>3>4,cancel", "quota": "queue:jobs=9"},
+        {"preemption": "queue:2>3>4,suspend"},
+        {"preemption": "queue:2>3>4", "dependencies": "after"},
+        {"backfill": "depth:5"},
+        {"backfill": "slurm:bf_interval=300+bf_max_job_test=20"},
+        {"estimate": "e-loss", "policy_estimate": "user-ratio", "quota": "user:jobs=3"},
+        {"fair_share": FairShare(40_000), "preemption": "queue:2>3>4"},
+        {"fair_share": FairShare(40_000, formula="fair-tree"), "dependencies": "after"},
+    ],
+    ids=str,
 )
-def test_predictions_are_those_of_simulate(
-    case: tuple[list[Workload], dict[str, Any], Any],
-    estimate: str,
-    policy_estimate: str,
-    vector: list[float],
+@pytest.mark.parametrize("cluster", [None, "8x2x4"])
+@pytest.mark.parametrize("order", ["fcfs", "sjbf", "saf"])
+def test_long_queues(
+    rules: dict[str, Any], cluster: Any, order: str, moved: list[Workload]
 ) -> None:
-    parts, rules, _ = case
-    rules |= {"policy": "fcfs", "estimate": estimate, "policy_estimate": policy_estimate}
-    batch = BatchSimulator(parts, tuple(FEATURES), Scheduler(**rules))
-    values = batch.run([vector, vector], list(METRICS))  # each begins with nothing learned
-    assert (values[0] == values[1]).all()
-    rules["policy"] = dict(zip(FEATURES, vector, strict=True))
-    for s, part in enumerate(parts):
-        metrics = hpcgym.simulate(part, **rules).metrics
-        expected = [metrics[name] for name in METRICS]
-        assert values[0, s].tolist() == pytest.approx(expected, rel=1e-12)
+    """Of vectors with waiting, without, and of waiting alone."""
+    if cluster is not None and "maintenance" in rules:
+        rules = {**rules, "maintenance": "30000/90000:nodes=0-3"}
+    features = ("fairshare" if "fair_share" in rules else "area", "wait", "requested")
+    machine = None if cluster is None else find_cluster(cluster)
+    vectors = [(-1.0, 0, 0), (0, 2, 0), (-1, 5, 0), (0, 0, -1), (0, 0, 0)]
+    assert_same(moved, features, {**rules, "backfill_order": order}, vectors, machine)
 
 
 @pytest.mark.slow
-def test_threads_change_no_prediction(slices: list[Workload]) -> None:
-    rules = Scheduler(estimate="e-loss", policy_estimate="user-ratio", backfill_order="lexp")
-    batch = BatchSimulator(slices, scheduler=rules)
-    vectors = np.random.default_rng(3).uniform(-1, 1, (7, 6))
-    alone = batch.run(vectors, threads=1)
-    assert (alone == batch.run(vectors, threads=2)).all()
-    for v, s in ((0, 0), (6, 5), (3, 2)):
-        result = hpcgym.simulate(slices[s], rules.but(policy=tuple(vectors[v])))
-        assert alone[v, s] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
+@pytest.mark.parametrize("allocation", ["first-fit", "balanced", "random"])
+@pytest.mark.parametrize("closes", [False, True])
+def test_extracts_and_windows_on_nodes_that_differ(allocation: str, closes: bool) -> None:
+    """Jobs that run at the beginning have their nodes, and run on into windows."""
+    trace, cluster = hpcgym.load_workload("eurora:jobs=600,seed=1,load=2"), find_cluster("eurora")
+    result = hpcgym.simulate(trace, "easy", cluster=cluster)
+    begins = [int(trace.submit_time[k]) for k in (300, 450)]
+    parts = [hpcgym.continued(result, begin) for begin in begins]
+    parts.insert(1, trace.take(slice(0, 100), name="from an empty machine"))
+    closed = (
+        f"{begins[0]}/{begins[0] + 3000}:nodes=0-39; {begins[0] + 1000}/{begins[1]}:nodes=40-63;"
+        f" {begins[1] + 600}/{begins[1] + 7200}:nodes=8-50"
+    )
+    rules = {"quota": "user:jobs=5", "maintenance": closed if closes else None}
+    vectors = [[-1.0, 0.0], [-1.0, 50.0]]
+    assert_same(parts, ("area", "wait"), rules | {"allocation": allocation}, vectors, cluster)
 
 
-def test_the_order_of_features_makes_no_difference(slices: list[Workload]) -> None:
-    vectors = np.random.default_rng(2).uniform(-1, 1, (3, 6))
-    backwards = BatchSimulator(slices, WEIGHTED_FEATURES[::-1]).run(vectors[:, ::-1])
-    assert (BatchSimulator(slices).run(vectors) == backwards).all()
+@pytest.mark.slow
+def test_slurm_reserves_nodes_in_long_slices() -> None:
+    """There are more reservations, and nodes, than in the cases that are drawn."""
+    cluster = Cluster(groups=(NodeGroup("n", 70, {"core": 2}),))
+    trace = hpcgym.load_workload("lublin:jobs=600,processors=140,seed=5,load=1.3")
+    parts = [trace.take(slice(k, k + 300)) for k in (0, 300)]
+    vectors = np.random.default_rng(3).uniform(-1, 1, (3, 6))
+    rules = {"backfill": "slurm:bf_interval=300"}
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors, cluster)
 
 
-def test_threads_change_nothing(slices: list[Workload]) -> None:
-    batch = BatchSimulator(slices)
-    vectors = np.random.default_rng(3).uniform(-1, 1, (37, 6))
-    alone = batch.run(vectors, threads=1)
-    assert (alone == batch.run(vectors, threads=2)).all()
-    assert (alone == batch.run(vectors)).all()
-    assert len(np.unique(alone)) > 100
+@pytest.mark.slow
+@pytest.mark.parametrize("quota", [None, "user:jobs=3"])
+def test_single_cores_beside_others_are_what_they_are_alone(quota: str | None) -> None:
+    """Who asks for single cores alone is simulated on a pool."""
+    cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 4}),))
+    single = hpcgym.load_workload("lublin:jobs=20,processors=16,seed=1")
+    columns = {**single.columns, "requested_processors": [4] * 20}
+    units = Workload.from_columns(columns, processors=16, per_unit={"core": [4] * 20})
+    rules, vectors = Scheduler(quota=quota), [[1, 0, 0, 0, 0, 0], [0, 0, 1, -1, 0, 0]]
+    alone, both = (
+        [BatchSimulator(parts, scheduler=rules, cluster=cluster).run(vectors) for parts in some]
+        for some in ([[units], [single]], [[units, single]])
+    )
+    assert (np.concatenate(alone, axis=1) == both[0]).all()
+    with pytest.raises(HpcgymError, match="passes='per-event' and a machine of nodes"):
+        BatchSimulator([units], scheduler=Scheduler(passes="per-event"), cluster=cluster)
 
 
-def test_slices_can_have_vectors_of_their_own(slices: list[Workload]) -> None:
-    batch = BatchSimulator(slices)
-    vectors = np.random.default_rng(4).uniform(-1, 1, (5, len(slices), 6))
+# --- Vectors, slices and what is said -------------------------------------------------------------
+
+
+def test_vectors_and_slices_stand_for_themselves(slices: list[Workload]) -> None:
+    batch, rng = BatchSimulator(slices), np.random.default_rng(3)
+    vectors = rng.uniform(-1, 1, (37, 6))
     values = batch.run(vectors)
-    for s, part in enumerate(slices):
-        assert (values[:, s] == BatchSimulator([part]).run(vectors[:, s])[:, 0]).all()
-
-
-def test_no_slice_depends_on_the_others(slices: list[Workload]) -> None:
-    vectors = np.random.default_rng(5).uniform(-1, 1, (3, 6))
-    together = BatchSimulator(slices).run(vectors)
-    assert (BatchSimulator(slices[::-1]).run(vectors)[:, ::-1] == together).all()
+    assert (batch.run(vectors, threads=2) == values).all()
+    assert len(np.unique(values)) > 100
+    backwards = BatchSimulator(slices[::-1], WEIGHTED_FEATURES[::-1]).run(vectors[:, ::-1])
+    assert (backwards[:, ::-1] == values).all()
+    own = rng.uniform(-1, 1, (5, len(slices), 6))
+    for place, (found, part) in enumerate(zip(batch.run(own).T, slices, strict=True)):
+        assert (found == BatchSimulator([part]).run(own[:, place])[:, 0]).all()
 
 
 def test_all_weights_0_serve_by_submission(slices: list[Workload]) -> None:
@@ -188,8 +386,19 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
         ({"scheduler": Scheduler(estimate="data-driven")}, "estimate='data-driven' and a batch"),
         ({"scheduler": Scheduler(policy_estimate=[1, 2])}, "estimates by name, not arrays"),
         ({"scheduler": Scheduler(allocation="best-fit")}, "allocation 'best-fit' is for machines"),
+        ({"scheduler": Scheduler(quota="all:processors=1")}, "more than the quota all:processors="),
+        ({"scheduler": Scheduler(maintenance="0/10:nodes=0")}, "a pool of processors has no nodes"),
+        ({"scheduler": Scheduler(maintenance="0/10", hold=0.1)}, "hold and maintenance="),
+        (
+            {"features": ["energy_fairshare"], "cluster": Cluster(64, busy_power_w=0.0)},
+            "without power there is no energy to share",
+        ),
+        (
+            {"features": ["area", "f3"], "scheduler": Scheduler(dependencies="after")},
+            "feature 'f3' looks at when the log says that jobs are",
+        ),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments(slices: list[Workload], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((HpcgymError, WorkloadError)) as error:
         BatchSimulator(**{"slices": slices, **arguments})
@@ -203,24 +412,47 @@ def test_slices_of_different_machines(slices: list[Workload]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    ("weights", "arguments", "message"),
     [
-        ([1, 2, 3], "must have the shape"),
-        (np.ones((2, 5)), r"must have the shape \(n_vectors, 6\) or \(n_vectors, 6, 6\)"),
-        ([[np.nan] * 6], "weights must be finite numbers"),
-        ([["a"] * 6], "weights must be numbers"),
-        ([[1e303] * 6], "beyond double precision"),
-        ([[1e-300] * 6], "beyond double precision"),
+        ([1, 2, 3], {}, "must have the shape"),
+        (np.ones((2, 5)), {}, r"must have the shape \(n_vectors, 6\) or \(n_vectors, 6, 6\)"),
+        ([[np.nan] * 6], {}, "weights must be finite numbers"),
+        ([["a"] * 6], {}, "weights must be numbers"),
+        ([[1e303] * 6], {}, "beyond double precision"),
+        ([[1e-300] * 6], {}, "beyond double precision"),
+        (np.ones((1, 6)), {"metrics": "bsld"}, "unknown metric 'bsld'; did you mean"),
+        (np.ones((1, 6)), {"threads": 0}, "threads must be a whole number of at least 1, not 0"),
     ],
 )
-def test_bad_weights(slices: list[Workload], weights: Any, message: str) -> None:
+def test_bad_weights(slices: list[Workload], weights: Any, arguments: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
-        BatchSimulator(slices).run(weights)
+        BatchSimulator(slices).run(weights, **arguments)
 
 
-def test_bad_metric_and_threads(slices: list[Workload]) -> None:
-    batch = BatchSimulator(slices)
-    with pytest.raises(HpcgymError, match="unknown metric 'bsld'; did you mean"):
-        batch.run(np.ones((1, 6)), "bsld")
-    with pytest.raises(HpcgymError, match="threads must be a whole number of at least 1, not 0"):
-        batch.run(np.ones((1, 6)), threads=0)
+def test_what_is_wrong_is_said_of_the_slice(moved: list[Workload]) -> None:
+    after = Scheduler(dependencies="after")
+    with pytest.warns(WorkloadWarning, match=r"part 0 to part 600: \d+ jobs follow jobs that are"):
+        BatchSimulator(moved, scheduler=after)
+    circle = moved[1].preceding_job.copy()
+    circle[:2] = moved[1].job_number[[1, 0]]
+    parts = [moved[0], moved[1].with_columns(preceding_job=circle)]
+    with pytest.raises(WorkloadError, match=r"part 300: job 301 follows a job that follows itself"):
+        BatchSimulator(parts, scheduler=after)
+    with pytest.warns(WorkloadWarning, match="part 0 to part 600: preemption .* there is no job"):
+        BatchSimulator(moved, scheduler=Scheduler(preemption="queue:2>3;2>7"))
+    alone = [replace(moved[0], name="alone")]
+    with pytest.warns(WorkloadWarning, match="alone: preemption queue:7>8: no job may stop"):
+        BatchSimulator(alone, scheduler=Scheduler(preemption="queue:7>8"))
+
+
+def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
+    """A window of one slice is no mistake of the others; a quota of nobody is one."""
+    begin = int(slices[2].submit_time[20])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BatchSimulator(slices, scheduler=Scheduler(maintenance=f"{begin}/{begin + 60}"))
+    with pytest.warns(WorkloadWarning) as told:
+        BatchSimulator(slices, scheduler=Scheduler(quota="queue=77:jobs=1", maintenance="1/2"))
+    texts = [str(one.message) for one in told]
+    assert "part 0 to part 2500: no job falls under these quotas: queue=77:jobs=1" in texts
+    assert sum("no window is between" in text for text in texts) == 1
