@@ -38,7 +38,7 @@ from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
-from hpcgym.cli.tune import Tune, TuneWeekly, tune, tune_weekly
+from hpcgym.cli.tune import Tune, tune
 from hpcgym.cli.verify import Verify, verify
 from hpcgym.version import __version__
 
@@ -64,7 +64,6 @@ app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)
-app.command("tune-weekly", cls=TuneWeekly)(tune_weekly)
 reproduce.command("cp", cls=CpStudy)(cp)
 reproduce.command("powercap", cls=PowerCapStudy)(powercap)
 reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)

@@ -1,4 +1,4 @@
-"""``hpcgym tune`` and ``hpcgym tune-weekly``: a scheduler for one's own log."""
+"""``hpcgym tune``: a scheduler for one's own log; or weights for it that change each week."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from hpcgym.cli.loading import PoolReading, WorkloadArgument, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import policy_features
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import write_beside
 
@@ -53,6 +52,7 @@ class Tune(ExplainedCommand):
         "hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy",
         "hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml",
         "hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600",
+        "hpcgym tune KTH-SP2 --clean legrand --weekly",
     )
     lists: ClassVar[Lists] = {
         "What bounds are on (--bound)": _measures,
@@ -99,10 +99,20 @@ class _Searched:
         ),
     ] = 3000
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")] = 0
+    weekly: Annotated[
+        bool,
+        typer.Option(
+            "--weekly",
+            help="Instead, show what weights reach that are chosen anew each week by the weeks"
+            " before, among --budget vectors over --features: what on-line tuning can gain.",
+        ),
+    ] = False
 
     def given(self) -> dict[str, Any]:
         """Return what a plan takes."""
-        found = {name: value for name, value in vars(self).items() if name != "bound"}
+        found = {
+            name: value for name, value in vars(self).items() if name not in ("bound", "weekly")
+        }
         if self.bound is not None:
             found["bounds"] = _none_alone("--bound", self.bound)
         return found
@@ -317,6 +327,13 @@ def tune(
     interrupted search. With --speedups jobs share nodes: the search tries orders, partners and
     bounds on pairs, and co-schedulers take the place of SAF.
     """
+    if searched.weekly:
+        others = options.given(bound=searched.bound, against=against, **vars(shared))
+        others |= {name: one for name, one in rules.given().items() if name != "features"}
+        if others:
+            raise HpcgymError(f"--{next(iter(others))} does not go with --weekly")
+        _weekly(workload, searched, rules, reading, format)
+        return
     executor.become_mpi()
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.tuning import Plan
@@ -353,6 +370,20 @@ def tune(
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
     note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")
+
+
+def _weekly(
+    workload: str, searched: _Searched, rules: _Rules, reading: PoolReading, format: Format
+) -> None:
+    """Show weights of each week beside SAF, the best fixed ones, and the best of each week."""
+    from hpcgym.tuning.online import tune_online
+
+    log = reading.load(workload)
+    found = tune_online(
+        log, rules.features or "xnes6", vectors=searched.budget, seed=searched.seed,
+        progress=shower("simulations"),
+    )  # fmt: skip
+    print_tables({log.name: found.table}, "weights chosen anew each week", format, [log])
 
 
 def _board(tuned: Any) -> Any:
@@ -398,58 +429,3 @@ def shower(what: str = "rules tried") -> Callable[[int, str, float], None]:
         say(f"{now - begin:5.0f} s  {stage}: {tried:,} {what}{best}")
 
     return show
-
-
-# --- ``hpcgym tune-weekly`` -----------------------------------------------------------------------
-
-
-class TuneWeekly(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym tune-weekly KTH-SP2 --clean legrand",
-        "hpcgym tune-weekly jobs.swf.gz --features area,wait --vectors 500",
-    )
-    lists: ClassVar[Lists] = {
-        "Features (--features)": policy_features,
-        "Cleaning recipes and filters (--clean)": options.recipes,
-    }
-
-
-@grouped
-def tune_weekly(
-    *,
-    workload: WorkloadArgument,
-    features: Annotated[
-        str,
-        typer.Option(
-            metavar="xnes3|xnes6|NAME,...",
-            help="Features to weigh; area must be among them.",
-            rich_help_panel="Experiment",
-        ),
-    ] = "xnes6",
-    vectors: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Number of weight vectors to choose from.",
-            rich_help_panel="Experiment",
-        ),
-    ] = 3000,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of these vectors.", rich_help_panel="Experiment")
-    ] = 0,
-    reading: PoolReading,
-    format: options.FormatOption = Format.table,
-) -> None:
-    """Show what weights reach that are chosen anew each week by the weeks before.
-
-    They are compared with SAF, with the best weights that never change, and with the best weights
-    of each week, which are known only in hindsight. This shows what on-line tuning can gain on your
-    log.
-    """
-    from hpcgym.tuning.online import tune_online
-
-    log = reading.load(workload)
-    found = tune_online(log, features, vectors=vectors, seed=seed, progress=shower("simulations"))
-    print_tables({log.name: found.table}, "weights chosen anew each week", format, [log])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # --- Pictures of how busy the machine is ----------------------------------------------------------
 
+Parts = Mapping[str, "Result"]
+
 #: Lines of which one has more steps than this are drawn as means of bins, and the axis says so.
 MOST_STEPS = 2_000
 #: Queues whose means differ by more than this factor are drawn on a logarithmic axis.
@@ -63,9 +65,7 @@ def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
     -------
     The axes; ``axes.figure.savefig(path)`` saves the picture.
     """
-    parts = drawable(results)
-    note = "" if axes else subtitle(parts)
-    return utilization_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+    return _alone(utilization_on, drawable(results), axes)
 
 
 def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
@@ -73,9 +73,7 @@ def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
 
     The legend tells mean and maximum.
     """
-    parts = drawable(results)
-    note = "" if axes else subtitle(parts)
-    return queue_length_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+    return _alone(queue_length_on, drawable(results), axes)
 
 
 def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
@@ -91,24 +89,16 @@ def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
     for name, result in parts.items():
         if not has_nodes(result):
             raise HpcgymError(f"{name} does not tell who has which nodes")
-    note = "" if axes else subtitle(parts)
-    return nodes_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+    return _alone(nodes_on, parts, axes)
 
 
 def draw_throughput(results: Results, axes: Axes | None = None) -> Axes:
     """Draw how many jobs have ended by each time, one line a scheduler; as ``draw_utilization``."""
-    parts = drawable(results)
-    note = "" if axes else subtitle(parts)
-    return throughput_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+    return _alone(throughput_on, drawable(results), axes)
 
 
 def utilization_on(
-    axes: Axes,
-    parts: Mapping[str, Result],
-    time: TimeAxis,
-    note: str = "",
-    *,
-    legend: bool = True,
+    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
 ) -> Axes:
     """Draw utilization over a time axis that others may share; see :func:`draw_utilization`."""
     from hpcgym.schedule.metrics import processors_in_use
@@ -124,12 +114,7 @@ def utilization_on(
 
 
 def queue_length_on(
-    axes: Axes,
-    parts: Mapping[str, Result],
-    time: TimeAxis,
-    note: str = "",
-    *,
-    legend: bool = True,
+    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
 ) -> Axes:
     """Draw queue lengths over a time axis that others may share; see :func:`draw_queue_length`."""
     from matplotlib.ticker import MaxNLocator
@@ -153,12 +138,7 @@ def queue_length_on(
 
 
 def nodes_on(
-    axes: Axes,
-    parts: Mapping[str, Result],
-    time: TimeAxis,
-    note: str = "",
-    *,
-    legend: bool = True,
+    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
 ) -> Axes:
     """Draw nodes in use over a time axis that others may share; see :func:`draw_nodes_in_use`."""
     lines = {}
@@ -173,12 +153,7 @@ def nodes_on(
 
 
 def throughput_on(
-    axes: Axes,
-    parts: Mapping[str, Result],
-    time: TimeAxis,
-    note: str = "",
-    *,
-    legend: bool = True,
+    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
 ) -> Axes:
     """Draw ended jobs over a time axis that others may share; see :func:`draw_throughput`."""
     lines = {}
@@ -197,12 +172,13 @@ def throughput_on(
     return axes
 
 
-def _height(parts: Mapping[str, Result]) -> float:
-    """Return the height of a picture with a legend of all results, in inches."""
-    return 2.5 + 0.1 * len(parts)
+def _alone(draw: Callable[..., Axes], parts: Parts, axes: Axes | None) -> Axes:
+    """Draw over the time of all results; a new figure has room for a legend, and a note."""
+    note = "" if axes else subtitle(parts)
+    return draw(axes_or_new(axes, height=2.5 + 0.1 * len(parts)), parts, time_axis(parts), note)
 
 
-def _label(name: str, text: str, parts: Mapping[str, Result]) -> str:
+def _label(name: str, text: str, parts: Parts) -> str:
     """Return the text for a legend, with the scheduler's name where there are several."""
     return f"{name}: {text}" if len(parts) > 1 else text
 
@@ -231,13 +207,10 @@ def _draw(
         edges = time.place(bins.edges)
         axes.plot((edges[1:] + edges[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
         if len(lines) == 1:  # the bands of several would hide each other
-            band: dict[str, Any] = {
-                "baseline": bins.low,
-                "fill": True,
-                "color": SKY_BLUE,
-                "alpha": 0.4,
-            }
-            axes.stairs(bins.high, edges, linewidth=0, label="least to greatest", **band)
+            axes.stairs(
+                bins.high, edges, baseline=bins.low, fill=True, color=SKY_BLUE, alpha=0.4,
+                linewidth=0, label="least to greatest",
+            )  # fmt: skip
     if binned:
         axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
     time.apply(axes)
@@ -329,14 +302,8 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
         bins = envelope(times, np.append(total, total[-1:]) / scale, number)
         levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
         levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
-        axes.stairs(
-            bins.high,
-            time.place(bins.edges),
-            color=BLACK,
-            linewidth=0.7,
-            label="greatest",
-            zorder=3,
-        )
+        line: dict[str, Any] = {"color": BLACK, "linewidth": 0.7, "label": "greatest", "zorder": 3}
+        axes.stairs(bins.high, time.place(bins.edges), **line)
         edges = bins.edges
         label += f",\n{means_of_bins(times[-1] - times[0], number)}"
     below: NDArray[Any] = np.zeros(edges.size)

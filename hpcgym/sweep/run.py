@@ -41,7 +41,7 @@ from hpcgym.sweep.records import (
     read_results,
 )
 from hpcgym.sweep.simulations import simulate_task
-from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
+from hpcgym.sweep.tasks import How, Progress, Summary, run_locked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def run_experiment(
     ------
     HpcgymError : something is wrong with the experiment, or the folder is in use.
     """
-    check_arguments(executor, workers, chunk, retries)
+    how = How(executor, workers, chunk, retries, progress)
     folder = Path(folder)
     _check_free(folder, Path(path))
     experiment = load_experiment(path)
@@ -93,7 +93,7 @@ def run_experiment(
         origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
         _keep(folder / ORIGIN, f"{origin}\n".encode())
         _keep(folder / MANIFEST, manifest_file.as_text(manifest).encode())
-        return _run(folder, manifest, executor, workers, chunk, retries, progress)
+        return _run(folder, manifest, how)
 
 
 #: What there is in a folder before the first task has ended, beside its lock.
@@ -178,7 +178,7 @@ def resume(
     HpcgymError : no sweep is there, it is running, or its results would not be of one piece: the
         experiment, a file that a workload is read from, or the version of hpcgym has changed.
     """
-    check_arguments(executor, workers, chunk, retries)
+    how = How(executor, workers, chunk, retries, progress)
     folder = Path(folder)
     read_manifest(folder)  # first: locking would make the folder
     with locked(folder):
@@ -190,7 +190,7 @@ def resume(
                 f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
                 " another folder"
             )
-        return _run(folder, manifest, executor, workers, chunk, retries, progress)
+        return _run(folder, manifest, how)
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -266,23 +266,12 @@ def status(folder: str | Path) -> Status:
     return Status(total, done, failed, state, damaged)
 
 
-def _run(
-    folder: Path,
-    manifest: Mapping[str, Any],
-    executor: str | Executor,
-    workers: int | None,
-    chunk: int | None,
-    retries: int,
-    progress: Progress | None,
-) -> Summary:
+def _run(folder: Path, manifest: Mapping[str, Any], how: How) -> Summary:
     """Run the tasks of a manifest, in a folder that is locked."""
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )
-    return run_locked(
-        function, Tasks(manifest), folder, executor,
-        workers=workers, chunk=chunk, retries=retries, progress=progress,
-    )  # fmt: skip
+    return run_locked(function, Tasks(manifest), folder, how)
 
 
 def _keep(path: Path, contents: bytes) -> None:

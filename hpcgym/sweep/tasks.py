@@ -22,7 +22,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.progress import silence
 from hpcgym.sweep.executors import SerialExecutor, check_executor, open_executor, slots
 from hpcgym.sweep.records import (
@@ -107,42 +107,43 @@ def run_tasks(
     HpcgymError : a wrong argument, a folder that another process is at work on, that has results of
         another function or that cannot be written, or workers that cannot be kept alive.
     """
-    check_arguments(executor, workers, chunk, retries)
+    how = How(executor, workers, chunk, retries, progress)
     _check_function(function, executor)
     with locked(Path(folder)):
-        return run_locked(
-            function, tasks, Path(folder), executor,
-            workers=workers, chunk=chunk, retries=retries, progress=progress,
-        )  # fmt: skip
+        return run_locked(function, tasks, Path(folder), how)
 
 
-def check_arguments(
-    executor: str | Executor, workers: int | None, chunk: int | None, retries: int
-) -> None:
-    """Raise an HpcgymError unless :func:`run_tasks` can be called with these."""
-    for name, value, least in (("chunk", chunk, 1), ("retries", retries, 0)):
-        if value is not None and (not isinstance(value, int) or value < least):
-            raise HpcgymError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    check_executor(executor, workers)
+@dataclass(frozen=True)
+class How:
+    """Where tasks are done, and how often they are tried: arguments of :func:`run_tasks`.
+
+    Raises
+    ------
+    HpcgymError : one that cannot be.
+    """
+
+    executor: str | Executor
+    workers: int | None = None
+    chunk: int | None = None
+    retries: int = 2
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None:
+            check_whole("chunk", self.chunk, 1)
+        check_whole("retries", self.retries, 0)
+        check_executor(self.executor, self.workers)
 
 
 def run_locked(
-    function: Function,
-    tasks: Iterable[dict[str, Any]],
-    folder: Path,
-    executor: str | Executor,
-    *,
-    workers: int | None,
-    chunk: int | None,
-    retries: int,
-    progress: Progress | None,
+    function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
 ) -> Summary:
-    """Do as :func:`run_tasks`, with checked arguments, in a folder that the caller has locked."""
+    """Do as :func:`run_tasks`, in a folder that the caller has locked."""
     tasks = tasks if isinstance(tasks, Collection) else list(tasks)
     claim(folder, name_of(function))
-    run = _Run(function, tasks, folder, chunk, retries, progress or silence)
+    run = _Run(function, tasks, folder, how)
     if run.left:
-        run.on(executor, workers)
+        run.on(how.executor, how.workers)
     return run.summary()
 
 
@@ -161,16 +162,10 @@ class _Run:
     """
 
     def __init__(
-        self,
-        function: Function,
-        tasks: Collection[dict[str, Any]],
-        folder: Path,
-        chunk: int | None,
-        retries: int,
-        progress: Progress,
+        self, function: Function, tasks: Collection[dict[str, Any]], folder: Path, how: How
     ) -> None:
-        self.function, self.folder, self.retries = function, folder, retries
-        self.progress, self.chunk = progress, chunk
+        self.function, self.folder = function, folder
+        self.retries, self.chunk, self.progress = how.retries, how.chunk, how.progress or silence
         done, self.damaged = kept(folder / RESULTS)
         self.damaged += kept(folder / FAILURES)[1]
         wanted = ids_of(tasks)

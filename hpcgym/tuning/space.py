@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,29 +55,75 @@ _THRESHOLDS = (0.55, 0.7)
 _DIGITS = 4  # of weights: those that are written are those that were simulated
 
 
-class Searchable(Protocol):
-    """What a search goes through: combinations of named rules, ``arms``, each with numbers."""
+#: What may be added to an order -> how many numbers that has.
+_NUMBERS = {"threshold": 1, "hold": 3, "pairs_above": 1}
 
+
+class _Arms:
+    """What a search goes through: combinations of named rules, ``arms``, each with numbers.
+
+    Numbers are weights, if the order has some, then those of levers.
+    """
+
+    levers: Sequence[str]
     references: ClassVar[tuple[str, ...]]  # whom what is found is compared with, "easy" the last
     parts: ClassVar[dict[str, Rules]]  # part of the rules -> what EASY has in its place
+    _begin: ClassVar[Sequence[dict[str, float]]]  # weights to begin with
+    _usual: ClassVar[str]  # what is weighed if all weights are 0
 
-    def arms(self) -> list[Any]:
-        """Return all combinations that differ."""
+    @property
+    def _weighed(self) -> tuple[str, ...]:
+        """The features whose weights are searched."""
+        raise NotImplementedError
 
-    def units(self, slices: Sequence[Workload]) -> Numbers:
-        """Return what weights are divided by, (n_features,), so that all of them count."""
+    def _lever_starts(self, arm: Any, number: int) -> list[list[float]]:
+        """Return numbers of levers to begin with."""
+        raise NotImplementedError
+
+    def _switches(self, known: Sequence[str]) -> list[tuple[bool, ...]]:
+        return [(False, True) if lever in self.levers else (False,) for lever in known]
+
+    def n_weights(self, arm: Any) -> int:
+        """Return how many weights an arm has."""
+        return len(self._weighed) if arm.order == WEIGHTS else 0
+
+    def numbers(self, arm: Any) -> int:
+        """Return how many numbers an arm has.
+
+        CMA-ES knows no single number: one alone has another beside it that says nothing.
+        """
+        of_levers = sum(n for lever, n in _NUMBERS.items() if getattr(arm, lever, False))
+        return 2 if self.n_weights(arm) + of_levers == 1 else self.n_weights(arm) + of_levers
 
     def bounds(self, arm: Any) -> NDArray[np.float64]:
         """Return the least and the greatest of each number, (n_numbers, 2)."""
+        bounds = np.tile([0.0, 1.0], (self.numbers(arm), 1))
+        bounds[: self.n_weights(arm), 0] = -1.0
+        return bounds
 
     def starts(self, arm: Any) -> list[Numbers]:
-        """Return numbers to begin with."""
+        """Return numbers to begin with: simple weights, and levers."""
+        n, features = self.n_weights(arm), self._weighed
+        weights: list[list[float]] = [[]]
+        if n:
+            simple = [one for one in self._begin if one.keys() <= {*features}]
+            simple = simple or [{name: sign} for name in features for sign in (1.0, -1.0)]
+            weights = [[one.get(name, 0.0) for name in features] for one in simple]
+        levers = self._lever_starts(arm, self.numbers(arm) - n)
+        return [np.array([*one, *more]) for more in levers for one in weights]
 
-    def rules(self, arm: Any, numbers: Numbers, units: Numbers) -> Rules:
-        """Return the rules of a scheduler, as JSON can hold them."""
+    def _ordered(self, arm: Any, numbers: Numbers, units: Numbers) -> tuple[Any, Iterator[float]]:
+        """Return the order of the queue, and the numbers of levers.
 
-    def parts_of(self, rules: Rules) -> int:
-        """Return of how many parts rules are."""
+        Numbers outside of their bounds are put to the nearer end.
+        """
+        n = self.n_weights(arm)
+        clipped = np.clip(numbers, *self.bounds(arm).T)
+        order: Any = arm.order
+        if n:
+            weights = named_weights(self._weighed, clipped[:n] / units)
+            order = weights or {self._usual: 1.0}
+        return order, iter(clipped[n:].tolist())
 
 
 class Arm(NamedTuple):
@@ -104,7 +150,7 @@ class Arm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Space:
+class Space(_Arms):
     """Which rules are searched.
 
     Attributes
@@ -129,6 +175,7 @@ class Space:
     backfill_orders: Sequence[str] = ORDERS
     levers: Sequence[str] = LEVERS
 
+    _begin, _usual = _STARTS, "wait"
     references: ClassVar[tuple[str, ...]] = ("saf", "easy")
     #: Part of the rules -> the rules of EASY that stand in its place.
     parts: ClassVar[dict[str, Rules]] = {
@@ -163,7 +210,7 @@ class Space:
     def arms(self) -> list[Arm]:
         """Return all combinations that differ; a rule that does not matter in one is its usual."""
         found: dict[Arm, None] = {}
-        switches = [(False, True) if lever in self.levers else (False,) for lever in LEVERS]
+        switches = self._switches(LEVERS)
         for arm in map(
             Arm._make,
             product(
@@ -192,36 +239,13 @@ class Space:
         """
         return spread(slices, self.features)
 
-    def n_weights(self, arm: Arm) -> int:
-        """Return how many weights an arm has."""
-        return len(self.features) if arm.order == WEIGHTS else 0
+    @property
+    def _weighed(self) -> tuple[str, ...]:
+        return tuple(self.features)
 
-    def numbers(self, arm: Arm) -> int:
-        """Return how many numbers an arm has: weights, a threshold, three of hold.
-
-        CMA-ES knows no single number: a threshold alone has another beside it that says nothing.
-        """
-        number = self.n_weights(arm) + int(arm.threshold) + 3 * int(arm.hold)
-        return 2 if number == 1 else number
-
-    def bounds(self, arm: Arm) -> NDArray[np.float64]:
-        """Return the least and the greatest of each number, (n_numbers, 2)."""
-        return bounds_of(self.n_weights(arm), self.numbers(arm))
-
-    def starts(self, arm: Arm) -> list[Numbers]:
-        """Return numbers to begin with: simple weights, and levers in the middle."""
-        n = self.n_weights(arm)
-        weights: list[list[float]] = [[]]
-        if n:
-            simple = [one for one in _STARTS if one.keys() <= {*self.features}]
-            simple = simple or [{name: sign} for name in self.features for sign in (1.0, -1.0)]
-            weights = [[one.get(name, 0.0) for name in self.features] for one in simple]
-        levers = np.full(self.numbers(arm) - n, _MIDDLE)
-        found = []
-        for threshold in _THRESHOLDS if arm.threshold else (_MIDDLE,):
-            levers[:1] = threshold
-            found += [np.array([*one, *levers]) for one in weights]
-        return found
+    def _lever_starts(self, arm: Arm, number: int) -> list[list[float]]:
+        rest = [_MIDDLE] * (number - 1)
+        return [[first, *rest][:number] for first in (_THRESHOLDS if arm.threshold else (_MIDDLE,))]
 
     def rules(self, arm: Arm, numbers: Numbers, units: Numbers) -> Rules:
         """Return the rules of a scheduler, as JSON can hold them.
@@ -231,12 +255,7 @@ class Space:
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
         units : of :meth:`units`.
         """
-        n = self.n_weights(arm)
-        clipped = clipped_to(bounds_of(n, self.numbers(arm)), numbers)
-        rest = iter(clipped[n:].tolist())
-        order: Any = arm.order
-        if n:
-            order = named_weights(self.features, clipped[:n] / units) or {"wait": 1.0}
+        order, rest = self._ordered(arm, numbers, units)
         second = arm.backfill_order
         rules: Rules = {
             "policy": order,
@@ -271,20 +290,6 @@ class Space:
             + 2 * int("hold" in rules)
         )
         return parts
-
-
-def bounds_of(n_weights: int, n_numbers: int) -> NDArray[np.float64]:
-    """Return the least and the greatest of numbers, (n_numbers, 2), those of weights first."""
-    bounds = np.tile([0.0, 1.0], (n_numbers, 1))
-    bounds[:n_weights, 0] = -1.0
-    return bounds
-
-
-def clipped_to(bounds: NDArray[np.float64], numbers: Numbers) -> Numbers:
-    """Return numbers within bounds, (n_numbers, 2); what is outside is put to the nearer end."""
-    least, most = bounds.T
-    clipped: Numbers = np.clip(numbers, least, most)
-    return clipped
 
 
 def threshold_of(place: float) -> int:
@@ -357,7 +362,7 @@ class SharedArm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SharedSpace:
+class SharedSpace(_Arms):
     """Which rules of jobs that share nodes are searched.
 
     Attributes
@@ -385,6 +390,7 @@ class SharedSpace:
     partners: Sequence[str] = tuple(PARTNERS)
     levers: Sequence[str] = SHARED_LEVERS
 
+    _begin, _usual = _SHARED_STARTS, "fit"
     references: ClassVar[tuple[str, ...]] = (*COSCHEDULERS, "easy")
     #: Part of the rules -> the rules of EASY that stand in its place.
     parts: ClassVar[dict[str, Rules]] = {
@@ -421,7 +427,7 @@ class SharedSpace:
     def arms(self) -> list[SharedArm]:
         """Return all combinations that differ; a rule that does not matter in one is its usual."""
         found: dict[SharedArm, None] = {}
-        switches = [(False, True) if lever in self.levers else (False,) for lever in SHARED_LEVERS]
+        switches = self._switches(SHARED_LEVERS)
         for arm in map(
             SharedArm._make,
             product(
@@ -447,36 +453,14 @@ class SharedSpace:
         """Return what weights are divided by, (3,): 1, for all jobs have features up to 1."""
         return np.ones(len(PASS_FEATURES))
 
-    def n_weights(self, arm: SharedArm) -> int:
-        """Return how many weights an arm has."""
-        return len(PASS_FEATURES) if arm.order == WEIGHTS else 0
+    @property
+    def _weighed(self) -> tuple[str, ...]:
+        return tuple(PASS_FEATURES)
 
-    def numbers(self, arm: SharedArm) -> int:
-        """Return how many numbers an arm has: weights, a threshold, a bound on pairs.
-
-        CMA-ES knows no single number: one alone has another beside it that says nothing.
-        """
-        number = self.n_weights(arm) + int(arm.threshold) + int(arm.pairs_above)
-        return 2 if number == 1 else number
-
-    def bounds(self, arm: SharedArm) -> NDArray[np.float64]:
-        """Return the least and the greatest of each number, (n_numbers, 2)."""
-        return bounds_of(self.n_weights(arm), self.numbers(arm))
-
-    def starts(self, arm: SharedArm) -> list[Numbers]:
-        """Return numbers to begin with: simple weights, and who may be paired."""
-        weights: list[list[float]] = [[]]
-        if arm.order == WEIGHTS:
-            weights = [[one.get(name, 0.0) for name in PASS_FEATURES] for one in _SHARED_STARTS]
+    def _lever_starts(self, arm: SharedArm, number: int) -> list[list[float]]:
         threshold = [_THRESHOLD_START] if arm.threshold else []
-        found = []
-        for above in _ABOVE_STARTS if arm.pairs_above else (None,):
-            levers = threshold + ([] if above is None else [above])
-            for one in weights:
-                numbers = np.full(self.numbers(arm), 0.5)
-                numbers[: len(one) + len(levers)] = [*one, *levers]
-                found.append(numbers)
-        return found
+        above = [[one] for one in _ABOVE_STARTS] if arm.pairs_above else [[]]
+        return [[*threshold, *one, 0.5, 0.5][:number] for one in above]
 
     def rules(self, arm: SharedArm, numbers: Numbers, units: Numbers) -> Rules:
         """Return the rules of a scheduler, as JSON can hold them.
@@ -486,12 +470,7 @@ class SharedSpace:
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
         units : of :meth:`units`.
         """
-        n = self.n_weights(arm)
-        clipped = clipped_to(bounds_of(n, self.numbers(arm)), numbers)
-        rest = iter(clipped[n:].tolist())
-        order: Any = arm.order
-        if n:
-            order = named_weights(tuple(PASS_FEATURES), clipped[:n] / units) or {"fit": 1.0}
+        order, rest = self._ordered(arm, numbers, units)
         rules: Rules = {
             "allocation": arm.allocation,
             "policy": order,
@@ -522,3 +501,6 @@ class SharedSpace:
 def shares(allocation: str) -> bool:
     """Return whether jobs share nodes with an allocation."""
     return allocation.partition(":")[0] in ("half-socket", "part")
+
+
+Searchable = Space | SharedSpace

@@ -127,6 +127,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_weekly_weights_of_a_log_without_weeks_are_one_line() -> None:
-    done = run("tune-weekly", LOG)
+    done = run("tune", LOG, "--weekly")
     assert done.exit_code == 1
     assert "within the same week, from week 1 on" in done.output
+    assert "--orders does not go with --weekly" in run("tune", LOG, "--weekly", *SMALL).output
