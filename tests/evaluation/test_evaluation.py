@@ -104,11 +104,6 @@ def test_the_same_seed_gives_the_same_board() -> None:
     assert set(one.by_slice.index) != set(other.by_slice.index)
 
 
-def test_a_name_given_twice_is_refused() -> None:
-    with pytest.raises(HpcgymError, match="policies: 'spf' is there twice"):
-        evaluate(["spf", "easy", "spf"], TRACE, jobs=100, n=2, budget=0)
-
-
 def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
     rule = {"policy": "saf", "backfill_order": "fcfs"}
     two = [Scheduler(**rule), Scheduler(**rule, threshold=60), Scheduler(**rule)]

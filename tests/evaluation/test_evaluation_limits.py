@@ -18,7 +18,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
 
@@ -93,15 +92,6 @@ def test_rows_are_simulations_under_the_limits_of_each_slice(
         used = second_by_second(result, budget.start, budget.end)
         found = board.energy["limited_energy_j"].loc[name, row]
         assert found == pytest.approx(used, rel=1e-9)
-
-
-def test_a_dispatcher_keeps_the_limits_too() -> None:
-    found = evaluate(["sdprb", "powercap"], TRACE, **{**SMALL, "n": 2}, **SHARE)
-    scheduler = Scheduler(dispatcher="sdprb")
-    (row,) = (name for name in found.by_slice if name.startswith("sdprb"))
-    for name, jobs in slices_of(found).items():
-        result = simulate(jobs, scheduler, cluster=MACHINE, limits=[budget_of(jobs)])
-        assert found.by_slice.loc[name, row] == result.metrics["mean_bsld"]
 
 
 def test_budgets_matter_here(board: Leaderboard) -> None:

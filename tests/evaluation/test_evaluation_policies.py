@@ -124,20 +124,6 @@ def test_a_function_without_an_environment_or_that_nobody_can_call_is_said_once(
             evaluate(policies, TRACE, jobs=100, n=2, budget=0)
 
 
-def test_an_action_that_is_none_is_said_once() -> None:
-    def act(observation: Any, info: Any) -> int:
-        return -7
-
-    few: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
-    with pytest.warns(UserWarning, match="failed on") as caught:
-        board = evaluate(act, TRACE, **few)
-    said = [str(one.message) for one in caught if "failed on" in str(one.message)]
-    assert len(said) == 1
-    assert said[0].startswith("act failed on 2 of 2 slices, first on ")
-    assert "HpcgymError: action must be an index from 0 to 127, not -7" in said[0]
-    assert board.by_slice["act"].isna().all()
-
-
 def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -> None:
     def begin(env: Any) -> None:
         calls.append(1)
@@ -345,14 +331,6 @@ def test_saved_agents_are_called_by_their_path(monkeypatch: pytest.MonkeyPatch) 
     assert list(board.by_slice.columns)[:2] == ["runs/one.pt", "runs/two.pt"]
     assert loaded == paths
     assert "mine" in evaluate({"mine": paths[0]}, TRACE, env=env, jobs=100, n=2, budget=0).by_slice
-
-
-def test_a_file_that_is_no_agent_is_said(tmp_path: Path) -> None:
-    file = tmp_path / "agent.pt"
-    file.write_text("nothing")
-    with pytest.raises(HpcgymError) as caught:
-        evaluate(file, TRACE)
-    assert str(file) in str(caught.value)
 
 
 def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:

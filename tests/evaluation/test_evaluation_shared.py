@@ -86,12 +86,6 @@ def test_a_policy_that_fails_is_noted() -> None:
     assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
 
 
-def test_a_function_is_a_policy() -> None:
-    found = board(lambda observation, info: int(np.argmax(info["action_mask"])))
-    assert not found.failures
-    assert found.by_slice["<lambda>"].notna().all()
-
-
 class First:
     """The first that can be done; called as the rule that is the same."""
 
@@ -130,33 +124,6 @@ def test_names_of_ones_own_are_no_others(policies: Any) -> None:
 
 def shared_by_name(policies: Any) -> dict[str, Any]:
     return lineup.by_name(lineup.listed(policies), shared._find_policy, shared._other)
-
-
-def test_policies_that_are_given_once_are_all_there(agent: Path) -> None:
-    """A generator can be read only once."""
-    found = evaluate((one for one in [agent, First()]), JOBS, jobs=30, n=2)
-    assert set(found.table.index) == {str(agent), "first-pairs (2)", *REFERENCES}
-
-
-def test_a_begin_that_fails_is_noted_and_warned_of() -> None:
-    policy = First()
-    policy.begin = Begin()  # type: ignore[attr-defined]
-    policy.name = "mine"
-    with pytest.warns(PolicyWarning, match="^mine failed on 1 of 5 slices, first on ") as caught:
-        found = board(policy)
-    (said,) = found.failures.values()
-    assert said.startswith("ZeroDivisionError: the second (test_evaluation_shared.py, line ")
-    assert found.by_slice["mine"].isna().sum() == 1
-    assert caught[0].filename == __file__  # of who called evaluate
-
-
-class Begin:
-    calls = 0
-
-    def __call__(self, env: Any) -> None:
-        self.calls += 1
-        if self.calls == 2:
-            raise ZeroDivisionError("the second")
 
 
 @pytest.mark.parametrize(

@@ -28,20 +28,6 @@ def test_means_wins_and_regret() -> None:
     assert b["mean_regret"] == pytest.approx((0 + 0 + 1 / 8 + 2) / 4)
 
 
-def test_intervals_hold_the_mean_and_shrink_with_the_number_of_slices() -> None:
-    rng = np.random.default_rng(0)
-    widths = []
-    for n in (20, 2000):
-        values = rng.exponential(10, n)
-        row = board_of({"a": values.tolist()}).table.loc["a"]
-        low, high = row["mean_bsld_low"], row["mean_bsld_high"]
-        assert low < values.mean() < high
-        # the normal interval of a mean
-        assert high - low == pytest.approx(2 * 1.96 * values.std() / n**0.5, rel=0.15)
-        widths.append(high - low)
-    assert widths[1] < widths[0] / 5
-
-
 def test_resamples_are_paired() -> None:
     values = np.random.default_rng(1).exponential(100, 50)
     board = board_of({"a": values.tolist(), "b": (values + 1).tolist()})

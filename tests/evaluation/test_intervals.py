@@ -73,22 +73,6 @@ def test_blocks_of_one_are_the_plain_bootstrap() -> None:
     assert np.array_equal(bootstrap(values, 400, 5), expected)
 
 
-def widths(samples: np.ndarray, block: int) -> np.ndarray:
-    ends = [bootstrap(column[:, None], 1000, k, block=block) for k, column in enumerate(samples.T)]
-    return np.array([(high - low).item() for low, high in ends])
-
-
-def test_of_independent_weeks_blocks_agree_with_the_plain_bootstrap() -> None:
-    """But for the share of the spread that lies within a block: 1 - b / n of the variance."""
-    n = 60
-    samples = np.random.default_rng(0).normal(size=(n, 300))
-    block = block_length(n)
-    plain, blocks = widths(samples, 1), widths(samples, block)
-    ratio = (1 - block / n) / (1 - 1 / n)
-    assert (blocks**2).mean() / (plain**2).mean() == pytest.approx(ratio, abs=0.04)
-    assert plain.mean() == pytest.approx(2 * 1.96 / n**0.5, rel=0.05)
-
-
 def test_of_weeks_that_feel_the_one_before_blocks_are_nearer_to_the_truth() -> None:
     n, runs, alike = 100, 300, 0.5
     rng = np.random.default_rng(1)

@@ -181,13 +181,6 @@ def test_none_leaves_out_what_an_agent_was_trained_with(rule: str, text: Any) ->
     assert freed.equals(plain)
 
 
-def test_none_also_holds_for_who_left_the_machine() -> None:
-    given: dict[str, Any] = {"jobs": 60, "n": 4, "budget": 0, "start": "warm"}
-    mine = {"mine": Trained(quota="user:jobs=2")}
-    freed = evaluate(mine, FITTING, quota=None, **given).by_slice
-    assert freed.equals(evaluate({"mine": Trained()}, FITTING, **given).by_slice)
-
-
 def test_none_does_not_change_an_environment_that_is_made() -> None:
     env = gymnasium.make("hpcgym/MixedPolicy-v0", workload=FITTING, jobs=60, quota="user:jobs=2")
     with pytest.raises(HpcgymError, match="has quota='user:jobs=2', and the evaluation None"):

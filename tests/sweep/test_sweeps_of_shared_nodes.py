@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,11 @@ from hpcgym.errors import HpcgymError
 from hpcgym.speedups import Heatmap, read_speedups, write_speedups
 from hpcgym.sweep import (
     load_experiment,
-    read_failures,
     read_table,
     resume,
     run_experiment,
-    run_tasks,
 )
-from hpcgym.sweep.manifest import Tasks
 from hpcgym.sweep.run import read_manifest
-from hpcgym.sweep.simulations import load_slices, simulate_task
 from hpcgym.workload import assign_codes, shuffled
 from hpcgym.workload.io.files import sha256_of
 
@@ -185,15 +180,6 @@ def test_shuffles_and_machines_need_no_speedups(tmp_path: Path) -> None:
         assert row["mean_bsld"] == found.metrics["mean_bsld"]
 
 
-def test_workers_find_the_same(done: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "there")
-    run_experiment(path, tmp_path / "sweep", "processes", workers=1, chunk=5)
-    assert read_table(tmp_path / "sweep").equals(read_table(done / "sweep"))
-    manifest = (tmp_path / "sweep" / "manifest.json").read_text()
-    assert manifest == (done / "sweep" / "manifest.json").read_text()
-    assert str(tmp_path) not in manifest
-
-
 # --- The manifest ---------------------------------------------------------------------------------
 
 
@@ -220,16 +206,6 @@ def test_the_manifest_names_speedups_and_seeds(done: Path) -> None:
     assert manifest["schedulers"]["strict"]["pair_estimate"] == "false.csv"
 
 
-def test_an_experiment_without_sharing_says_nothing_of_it(tmp_path: Path) -> None:
-    path = tmp_path / "plain.toml"
-    path.write_text('schedulers = ["easy"]\n[[workloads]]\nworkload = "lublin:jobs=9"\n')
-    run_experiment(path, tmp_path / "sweep", "serial")
-    manifest = read_manifest(tmp_path / "sweep")
-    assert {"speedups", "shuffles"}.isdisjoint(manifest)
-    (task,) = Tasks(manifest)
-    assert {"speedups", "shuffle", "cluster", "codes"}.isdisjoint(task)
-
-
 @pytest.fixture
 def half(done: Path, tmp_path: Path) -> Path:
     """A copy of the experiment and its sweep, of which half is done."""
@@ -237,12 +213,6 @@ def half(done: Path, tmp_path: Path) -> Path:
     results = tmp_path / "sweep" / "results.jsonl"
     results.write_text("".join(results.read_text().splitlines(keepends=True)[:12]))
     return tmp_path
-
-
-def test_what_is_left_is_done(half: Path, done: Path) -> None:
-    summary = resume(half / "sweep", "serial")
-    assert (summary.new, summary.done) == (12, 24)
-    assert read_table(half / "sweep").equals(read_table(done / "sweep"))
 
 
 @pytest.mark.parametrize("name", ["pairs.json", "false.csv", "small.toml"])
@@ -255,19 +225,6 @@ def test_a_changed_file_is_refused(half: Path, name: str) -> None:
     (half / "here" / name).unlink()
     with pytest.raises(HpcgymError, match=re.escape(name)):
         resume(half / "sweep", "serial")
-
-
-def test_a_file_that_changes_under_way_fails_its_tasks_only(half: Path) -> None:
-    sweep, here = half / "sweep", half / "here"
-    (sweep / "results.jsonl").unlink()
-    write_speedups(generate_speedups(4, seed=2), here / "pairs.json")
-    load_slices.cache_clear()
-    manifest = read_manifest(sweep)
-    function = partial(simulate_task, folder=str(here), digests=manifest["inputs_sha256"])
-    summary = run_tasks(function, Tasks(manifest), sweep, "serial", retries=0)
-    # all on the other speedups, but for the jobs of the codes in the file
-    assert (summary.done, summary.failed) == (6, 18)
-    assert "not the one that the sweep began with" in read_failures(sweep)[0]["error"]
 
 
 # --- The file -------------------------------------------------------------------------------------

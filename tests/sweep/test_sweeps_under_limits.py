@@ -16,9 +16,8 @@ from hpcgym.cli import app
 from hpcgym.cli.sweep import LIMITED
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.sweep import load_experiment, read_table, resume, run_experiment
+from hpcgym.sweep import load_experiment, read_table, run_experiment
 from hpcgym.sweep.manifest import Tasks
 from hpcgym.sweep.run import read_manifest
 from hpcgym.workload import shuffled
@@ -136,14 +135,6 @@ def test_a_dispatcher_keeps_the_limits_too(tmp_path: Path) -> None:
     assert value != simulate(jobs, "sdprb", cluster="taurus", limits=[]).metrics["mean_bsld"]
 
 
-def test_workers_find_the_same(done: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "there")
-    run_experiment(path, tmp_path / "sweep", "processes", workers=1, chunk=5)
-    assert read_table(tmp_path / "sweep").equals(read_table(done / "sweep"))
-    manifest = (tmp_path / "sweep" / "manifest.json").read_text()
-    assert manifest == (done / "sweep" / "manifest.json").read_text()
-
-
 @pytest.fixture
 def half(done: Path, tmp_path: Path) -> Path:
     """A copy of the experiment and its sweep, of which half is done."""
@@ -151,19 +142,6 @@ def half(done: Path, tmp_path: Path) -> Path:
     results = tmp_path / "sweep" / "results.jsonl"
     results.write_text("".join(results.read_text().splitlines(keepends=True)[:12]))
     return tmp_path
-
-
-def test_what_is_left_is_done(half: Path, done: Path) -> None:
-    summary = resume(half / "sweep", "serial")
-    assert (summary.new, summary.done) == (12, 24)
-    assert read_table(half / "sweep").equals(read_table(done / "sweep"))
-
-
-def test_changed_limits_are_refused(half: Path) -> None:
-    copy = half / "sweep" / "experiment.toml"
-    copy.write_text(copy.read_text().replace("percent=70", "percent=60"))
-    with pytest.raises(HpcgymError, match="the experiment has changed"):
-        resume(half / "sweep", "serial")
 
 
 def test_the_manifest_has_the_limits(done: Path, tmp_path: Path) -> None:
@@ -187,16 +165,6 @@ def test_the_manifest_has_the_limits(done: Path, tmp_path: Path) -> None:
     (task,) = Tasks(plain)
     assert "limits" not in plain
     assert {"limits", "cap", "budget"}.isdisjoint(task)
-
-
-def test_the_table_for_people_has_a_line_for_each_set(done: Path) -> None:
-    result = CliRunner().invoke(app, ["sweep", "table", str(done / "sweep")])
-    assert result.exit_code == 0, result.output
-    lines = [line.split()[:4] for line in result.stdout.splitlines()]
-    for workload in ("small", "taurus"):
-        for limits in ("none", "cap", "both"):
-            for scheduler in ("easy", "shut"):
-                assert [workload, limits, scheduler, "2"] in lines
 
 
 def test_a_job_that_can_never_start_fails_alone(tmp_path: Path) -> None:

@@ -254,17 +254,6 @@ def test_only_tasks_that_kill_their_workers_fail(tmp_path: Path) -> None:
     assert sorted(done_in(tmp_path)) == [x for x in range(16) if x not in (3, 7)]
 
 
-def test_a_task_that_kills_its_worker_is_found_in_its_chunk(tmp_path: Path) -> None:
-    tasks = [{"x": x, "dies": x == 3} for x in range(12)]
-    summary = run_tasks(
-        chores.die_sometimes, tasks, tmp_path, "processes", workers=2, chunk=6, retries=1
-    )
-    assert (summary.done, summary.failed) == (11, 1)
-    (failure,) = read_failures(tmp_path)
-    assert failure["task"]["x"] == 3
-    assert failure["attempts"] == 2
-
-
 class Fragile(Executor):
     """Two workers that take two chunks each; a task that dies takes those of its worker with it.
 
