@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sections import Column, Section, best, machine, names_among, show
+from sections import Column, Section, best, count, machine, names_among, parser_of, show
 
 import hpcgym
 from hpcgym.baselines import find_scheduler
@@ -41,32 +41,19 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, EPILOG, SECTIONS, 5)
     parser.add_argument("workload", nargs="?", default=DEFAULT, help="a trace of several weeks")
     parser.add_argument("--clean", default="default", help="cleaning recipe (%(default)s)")
     parser.add_argument("--weeks", type=count, default=None, help="first weeks only")
     parser.add_argument("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
-    parser.add_argument("--repeat", type=count, default=5, help="timed runs (%(default)s)")
     executors = names_among(("processes", "mpi"))
     parser.add_argument("--executors", type=executors, default=["processes"], metavar="NAME,NAME")
-    names = names_among(SECTIONS)
-    parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
     try:
         batch(given.workload, given.clean, given.weeks)
     except HpcgymError as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
     return given
-
-
-def count(text: str) -> int:
-    """Return a number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return int(text)
 
 
 @lru_cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from sections import Column, Section, best, machine, names_among, show
+from sections import Column, Section, best, machine, parser_of, show
 
 import hpcgym
 from hpcgym.envs import IDS
@@ -51,14 +51,8 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = names_among(SECTIONS)
-    parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
-    parser.add_argument("--repeat", type=int, default=10, help="timed runs (%(default)s)")
+    parser = parser_of(__doc__, EPILOG, SECTIONS, 10)
     parser.add_argument("--steps", type=int, default=20_000, help="of a run (%(default)s)")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
     return parser.parse_args()
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sections import Column, Section, best, machine, names_among, show
+from sections import Column, Section, best, machine, parser_of, show
 
 import hpcgym
 from hpcgym import Scheduler
@@ -36,16 +36,10 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, EPILOG, SECTIONS, 5)
     parser.add_argument("workload", nargs="?", default=DEFAULT, help="a trace")
     parser.add_argument("--clean", default="default", help="cleaning recipe (%(default)s)")
     parser.add_argument("--jobs", type=int, default=None, help="first jobs only")
-    parser.add_argument("--repeat", type=int, default=5, help="timed runs (%(default)s)")
-    names = names_among(SECTIONS)
-    parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
     try:
         given.trace = hpcgym.load_workload(given.workload, clean=given.clean)

@@ -1,4 +1,4 @@
-"""How the benchmarks show their figures: sections of rows, as tables or JSON, and the machine."""
+"""What scripts of speed share: options, times, sections of rows as tables or JSON, the machine."""
 
 import argparse
 import math
@@ -31,6 +31,27 @@ def names_among(known: Collection[str]) -> Callable[[str], list[str]]:
         return given
 
     return names
+
+
+def parser_of(
+    about: str | None, epilog: str, sections: Collection[str], repeat: int
+) -> argparse.ArgumentParser:
+    """Return a parser of the options that all scripts have; ``repeat`` is a default."""
+    parser = argparse.ArgumentParser(
+        description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = names_among(sections)
+    parser.add_argument("--sections", type=names, default=list(sections), metavar="NAME,NAME")
+    parser.add_argument("--repeat", type=count, default=repeat, help="timed runs (%(default)s)")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    return parser
+
+
+def count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,35 @@ def best(run: Callable[[], object], repeat: int) -> float:
         run()
         seconds.append(time.perf_counter() - start)
     return min(seconds)
+
+
+def processor_seconds(call: Callable[[], object]) -> Callable[[], float]:
+    """Return what makes a call and returns the seconds of the processor that it took."""
+
+    def run() -> float:
+        begin = time.process_time()
+        call()
+        return time.process_time() - begin
+
+    return run
+
+
+def in_turn(
+    runs: Mapping[str, Callable[[], float]], repeat: int, once: Collection[str] = ()
+) -> dict[str, float]:
+    """Return the least seconds of each; runs take turns, after one that does not count.
+
+    ``once`` : those that count at their first turn alone.
+    """
+    least = dict.fromkeys(runs, math.inf)
+    for turn in range(repeat + 1):
+        for name, run in runs.items():
+            if name in once and turn > 1:
+                continue
+            seconds = run()
+            if turn:
+                least[name] = min(least[name], seconds)
+    return least
 
 
 def machine() -> dict[str, str | int]:

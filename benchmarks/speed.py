@@ -12,10 +12,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from sections import Column, Section, console, doing, machine, names_among, print_machine
+from sections import Column, Section, doing, machine, parser_of, show
 
 import hpcgym
-from hpcgym.files.writing import json_text
 from hpcgym.workload.archive import find
 
 EPILOG = """\
@@ -81,29 +80,16 @@ QUEUES = (
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    facts, out = machine(), console()
-    sections: dict[str, Any] = {}
     try:
         given.workload = given.workload or default_workload(given.quick)
-        if given.format == "table":
-            print_machine(out, facts)
-        for name in given.sections:
-            sections[name] = SECTIONS[name](given)
-            if given.format == "table":
-                sections[name].print(out)
+        show(SECTIONS, given, machine() | {"workload": given.workload})
     except hpcgym.HpcgymError as error:
         sys.exit(f"speed.py: {error}")
-    if given.format == "json":
-        rows = {name: section.rows for name, section in sections.items()}
-        told = {"machine": facts, "workload": given.workload, "sections": rows}
-        print(json_text(told), end="")
 
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, EPILOG, SECTIONS, 30)
     add = parser.add_argument
     add(
         "workload",
@@ -113,21 +99,12 @@ def arguments() -> argparse.Namespace:
         " if it is on this machine, else a generated workload of that size",
     )
     add("--clean", default="glesser", help="cleaning recipe for WORKLOAD (%(default)s)")
-    add(
-        "--sections",
-        type=names_among(SECTIONS),
-        default=list(SECTIONS),
-        metavar="NAME,NAME",
-        help="only these, of the list below (all)",
-    )
-    add("--repeat", type=int, default=30, help="timed runs of schedulers (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
     add("--large", action="store_true", help="let jobs go up to 10 million: minutes, 3 GB")
     add("--quick", action="store_true", help="small sizes only: to see that everything works")
-    add("--format", choices=("table", "json"), default="table", help="json has all values measured")
     given = parser.parse_args()
-    if given.repeat < 1 or given.limit <= 0:
-        parser.error("--repeat and --limit must be above 0")
+    if given.limit <= 0:
+        parser.error("--limit must be above 0")
     given.sizes = QUICK if given.quick else FULL
     return given
 
