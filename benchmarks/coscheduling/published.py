@@ -5,16 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
+    Judge,
     NotThereError,
     Stored,
     Verdict,
-    built,
-    left_out,
-    no_result,
     of_count,
     of_sentences,
-    still_open,
 )
 
 # --- What ELiSE prints of its results -------------------------------------------------------------
@@ -40,7 +36,6 @@ TRACE_JOBS = {"SDSC-SP2": 73_496, "KIT-FH2": 114_335}
 
 # --- The items of ELiSE, and what makes their verdicts: ``published.py`` --------------------------
 
-DOCUMENT = "ELiSE"
 #: The document's simple co-scheduling, and that which fills.
 _PLAIN, _FILLER = "easy-co", "filler-co"
 
@@ -131,108 +126,12 @@ def _logs(stored: Stored) -> Verdict:
     return of_count(fast, len(rows), "as fast as printed or faster")
 
 
-_VALIDATION = (
-    "needs the codes, run beside each other on ARIS and Grid'5000; of their times nothing but two"
-    " errors is printed"
-)
-
-ITEMS: tuple[Item, ...] = (
-    built(
-        DOCUMENT,
-        "what is co-location",
-        "half of each socket of twice as many nodes",
-        "docs/coscheduling.md",
-    ),
-    built(
-        DOCUMENT,
-        "computation method",
-        "speedups of pairs of codes: heatmaps",
-        "docs/coscheduling.md",
-    ),
-    built(
-        DOCUMENT,
-        "simulation engine",
-        "remaining times at each event, the least speedup of the neighbours",
-        "docs/coscheduling.md",
-    ),
-    built(DOCUMENT, "schedulers", "the eight co-schedulers of the table", "docs/coscheduling.md"),
-    built(
-        DOCUMENT,
-        "reports",
-        "Gantt diagrams, throughput, queue and utilization over time",
-        "docs/coscheduling.md",
-    ),
-    built(DOCUMENT, "distribution", "many simulations on processes or MPI", "docs/sweeps.md"),
-    left_out(
-        DOCUMENT,
-        "graphical and web interface",
-        "workloads, schedulers and reports by mouse",
-        "no result; hpcgym has a command line, Python and HTML reports",
-    ),
-    no_result(DOCUMENT, "study of co-schedulers", "a picture of makespan speedups without numbers"),
-    left_out(
-        DOCUMENT, "validation, MAPE 6.7 %", "turnaround times of six experiments", _VALIDATION
-    ),
-    left_out(DOCUMENT, "validation, MAPE up to 15 %", "30 experiments with OAR", _VALIDATION),
-    Item(
-        DOCUMENT,
-        "MJS & MS correlation, table",
-        "improvement by mean speedup",
-        _improvements,
-        published="IMPROVEMENTS",
-    ),
-    Item(
-        DOCUMENT,
-        "MJS & MS correlation, text",
-        "both go together",
-        _correlation,
-        options="--speedups-file lm-aris.compute-NAS.json",
-        published="the slide's text",
-    ),
-    Item(
-        DOCUMENT,
-        "process count diversity",
-        "the more diverse, the less is gained",
-        _diversity,
-        options="--speedups-file lm-aris.compute-NAS.json",
-        published="the slide's text",
-    ),
-    Item(
-        DOCUMENT,
-        "filler co-scheduler",
-        "benefits are preserved",
-        _filler,
-        options="--speedups-file lm-aris.compute-NAS.json",
-        published="the slide's text",
-    ),
-    Item(
-        DOCUMENT, "synthetic workloads", "simulated days an hour", _speed, published="DAYS_AN_HOUR"
-    ),
-    Item(
-        DOCUMENT, "real workloads", "simulated days an hour of two logs", _logs, published="TRACES"
-    ),
-    built(
-        DOCUMENT,
-        "future work, power",
-        "power of shared nodes: what jobs on one node draw, divided by cores",
-        "docs/coscheduling.md",
-    ),
-    built(
-        DOCUMENT,
-        "future work, I/O",
-        "a file system whose bandwidth all jobs share",
-        "docs/coscheduling.md",
-    ),
-    built(
-        DOCUMENT,
-        "future work, parameters",
-        "co-schedulers searched for a log: `hpcgym tune --speedups`",
-        "docs/tuning.md",
-    ),
-    still_open(
-        DOCUMENT,
-        "future work, faults",
-        "nodes that fail",
-        "named without a result; they fail only where jobs do not slow each other down",
-    ),
-)
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "MJS & MS correlation, table": _improvements,
+    "MJS & MS correlation, text": _correlation,
+    "process count diversity": _diversity,
+    "filler co-scheduler": _filler,
+    "synthetic workloads": _speed,
+    "real workloads": _logs,
+}

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hpcgym.baselines.schedulers import COSCHEDULERS
+import pandas as pd
+
 from hpcgym.benchmarks.coscheduling import runs, speed, tables
 from hpcgym.benchmarks.coscheduling.runs import Sizes, Task
-from hpcgym.benchmarks.coscheduling.tables import HEAD, report_text
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    no_progress,
-    outcomes_of,
-    save_picture,
-    write_csv,
-    write_text,
-)
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation.run import simulate
-from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
-from hpcgym.workload import assign_codes, load_workload
+from hpcgym.speedups import read_speedups
+from hpcgym.version import __version__
 from hpcgym.workload.archive import data_folders
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Where results come from, beside what all studies depend on.
 MODULES = (
@@ -61,28 +50,22 @@ def find_measured() -> Path | None:
 
 def reproduce(
     measured: Path | None,
-    folder: Path,
+    folder: Folder,
     *,
     heatmaps: int = Sizes.heatmaps,
     shuffles: int = Sizes.measured_shuffles,
     quick: bool = False,
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
     ----------
     measured : a file of speedups with processes and compact run times; None: without what needs it.
-    folder : where everything is written; outcomes of simulations into its folders ``tasks`` and
-        ``timings``.
+    folder : where the study is run; outcomes are in its folders ``tasks`` and ``timings``. What is
+        timed always runs in this process.
     heatmaps : generated ones of each mean and reading.
     shuffles : of each set of measured codes.
     quick : a small cut, which is compared with nothing published.
-    executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`. What is timed
-        always runs in this process.
-    progress : told of each step.
 
     Returns
     -------
@@ -94,29 +77,31 @@ def reproduce(
     HpcgymError : numbers below 1, a file that cannot be read or written, or lacks codes, a
         simulation that fails, or no matplotlib.
     """
-    require_matplotlib()
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     for name, number in (("heatmaps", heatmaps), ("shuffles", shuffles)):
         if number < 1:
             raise HpcgymError(f"{name} must be a whole number of at least 1, not {number}")
+    folder.begin(tables.HEAD)
     sizes = runs.QUICK if quick else Sizes(heatmaps=heatmaps, measured_shuffles=shuffles)
     tasks = _tasks(measured, sizes, quick)
-    outcomes = _simulated(tasks, measured, folder / "tasks", executor, workers, progress)
-    timings = _timed(quick, folder / "timings", progress)
+    measure = partial(runs.measure, measured=None if measured is None else str(measured))
+    outcomes: dict[str, Outcomes] = {}
+    for task, outcome in zip(tasks, folder.run(measure, tasks, "sets of jobs"), strict=True):
+        outcomes.setdefault(task["part"], []).append((task, outcome))
+    hashed = code(*MODULES)
+    timed = [{**task, "code": hashed} for task in speed.tasks_of(quick, speed.machine_name())]
+    here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
+    timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
     made = make_tables(outcomes, timings)
-    for name, table in made.items():
-        write_csv(table, folder / f"table-{name}.csv")
-    text = report_text(
-        made,
-        _draw(outcomes, folder),
-        sizes,
-        machine=speed.machine_name(),
-        missing=MEASURED_FILE if measured is None else None,
-        notes=["**A quick cut: few jobs and heatmaps. Not to be compared.**"] if quick else [],
-    )
-    write_text(text, path)
-    return path, made
+    folder.write_tables(made)
+    parts = [tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
+    if measured is None:
+        parts.append(tables.NO_MEASURED.format(file=MEASURED_FILE))
+    if quick:
+        parts += quick_note("few jobs and heatmaps")
+    heading, note = tables.TEXTS["speed"]
+    texts = tables.TEXTS | {"speed": (heading, note.format(machine=speed.machine_name()))}
+    parts += table_sections(made, texts) + picture_sections(_draw(outcomes, folder))
+    return folder.report("\n".join(parts)), made
 
 
 def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, pd.DataFrame]:
@@ -150,68 +135,15 @@ def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
     return [{**task, "code": hashed} for task in tasks]
 
 
-def _simulated(
-    tasks: list[Task],
-    measured: Path | None,
-    folder: Path,
-    executor: str,
-    workers: int | None,
-    progress: Progress,
-) -> dict[str, Outcomes]:
-    """Return part -> its tasks, each with its outcome."""
-    _compile()
-    found = outcomes_of(
-        partial(runs.measure, measured=None if measured is None else str(measured)),
-        tasks,
-        folder,
-        executor,
-        workers,
-        of="sets of jobs",
-        what="sets of jobs",
-        progress=progress,
-    )
-    outcomes: dict[str, Outcomes] = {}
-    for task, outcome in zip(tasks, found, strict=True):
-        outcomes.setdefault(task["part"], []).append((task, outcome))
-    return outcomes
-
-
-def _compile() -> None:
-    """Compile in this process what workers then find in the cache."""
-    speedups: Heatmap = generate_speedups(2)
-    jobs = assign_codes(load_workload("lublin:jobs=20,processors=64"), speedups.codes)
-    for name in (runs.REFERENCE, *COSCHEDULERS):
-        simulate(jobs, name, cluster="16x2x2", speedups=speedups)
-
-
-def _timed(quick: bool, folder: Path, progress: Progress) -> Outcomes:
-    """Return what was timed: each task with its outcome. Nothing else runs here meanwhile."""
-    hashed = code(*MODULES)
-    tasks = [{**task, "code": hashed} for task in speed.tasks_of(quick, speed.machine_name())]
-    found = outcomes_of(
-        speed.measure,
-        tasks,
-        folder,
-        "serial",
-        None,
-        of="timings",
-        what="timings",
-        progress=progress,
-    )
-    return list(zip(tasks, found, strict=True))
-
-
-def _draw(outcomes: dict[str, Outcomes], folder: Path) -> dict[str, Path]:
+def _draw(outcomes: dict[str, Outcomes], folder: Folder) -> dict[str, Path]:
     """Draw the pictures; return heading -> file."""
     drawings = {
         "pairs": ("Improvement by mean speedup", tables.draw_pairs),
         "mixes": ("Mixes of process counts, drawn", tables.draw_mixes),
         "shuffles": ("Shuffles of measured codes, drawn", tables.draw_shuffles),
     }
-    pictures = {}
-    for part, (heading, draw) in drawings.items():
-        if part in outcomes:
-            file = Path(f"{part}.png")
-            save_picture(draw(outcomes[part]), folder / file)
-            pictures[heading] = file
-    return pictures
+    return {
+        heading: folder.picture(draw(outcomes[part]), f"{part}.png")
+        for part, (heading, draw) in drawings.items()
+        if part in outcomes
+    }

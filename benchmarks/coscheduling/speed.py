@@ -6,9 +6,10 @@ import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from hpcgym.benchmarks.coscheduling.published import DAYS_AN_HOUR, REPETITIONS, TRACE_JOBS, TRACES
 from hpcgym.cluster.pool import Cluster
@@ -17,9 +18,6 @@ from hpcgym.speedups import Heatmap, generate_speedups
 from hpcgym.workload import Code, assign_codes, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEDULERS = ("fcfs", "easy", "easy-co")
 #: Cores of a node: 2 x 16 as on Grvingt. The document does not print them.
@@ -136,8 +134,6 @@ Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 def synthetic(outcomes: Outcomes) -> pd.DataFrame:
     """Return simulated days an hour of generated sets, beside the published."""
-    import pandas as pd
-
     rows = []
     for task, outcome in outcomes:
         if "trace" in task:
@@ -155,8 +151,6 @@ def synthetic(outcomes: Outcomes) -> pd.DataFrame:
 
 def traces(outcomes: Outcomes) -> pd.DataFrame:
     """Return simulated days an hour of the document's logs, beside the published."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for task, outcome in outcomes:
         if "trace" in task:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS, TRACES
@@ -18,15 +18,11 @@ from hpcgym.benchmarks.coscheduling.runs import (
     READINGS,
     REFERENCE,
     SCHEDULERS,
-    Sizes,
 )
-from hpcgym.benchmarks.energy.common import interval
-from hpcgym.benchmarks.studies.harness import table_text
+from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure, plain
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -93,8 +89,6 @@ def over_heatmaps(outcomes: Outcomes, reading: str, scheduler: str, what: str) -
 
 def improvements(outcomes: Outcomes) -> pd.DataFrame:
     """Return the document's table under the main reading, of its simple co-scheduling."""
-    import pandas as pd
-
     found = {
         what: over_heatmaps(outcomes, MAIN, SIMPLE, what)
         for what in ("improvement", "saved", "job_speedup")
@@ -122,8 +116,6 @@ def improvements(outcomes: Outcomes) -> pd.DataFrame:
 
 def all_coschedulers(outcomes: Outcomes) -> pd.DataFrame:
     """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
-    import pandas as pd
-
     rows = []
     for reading, partners in PARTNERS.items():
         gains = {
@@ -141,8 +133,6 @@ def all_coschedulers(outcomes: Outcomes) -> pd.DataFrame:
 
 def by_reading(outcomes: Outcomes) -> pd.DataFrame:
     """Return improvements of the simple co-scheduling under each reading, less those published."""
-    import pandas as pd
-
     rows = []
     for name, reading in READINGS.items():
         found = over_heatmaps(outcomes, name, SIMPLE, "improvement")
@@ -195,8 +185,6 @@ def _between(x: Floats, y: Floats, at: float) -> float:
 
 def files(outcomes: Outcomes) -> pd.DataFrame:
     """Return what a shared file system leaves of the gain over EASY, by its bandwidth."""
-    import pandas as pd
-
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for task, outcome in outcomes:
         low, high = (round(100 * share) for share in task["files"]["share"])
@@ -228,8 +216,6 @@ def files(outcomes: Outcomes) -> pd.DataFrame:
 
 def mixes(outcomes: Outcomes) -> pd.DataFrame:
     """Return improvements and utilisations by mix of process counts."""
-    import pandas as pd
-
     rows = []
     for (mix, kind), of in _by_mix(outcomes).items():
         row: dict[str, Any] = {
@@ -246,8 +232,6 @@ def mixes(outcomes: Outcomes) -> pd.DataFrame:
 
 def mix_utilisation(outcomes: Outcomes) -> pd.DataFrame:
     """Return the utilisation until the queue is empty by mix of process counts."""
-    import pandas as pd
-
     rows = []
     for (mix, kind), of in _by_mix(outcomes).items():
         row: dict[str, Any] = {"processes": mix, "speedups": kind}
@@ -280,8 +264,6 @@ def by_set(outcomes: Outcomes) -> dict[str, list[Mapping[str, Any]]]:
 
 def against_easy(outcomes: Outcomes) -> pd.DataFrame:
     """Return what each co-scheduler gains over EASY, over shuffles of measured codes."""
-    import pandas as pd
-
     rows = [
         {"codes": codes, "scheduler": name, **_beside_easy(of, name)}
         for codes, of in by_set(outcomes).items()
@@ -310,8 +292,6 @@ def correlations(outcomes: Outcomes) -> pd.DataFrame:
 
     Also of the means of the co-schedulers under which jobs share nodes.
     """
-    import pandas as pd
-
     rows = []
     for codes, of in by_set(outcomes).items():
         amounts = {
@@ -475,7 +455,7 @@ document calls simple co-scheduling.
 for each mean and reading, 5 shuffles each. *95 % of heatmaps* is what single ones give.
 """
 
-_NO_MEASURED = """\
+NO_MEASURED = """\
 **Without measured speedups**: the mixes of process counts and the shuffles of measured codes are
 left out. They need ELiSE's `{file}`, in a folder of HPCGYM_DATA or named by `--speedups-file`.
 """
@@ -542,36 +522,3 @@ TEXTS = {
         " `hpcgym traces fetch KIT-FH2`, and not timed here.",
     ),
 }
-
-
-def report_text(
-    made: Mapping[str, pd.DataFrame],
-    pictures: Mapping[str, Path],
-    sizes: Sizes,
-    *,
-    machine: str,
-    missing: str | None,
-    notes: Sequence[str],
-) -> str:
-    """Return the report as Markdown.
-
-    Parameters
-    ----------
-    made : the tables by name, of :data:`TEXTS`.
-    pictures : heading -> file.
-    sizes : how much was simulated.
-    machine : what was timed on.
-    missing : the file of measured speedups that there is none of; None: there is.
-    notes : what else is to be said, such as that this is a small cut.
-    """
-    parts = [HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
-    if missing is not None:
-        parts.append(_NO_MEASURED.format(file=missing))
-    parts += [f"{note}\n" for note in notes]
-    for name, (heading, note) in TEXTS.items():
-        if name in made:
-            parts += [f"## {heading}\n", f"{note.format(machine=machine)}\n"]
-            parts.append(table_text(made[name]))
-    for heading, file in pictures.items():
-        parts.append(f"## {heading}\n\n![{heading}]({file.as_posix()})\n")
-    return "\n".join(parts)

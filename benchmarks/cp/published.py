@@ -8,14 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
     Judge,
     NotThereError,
     Stored,
     Verdict,
-    built,
-    left_out,
-    no_result,
     of_count,
     of_picture,
     of_sentences,
@@ -156,10 +152,6 @@ ABOUT = 0.1
 
 # --- Items of Remediani 2017 and Galleguillos 2020, and their verdicts ----------------------------
 
-THESIS, PAPER = "Remediani 2017", "Galleguillos et al. 2020"
-_EURORA = "--machine eurora"
-_KIT = "--machine kit-forhlr-ii"
-
 
 #: Jobs of all seeds below which a run is so short that hardly any of them waits.
 FEWEST_JOBS = 500
@@ -259,147 +251,33 @@ def _ratio(column: str, words: str, machine: str = "eurora") -> Judge:
     return judge
 
 
-def _figure(number: str, what: str, sections: tuple[str, ...], *measures: str) -> Item:
-    said = f"section {' and '.join(sections)}: STATEMENTS"
-    return Item(THESIS, f"figure {number}", what, _text(sections, *measures), None, _EURORA, said)
-
-
 _CLASSES = tuple(f"slowdown, {name}" for name in ("short", "medium", "long"))
 
-ITEMS: tuple[Item, ...] = (
-    no_result(THESIS, "figure 2.1", "the architecture of a simulator"),
-    no_result(THESIS, "figure 2.2", "a solution for eight queens"),
-    no_result(THESIS, "figure 3.1", "a photograph of Eurora"),
-    left_out(
-        THESIS,
-        "figure 3.2",
-        "run times on Eurora",
-        "the log is not public; the generator `eurora:` has the shares that the text prints",
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "figure 3.3": _text(("3.3.1", "3.3.3"), "slowdown", "box of slowdown"),
+    "figure 3.4": of_picture("eurora/classes.png"),
+    "figure 3.5": _text(("3.3.3",), "box of queue"),
+    "figure 5.1": _text(("5.2.1",), "slowdown"),
+    "figure 5.2": _text(("5.2.1",), *_CLASSES),
+    "figure 5.3": _text(("5.2.2",), "queue"),
+    "figure 5.4": _text(("5.2.3",), "wait"),
+    "figure 5.5": _text(("5.3.1",), "slowdown"),
+    "figure 5.6": _text(("5.3.1",), *_CLASSES),
+    "figure 5.7": _text(("5.3.2",), "queue"),
+    "figure 5.8": _text(("5.3.3",), "wait"),
+    "figure 5.9": _text(("5.4.1",), "slowdown"),
+    "figure 5.10": _text(("5.4.2",), "queue"),
+    "figure 5.11": _text(("5.4.3",), "wait"),
+    "table 1": _times("kit-forhlr-ii"),
+    "section 5.1": _stops,
+    "figure 4": _qualities("kit-forhlr-ii", ("L2", "R"), "better"),
+    "table 2": _times("eurora"),
+    "figure 5": _qualities("eurora", ("D", "R"), "comparable"),
+    "figure 6": _ratio(f"as published: share below {VARIABLES_BELOW}", "instances below 0.1"),
+    "figure 7": _ratio(
+        "seconds: share within {:g} to {:g}".format(*SECONDS_BETWEEN),
+        "instances between 0.01 and 1",
     ),
-    built(THESIS, "section 3.1.2", "the data-driven heuristic (D)", "docs/prediction.md"),
-    built(THESIS, "equations 3.1 and 3.2", "slowdown and queue size", "docs/semantics.md"),
-    _figure(
-        "3.3",
-        "slowdown of all dispatchers by duration",
-        ("3.3.1", "3.3.3"),
-        "slowdown",
-        "box of slowdown",
-    ),
-    Item(
-        THESIS,
-        "figure 3.4",
-        "the same by class of jobs",
-        of_picture("eurora/classes.png"),
-        options=_EURORA,
-    ),
-    _figure("3.5", "queue of all dispatchers by duration", ("3.3.3",), "box of queue"),
-    built(THESIS, "algorithm 1, equations 4.1 to 4.3", "PRB and SDPRB", "docs/dispatchers.md"),
-    built(THESIS, "equations 4.4 to 4.12", "CPH-0 to CPH-3", "docs/constraint-programming.md"),
-    built(THESIS, "equations 4.13 and 4.14", "pure CP-0 to CP-3", "docs/constraint-programming.md"),
-    left_out(
-        THESIS,
-        "algorithm 2",
-        "local search of OR-Tools' older solver",
-        "the solver here is CP-SAT, whose search is its own",
-    ),
-    _figure("5.1", "slowdown of PRB and SDPRB", ("5.2.1",), "slowdown"),
-    _figure("5.2", "the same by class of jobs", ("5.2.1",), *_CLASSES),
-    _figure("5.3", "their queue", ("5.2.2",), "queue"),
-    _figure("5.4", "their waits", ("5.2.3",), "wait"),
-    _figure("5.5", "slowdown of CPH-0 to 3", ("5.3.1",), "slowdown"),
-    _figure("5.6", "the same by class of jobs", ("5.3.1",), *_CLASSES),
-    _figure("5.7", "their queue", ("5.3.2",), "queue"),
-    _figure("5.8", "their waits", ("5.3.3",), "wait"),
-    _figure("5.9", "slowdown of pure CP-0 to 3", ("5.4.1",), "slowdown"),
-    _figure("5.10", "their queue", ("5.4.2",), "queue"),
-    _figure("5.11", "their waits", ("5.4.3",), "wait"),
-    left_out(
-        THESIS,
-        "section 5.1",
-        "hours that the months of Eurora took",
-        "of another solver, language and machine, on jobs that are not public",
-    ),
-    no_result(PAPER, "figure 1", "sizes of machines of the top 500"),
-    built(PAPER, "section 2", "PCP'19 and HCP'19", "docs/constraint-programming.md"),
-    built(PAPER, "section 3, figures 2 and 3", "PCP'20", "docs/constraint-programming.md"),
-    Item(
-        PAPER,
-        "table 1",
-        "times of dispatches on KIT ForHLR II",
-        _times("kit-forhlr-ii"),
-        options=_KIT,
-        published="TIMES",
-    ),
-    Item(
-        PAPER,
-        "section 5.1",
-        "PCP'19 does not finish on KIT",
-        _stops,
-        options=_KIT,
-        published="TIMES",
-    ),
-    Item(
-        PAPER,
-        "figure 4",
-        "slowdown and wait on KIT: HCP'19 slightly better",
-        _qualities("kit-forhlr-ii", ("L2", "R"), "better"),
-        options=_KIT,
-        published="section 5.1",
-    ),
-    Item(
-        PAPER,
-        "table 2",
-        "times of dispatches on Eurora",
-        _times("eurora"),
-        options=_EURORA,
-        published="TIMES",
-    ),
-    Item(
-        PAPER,
-        "figure 5",
-        "slowdown and wait on Eurora: comparable",
-        _qualities("eurora", ("D", "R"), "comparable"),
-        options=_EURORA,
-        published="section 5.2",
-    ),
-    Item(
-        PAPER,
-        "figure 6",
-        "variables of PCP'20 over those of PCP'19, all below 0.1",
-        _ratio(f"as published: share below {VARIABLES_BELOW}", "instances below 0.1"),
-        options=_EURORA,
-        published="VARIABLES_BELOW",
-    ),
-    Item(
-        PAPER,
-        "figure 7",
-        "times of both, almost all between 0.01 and 1",
-        _ratio(
-            "seconds: share within {:g} to {:g}".format(*SECONDS_BETWEEN),
-            "instances between 0.01 and 1",
-        ),
-        options=_EURORA,
-        published="SECONDS_BETWEEN",
-    ),
-    Item(
-        PAPER,
-        "section 5.3, quality",
-        "the ratio of objectives on the same instances, 1 for the vast majority",
-        _ratio("objective: share at 1", "instances of equal objectives"),
-        options=_EURORA,
-        published="section 5.3",
-    ),
-    built(
-        PAPER,
-        "section 6, dispatching time",
-        "waits grow by the time that dispatching takes: a rule, dispatch_time",
-        "docs/dispatchers.md",
-    ),
-    built(
-        PAPER,
-        "section 6, allocation",
-        "allocation for machines of several kinds of nodes: `balanced`, `weighted` and `hybrid`,"
-        " after its reference [14]; its priority-weighted allocator is not there",
-        "docs/semantics.md",
-    ),
-)
+    "section 5.3, quality": _ratio("objective: share at 1", "instances of equal objectives"),
+}

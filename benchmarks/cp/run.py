@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp import tables
 from hpcgym.benchmarks.cp.configurations import DISPATCHERS, HEURISTICS, MACHINES, SOLVERS, model_of
@@ -28,24 +30,12 @@ from hpcgym.benchmarks.cp.simulations import (
     run_campaign,
     table_of,
 )
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    folder_name,
-    no_progress,
-    run_all,
-    save_picture,
-    table_text,
-    write_csv,
-    write_text,
-)
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
+from hpcgym.benchmarks.studies.tables import quick_note, table_sections
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.report.canvas import require_matplotlib
-from hpcgym.sweep import read_results
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -211,25 +201,15 @@ def report_text(
     months = " and ".join(map(str, sorted(MONTHS.values()))) + " months"
     parts = [HEAD.format(version=__version__, months=months)]
     if quick:
-        parts.append("**A quick cut: few days. Not to be compared.**\n")
+        parts += quick_note("few days")
     parts.append(_loads(findings))
     for found in findings:
         parts.append(f"## {found.machine}\n")
-        parts += _tables(made[found.machine], _TEXTS, "###")
+        parts += table_sections(made[found.machine], _TEXTS, "###")
         parts += _pictures(found.pictures)
-    parts += _tables(common, COMMON, "##")
+    parts += table_sections(common, COMMON)
     parts += _pictures(pictures)
     return "\n".join(parts)
-
-
-def _tables(
-    made: Mapping[str, pd.DataFrame], texts: Mapping[str, tuple[str, str]], level: str
-) -> list[str]:
-    parts = []
-    for name, (heading, note) in texts.items():
-        if name in made:
-            parts += [f"{level} {heading}\n", f"{note}\n", table_text(made[name])]
-    return parts
 
 
 def _pictures(pictures: Mapping[str, Path]) -> list[str]:
@@ -294,22 +274,19 @@ RATIOS, GROWTH = "ratios", "by-nodes"
 
 def reproduce(
     machines: Sequence[str],
-    folder: Path,
+    folder: Folder,
     *,
     days: float | None = None,
     full: bool = False,
     quick: bool = False,
     dispatchers: Sequence[str] = (),
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was computed before is kept.
 
     Parameters
     ----------
     machines : names of :data:`configurations.MACHINES`.
-    folder : where everything is written; outcomes into its folders ``runs``, ``instances``,
+    folder : where the study is run; outcomes are in its folders ``runs``, ``instances``,
         ``growth`` and ``known``.
     days : how much of each workload, of each seed; None: see :data:`configurations.MACHINES`.
     full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II, of one seed.
@@ -317,8 +294,6 @@ def reproduce(
     dispatchers : those that are run and measured, of :data:`configurations.DISPATCHERS`; by default
         all, of a quick cut the heuristics. What they are compared with is to be among them. Tables
         and pictures of before that are not made of these are removed.
-    executor, workers : where tasks run; see :func:`hpcgym.sweep.run_tasks`.
-    progress : told of each step.
 
     Returns
     -------
@@ -342,28 +317,25 @@ def reproduce(
         raise HpcgymError(f"{' and '.join(given)}: a study is one or the other")
     if quick:
         dispatchers = dispatchers or HEURISTICS
-    require_matplotlib()
     for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
         find_dispatcher(model_of(name))  # no OR-Tools is said before the work
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written, too
+    folder.begin(HEAD)
     loads = load_machines(machines, days, full, dispatchers, quick)
-    spread: dict[str, Any] = {"executor": executor, "workers": workers, "progress": progress}
-    findings = run_campaign(loads, folder / "runs", **spread)
-    _compare(findings, folder / "instances", **spread)
-    grown = _grow(folder / "growth", full, dispatchers, **spread)
-    best = _known(folder / "known", **spread) if "pcp20" in (dispatchers or DISPATCHERS) else []
+    findings = run_campaign(loads, folder)
+    _compare(findings, folder)
+    grown = _grow(folder, full, dispatchers)
+    best = _known(folder) if "pcp20" in (dispatchers or DISPATCHERS) else []
     made = {found.machine: _filled(TABLES, found) for found in findings}
     common = _common(findings, grown, best)
-    written = _write(findings, made, common, folder)
+    written = _write(findings, made, common, folder.path)
     pictures = _draw(findings, grown, folder)
-    written |= {folder / file for one in findings for file in one.pictures.values()}
-    _remove_others(findings, folder, written | {folder / file for file in pictures.values()})
-    write_text(report_text(findings, made, common, pictures, quick), path)
+    drawn = [file for one in findings for file in one.pictures.values()] + list(pictures.values())
+    _remove_others(findings, folder.path, written | {folder.path / file for file in drawn})
+    path = folder.report(report_text(findings, made, common, pictures, quick))
     return path, {machine: of["slowdown"] for machine, of in made.items() if "slowdown" in of}
 
 
-def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:
+def _compare(findings: Sequence[Findings], folder: Folder) -> None:
     """Have PCP'19 and PCP'20 answer at the same states."""
     tasks = {
         (found.machine, run): {
@@ -377,29 +349,25 @@ def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:
         for run in DRIVERS.get(found.machine, ())
         if found.load.wants(run.dispatcher)
     }
-    what = "the same instances"
-    run_all(compare_one, tasks.values(), folder, **spread, of="comparisons", what=what, chunk=1)
-    records = read_results(folder, tasks.values())
+    todo, what = list(tasks.values()), "the same instances"
+    outcomes = folder.run(compare_one, todo, "comparisons", "instances", what=what, chunk=1)
     by_machine = {found.machine: found for found in findings}
-    for (machine, run), record in zip(tasks, records, strict=True):
-        by_machine[machine].instances[run] = record["result"]
+    for (machine, run), outcome in zip(tasks, outcomes, strict=True):
+        by_machine[machine].instances[run] = outcome
 
 
-def _grow(
-    folder: Path, full: bool, dispatchers: Sequence[str], **spread: Any
-) -> list[dict[str, Any]]:
+def _grow(folder: Folder, full: bool, dispatchers: Sequence[str]) -> list[dict[str, Any]]:
     """Measure dispatchers on states of many sizes; return a row for each."""
     tasks = grow_tasks(code_of("hpcgym.benchmarks.cp.instances"), full)
     tasks = [task for task in tasks if not dispatchers or task["dispatcher"] in dispatchers]
-    run_all(grow_one, tasks, folder, **spread, of="measurements", what="growth", chunk=1)
-    return [{**one["task"], **one["result"]} for one in read_results(folder, tasks)]
+    found = folder.run(grow_one, tasks, "measurements", "growth", what="growth", chunk=1)
+    return [{**task, **outcome} for task, outcome in zip(tasks, found, strict=True)]
 
 
-def _known(folder: Path, **spread: Any) -> list[dict[str, Any]]:
+def _known(folder: Folder) -> list[dict[str, Any]]:
     """Solve small states to the end; return a row for each."""
     tasks = known_tasks(code_of("hpcgym.benchmarks.cp.instances"))
-    run_all(known_one, tasks, folder, **spread, of="states", what="small states", chunk=1)
-    return [record["result"] for record in read_results(folder, tasks)]
+    return folder.run(known_one, tasks, "states", "known", what="small states", chunk=1)
 
 
 def _filled(
@@ -416,8 +384,6 @@ def _common(
     best: Sequence[Mapping[str, Any]],
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of all machines, those without a row left out."""
-    import pandas as pd
-
     made = {
         "sizes": tables.sizes(findings),
         "hints": tables.hints(findings),
@@ -457,7 +423,7 @@ def _remove_others(findings: Sequence[Findings], folder: Path, written: set[Path
 
 
 def _draw(
-    findings: Sequence[Findings], grown: Sequence[Mapping[str, Any]], folder: Path
+    findings: Sequence[Findings], grown: Sequence[Mapping[str, Any]], folder: Folder
 ) -> dict[str, Path]:
     """Draw the pictures of each machine, and those of all; return these by heading."""
     for found in findings:
@@ -471,10 +437,9 @@ def _draw(
             heading = "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)"
             drawn[heading] = (tables.draw_ratios(found), RATIOS)
         for heading, (figure, name) in drawn.items():
-            found.pictures[heading] = Path(folder_name(found.machine)) / f"{name}.png"
-            save_picture(figure, folder / found.pictures[heading])
+            file = Path(folder_name(found.machine)) / f"{name}.png"
+            found.pictures[heading] = folder.picture(figure, file)
     if not grown:
         return {}
-    growth = Path(f"{GROWTH}.png")
-    save_picture(tables.draw_by_nodes(by_nodes(grown)), folder / growth)
+    growth = folder.picture(tables.draw_by_nodes(by_nodes(grown)), f"{GROWTH}.png")
     return {"Time of a dispatch by size of the machine": growth}

@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -32,7 +31,7 @@ from hpcgym.benchmarks.cp.configurations import (
     slowdown_of,
     summary,
 )
-from hpcgym.benchmarks.studies.harness import Progress, check_same_jobs, run_all
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
@@ -41,7 +40,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.sweep import read_results
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.extracts import DAY_S
 from hpcgym.workload.fingerprint import fingerprint
@@ -421,45 +419,23 @@ def load_machines(
 
 def run_campaign(
     loads: Sequence[Load],
-    folder: Path,
-    executor: str | Executor,
-    workers: int | None,
-    progress: Progress,
+    folder: Folder,
 ) -> list[Findings]:
     """Simulate all runs on some machines that have not been yet.
 
     Parameters
     ----------
     loads : the machines with their jobs.
-    folder : where outcomes are kept, one line each.
-    executor, workers : see :func:`hpcgym.sweep.run_tasks`.
+    folder : where the study is run; outcomes are in its folder ``runs``.
     """
-    tasks = {
-        load.machine.name: [{**load.task(), **asdict(run)} for run in load.runs] for load in loads
-    }
-    run_all(
-        simulate_one,
-        [task for of in tasks.values() for task in of],
-        folder,
-        executor,
-        workers,
-        of="simulations",
-        what="simulations",
-        progress=progress,
-        chunk=1,
-    )
-    found = []
-    for load in loads:
-        records = read_results(folder, tasks[load.machine.name])
-        came = {_run_of(record["task"]): record["result"] for record in records}
-        stopped = {run: outcome for run, outcome in came.items() if outcome.get("stopped")}
-        outcomes = {run: outcome for run, outcome in came.items() if run not in stopped}
-        found.append(Findings(load, outcomes, stopped))
-    return found
-
-
-def _run_of(task: Mapping[str, Any]) -> Run:
-    return Run(task["dispatcher"], task["duration"], task["allocation"])
+    found = {load.machine.name: Findings(load, {}) for load in loads}
+    runs = [(load, run) for load in loads for run in load.runs]
+    tasks = [{**load.task(), **asdict(run)} for load, run in runs]
+    outcomes = folder.run(simulate_one, tasks, "simulations", "runs", chunk=1)
+    for (load, run), outcome in zip(runs, outcomes, strict=True):
+        of = found[load.machine.name]
+        (of.stopped if outcome.get("stopped") else of.outcomes)[run] = outcome
+    return list(found.values())
 
 
 def table_of(found: Findings) -> pd.DataFrame:

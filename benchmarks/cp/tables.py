@@ -7,6 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from hpcgym.benchmarks.cp.configurations import (
     CLASSES,
@@ -27,7 +28,7 @@ from hpcgym.benchmarks.cp.published import (
     Times,
 )
 from hpcgym.benchmarks.cp.simulations import Findings
-from hpcgym.benchmarks.studies.harness import log_ticks
+from hpcgym.benchmarks.studies.tables import log_ticks
 from hpcgym.report.canvas import (
     BLUE,
     DARK_GREY,
@@ -43,7 +44,6 @@ from hpcgym.report.canvas import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -88,8 +88,6 @@ def waits(found: Findings) -> pd.DataFrame:
 
 
 def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
-    import pandas as pd
-
     rows = []
     for run, outcome in found.outcomes.items():
         shapes = outcome["shapes"]
@@ -114,8 +112,6 @@ _BOX_PARTS = ("low", "q1", "median", "q3", "high", "mean")
 
 def queues(found: Findings) -> pd.DataFrame:
     """Return how many jobs wait after passes (equation 3.2), and on average over time."""
-    import pandas as pd
-
     rows = []
     for run, outcome in found.outcomes.items():
         queue = outcome["queues"]["queue"]
@@ -135,8 +131,6 @@ def times(found: Findings) -> pd.DataFrame:
     A dispatcher is not called where no job fits. The published averages are over all invocations,
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
-    import pandas as pd
-
     rows = []
     for run, outcome in found.outcomes.items():
         if "dispatch_ms" not in outcome:
@@ -171,8 +165,6 @@ def _published(found: Findings, run: Run) -> Times | None:
 
 def as_published(found: Findings) -> pd.DataFrame:
     """Return how far PCP'19 came without a hint and a fallback: a row for each seed."""
-    import pandas as pd
-
     rows = []
     for run, outcome in {**found.outcomes, **found.stopped}.items():
         published = _published(found, run)
@@ -190,8 +182,6 @@ def as_published(found: Findings) -> pd.DataFrame:
 
 def solving(found: Findings) -> pd.DataFrame:
     """Return what became of the models: how many were solved to what."""
-    import pandas as pd
-
     rows = []
     for run, outcome in found.outcomes.items():
         if outcome.get("solved") and run.dispatcher not in PLANS:
@@ -201,8 +191,6 @@ def solving(found: Findings) -> pd.DataFrame:
 
 def by_queue(found: Findings) -> pd.DataFrame:
     """Return the mean time of a dispatch [ms] by the number of queued jobs, in powers of two."""
-    import pandas as pd
-
     rows = []
     for run, outcome in found.outcomes.items():
         if run.dispatcher in SOLVERS:
@@ -221,8 +209,6 @@ def gains(found: Findings) -> pd.DataFrame:
 
     Against either allocation: HCP'19, PCP'19 and PCP'20 allocate by best fit in any case.
     """
-    import pandas as pd
-
     means = {run: _value(outcome, "slowdown") for run, outcome in found.outcomes.items()}
     rows = []
     for run, mean in means.items():
@@ -244,8 +230,6 @@ def statements(found: Findings) -> pd.DataFrame:
     Its figures have slowdowns of the jobs whose slowdown is not 1 (sections 3.3.1 and 5.1), so ours
     are means over those; of waits it averages all, those that are 0 too.
     """
-    import pandas as pd
-
     by_name = {
         _full(run): outcome
         for run, outcome in found.outcomes.items()
@@ -305,8 +289,6 @@ _BOX = "box of "
 
 def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         for run, outcome in found.instances.items():
@@ -345,8 +327,6 @@ def _share(of: Any) -> float:
 
 def hints(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return what solvers find with the list's schedule as a hint, and without."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         for run, outcome in found.instances.items():
@@ -371,8 +351,6 @@ _HINTED = {"found": "found %", "better": "better than the list %", "gap": "mean 
 
 def grown(rows: Sequence[Mapping[str, Any]], by: str) -> pd.DataFrame:
     """Return the mean time of a dispatch [ms]: a row a dispatcher, a column a size."""
-    import pandas as pd
-
     cells: dict[str, dict[str, float]] = {}
     for row in sorted(rows, key=lambda row: int(row[by])):
         cells.setdefault(str(row["dispatcher"]), {})[f"{row[by]:,} {by}"] = float(row["ms"])

@@ -1,33 +1,459 @@
-"""The whole study of energy budgets: simulations, tables, pictures, report."""
+"""The whole study of energy budgets: simulations, tables beside the published, pictures, report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import budget_tables
-from hpcgym.benchmarks.energy.budget import BUDGETS, READINGS, TEXT, measure, week_of, weeks_of
-from hpcgym.benchmarks.energy.budget_tables import HEAD, report_text
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    no_progress,
-    note_name,
-    outcomes_of,
-    save_picture,
-    write_csv,
-    write_text,
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpcgym.benchmarks.energy import budget as simulated
+from hpcgym.benchmarks.energy.budget import (
+    BASELINE,
+    BUDGETS,
+    DRAWN_W,
+    MECHANISMS,
+    READINGS,
+    RECKONED_W,
+    TEXT,
+    week_of,
+    weeks_of,
 )
+from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
+from hpcgym.benchmarks.studies.harness import Folder, note_name
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.tables import (
+    NOT_SIMULATED,
+    Finding,
+    interval_of_groups,
+    log_ticks,
+    picture_sections,
+    quick_note,
+    statements_table,
+    table_sections,
+)
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import require_matplotlib
+from hpcgym.report.canvas import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILLION,
+    legend_above,
+    new_figure,
+    plain,
+    title,
+)
+from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+# --- The tables of the study of energy budgets ----------------------------------------------------
+
+#: reading -> trace -> week -> what :func:`budget.measure` returns.
+Outcomes = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
+
+MEASURES = ("utilisation", "AVEbsld", "energy", "jobs started")
+RELATIVE = ("utilisation", "AVEbsld", "jobs started")  # to EASY; energy is to the possible
+Setting = tuple[str, bool]  # mechanism, shutdown
+SETTINGS: list[Setting] = [(name, shutdown) for name in MECHANISMS for shutdown in (False, True)]
+
+#: (mechanism, shutdown, budget) -> measure -> trace -> a number for each week.
+Cells = Mapping[tuple[str, bool, float], Mapping[str, Mapping[str, NDArray[np.float64]]]]
+
+
+def cells_of(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Cells:
+    """Return what figures 5.1 to 5.3 show: over EASY's of the same week, but for the energy."""
+    cells: dict[tuple[str, bool, float], dict[str, dict[str, list[float]]]] = {}
+    for trace, weeks in traces.items():
+        for outcome in weeks.values():
+            easy = outcome["rows"][0]
+            for row in outcome["rows"]:
+                cell = cells.setdefault((row["mechanism"], row["shutdown"], row["budget"]), {})
+                for name in MEASURES:
+                    value = row[name] / easy[name] if name in RELATIVE else row[name]
+                    cell.setdefault(name, {}).setdefault(trace, []).append(value)
+    return {
+        key: {name: {t: np.array(v) for t, v in of.items()} for name, of in cell.items()}
+        for key, cell in cells.items()
+    }
+
+
+def budgets_of(cells: Cells) -> list[float]:
+    """Return the budgets, the highest first."""
+    return sorted({budget for name, _, budget in cells if name != BASELINE}, reverse=True)
+
+
+def mean(cells: Cells, setting: Setting, budget: float, measure: str) -> float:
+    """Return the mean over traces of their means over weeks."""
+    return float(np.mean([v.mean() for v in cells[(*setting, budget)][measure].values()]))
+
+
+def percent(budget: float) -> str:
+    """Return a budget in words."""
+    return f"{budget:.0%}"
+
+
+def figures(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the values of figures 5.1 to 5.3: of each trace, and of all."""
+    rows = []
+    cells = cells_of(outcomes[TEXT])
+    traces = list(outcomes[TEXT])
+    for trace in [*(["all"] if len(traces) > 1 else []), *traces]:
+        for mechanism, shutdown, budget in cells:
+            cell = cells[mechanism, shutdown, budget]
+            row: dict[str, Any] = {"trace": trace, "mechanism": mechanism}
+            row |= {"shutdown": "yes" if shutdown else "no", "budget": percent(budget)}
+            for name in MEASURES:
+                groups = [v for t, v in cell[name].items() if trace in ("all", t)]
+                beside = "EASY" if name in RELATIVE else "possible"
+                row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
+                if name in ("utilisation", "AVEbsld"):
+                    row[f"interval of {name}"] = interval_of_groups(groups)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
+    """Return table 5.1 under each reading: changes when idle nodes are switched off."""
+    rows = []
+    for reading, traces in outcomes.items():
+        for measure, published in TABLE_5_1.items():
+            for mechanism, theirs in published.items():
+                groups = [_changes(weeks.values(), mechanism, measure) for weeks in traces.values()]
+                ours = float(np.mean([group.mean() for group in groups]))
+                middle = float(np.median(np.concatenate(groups)))
+                row: dict[str, Any] = {"reading": reading, "measure": measure}
+                row |= {"mechanism": mechanism, "published %": theirs, "ours %": ours}
+                row["interval"] = interval_of_groups(groups, 1)
+                row["median %"] = middle
+                row["the same sign"] = "yes" if ours * theirs > 0 else "no"
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _changes(
+    weeks: Iterable[Mapping[str, Any]], mechanism: str, measure: str
+) -> NDArray[np.float64]:
+    """Return how a measure changes with shutdown, the mean over budgets, of each week [%]."""
+    changes = []
+    for outcome in weeks:
+        found: dict[tuple[bool, float], float] = {
+            (row["shutdown"], row["budget"]): row[measure]
+            for row in outcome["rows"]
+            if row["mechanism"] == mechanism
+        }
+        budgets = {budget for _, budget in found}
+        changes.append(np.mean([found[True, b] / found[False, b] - 1 for b in budgets]))
+    return 100 * np.array(changes)
+
+
+def of_weeks(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the weeks, and what EASY makes of them."""
+    rows = []
+    for trace, weeks in outcomes[TEXT].items():
+        for week, outcome in weeks.items():
+            easy = outcome["rows"][0]
+            row = {"trace": trace, "week": str(week), "jobs": outcome["jobs"]}
+            row |= {"share in use, by the log": outcome["logged"]}
+            row |= {"share in use, EASY": easy["utilisation"], "AVEbsld, EASY": easy["AVEbsld"]}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def readings() -> pd.DataFrame:
+    """Return the readings in words."""
+    rows = [(name, reading.meaning) for name, reading in READINGS.items()]
+    return pd.DataFrame(rows, columns=["reading", "meaning"])
+
+
+def statements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what the text of chapter 5 says, and whether it is so here, for each reading."""
+    return _statements(outcomes)
+
+
+def statements_by_trace(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the same for each trace, as written."""
+    return _statements({trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()})
+
+
+def _statements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return two columns for each of what there are outcomes of."""
+    found = {
+        name: [check(cells_of(traces), _rows(traces)) for _, _, check in _STATEMENTS]
+        for name, traces in outcomes.items()
+    }
+    return statements_table("Glesser 2016, chapter 5", _STATEMENTS, found)
+
+
+def line(budget: Any) -> Any:
+    """Return the black line of figure 5.1 at budgets: 3/7 of the utilisation falls with them."""
+    return 3 / 7 * budget + 4 / 7
+
+
+Row = Mapping[str, Any]
+
+
+def _rows(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[Row]:
+    return [row for weeks in traces.values() for of in weeks.values() for row in of["rows"]]
+
+
+def _named(setting: Setting) -> str:
+    return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
+
+
+def _first(cells: Cells, name: str, budgets: Sequence[float], measure: str) -> Finding:
+    """Return whether a mechanism has the most, with and without shutdown, at all of budgets."""
+    if not budgets:
+        return NOT_SIMULATED
+    words, so = [], True
+    for budget in budgets:
+        for shutdown in (False, True):
+            ours = {one: mean(cells, (one, shutdown), budget, measure) for one in MECHANISMS}
+            best = max(ours, key=lambda one: ours[one])
+            so &= ours[name] >= ours[best]
+            which = "all alike" if min(ours.values()) == ours[best] else best
+            words.append(f"{percent(budget)}{' with shutdown' if shutdown else ''}: {which}")
+    return "; ".join(words), so
+
+
+def _within(cells: Cells, low: float, high: float) -> list[float]:
+    return [budget for budget in budgets_of(cells) if low <= budget <= high]
+
+
+def _high_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _first(cells, "energyBud", _within(cells, 0.75, 0.95), "utilisation")
+
+
+def _low_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _first(cells, "reducePC", _within(cells, 0.0, 0.5), "utilisation")
+
+
+def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) -> Finding:
+    points = {
+        (setting, budget): mean(cells, setting, budget, "utilisation") - line(budget)
+        for setting in settings
+        for budget in budgets
+    }
+    if not points:
+        return NOT_SIMULATED
+    below = [f"{_named(s)} at {percent(b)}" for (s, b), gap in points.items() if gap <= 0]
+    words = f"{len(points) - len(below)} of {len(points)} points above"
+    return words + (f"; below: {', '.join(below)}" if below else ""), not below
+
+
+def _all_at_90(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _above(cells, SETTINGS, _within(cells, 0.85, 0.95))
+
+
+def _bud_at_80(cells: Cells, _: Sequence[Row]) -> Finding:
+    settings = [("energyBud", False), ("energyBud", True)]
+    return _above(cells, settings, _within(cells, 0.75, 0.85))
+
+
+def _reduced_when_low(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _above(cells, [("reducePC", True)], _within(cells, 0.0, 0.5))
+
+
+def _best_bsld(cells: Cells, _: Sequence[Row]) -> Finding:
+    budgets = _within(cells, 0.0, 0.95)
+    best = [
+        min(SETTINGS, key=lambda setting, b=budget: mean(cells, setting, b, "AVEbsld"))  # type: ignore[misc]
+        for budget in budgets
+    ]
+    wins = best.count(("energyBud", True))
+    others = {_named(one) for one in best} - {_named(("energyBud", True))}
+    words = f"at {wins} of {len(budgets)} budgets below 100 %"
+    return words + (f"; else {', '.join(sorted(others))}" if others else ""), wins == len(budgets)
+
+
+def _comparable(cells: Cells, _: Sequence[Row]) -> Finding:
+    ratios = [
+        mean(cells, ("powercap", False), b, "AVEbsld")
+        / mean(cells, ("energyBud", False), b, "AVEbsld")
+        for b in _within(cells, 0.0, 0.95)
+    ]
+    return f"{min(ratios):.2f} to {max(ratios):.2f} times", 0.5 < min(ratios) <= max(ratios) < 2
+
+
+def _saves(cells: Cells, _: Sequence[Row]) -> Finding:
+    changes = [
+        mean(cells, (name, True), b, "energy") - mean(cells, (name, False), b, "energy")
+        for name in MECHANISMS
+        for b in budgets_of(cells)
+    ]
+    less = sum(change < 0 for change in changes)
+    return f"in {less} of {len(changes)}", less == len(changes)
+
+
+def _consumes(cells: Cells, _: Sequence[Row]) -> Finding:
+    ordered = []
+    for shutdown in (False, True):
+        for b in _within(cells, 0.0, 0.95):
+            ours = [
+                mean(cells, (name, shutdown), b, "energy")
+                for name in ("energyBud", "reducePC", "powercap")
+            ]
+            ordered.append(ours[0] >= ours[1] >= ours[2])
+    return f"in {sum(ordered)} of {len(ordered)}", sum(ordered) > len(ordered) / 2
+
+
+def _most_of_it(cells: Cells, rows: Sequence[Row]) -> Finding:
+    gains = {}
+    for measure in ("utilisation", "AVEbsld"):
+        for name in MECHANISMS:
+            with_it, without = (
+                np.mean([mean(cells, (name, on), b, measure) for b in budgets_of(cells)])
+                for on in (True, False)
+            )
+            gains[measure, name] = 100 * (with_it / without - 1)
+    words = "; ".join(
+        f"{measure}: " + ", ".join(f"{name} {gains[measure, name]:+.1f} %" for name in MECHANISMS)
+        for measure in ("utilisation", "AVEbsld")
+    )
+    more = max(MECHANISMS, key=lambda name: gains["utilisation", name]) == "energyBud"
+    return words, more and min(MECHANISMS, key=lambda n: gains["AVEbsld", n]) == "energyBud"
+
+
+def _like_easy(_: Cells, rows: Sequence[Row]) -> Finding:
+    full = [
+        row
+        for row in rows
+        if row["budget"] >= 1 and not row["shutdown"] and row["mechanism"] != BASELINE
+    ]
+    if not full:
+        return NOT_SIMULATED
+    same = sum(row["same"] for row in full)
+    return f"{same} of {len(full)} schedules", same == len(full)
+
+
+def _respected(cells: Cells, rows: Sequence[Row]) -> Finding:
+    over = [row for row in rows if row["exceeded_j"] > 0]
+    if not over:
+        return "in all runs", True
+    greatest = max(row["budget"] for row in over)
+    idle = all(not row["shutdown"] for row in over)
+    words = (
+        f"exceeded in {len(over)} of {len(rows)} runs, with budgets of up to {percent(greatest)}"
+    )
+    return words + (", all without shutdown, by idle processors" if idle else ""), False
+
+
+#: What is said, how it is published, what finds ours.
+_STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], Finding]], ...] = (
+    ("5.3.2: an unbounded budget gives EASY's schedule", "so", _like_easy),
+    ("5.3.1: the budget is strictly respected", "so", _respected),
+    ("figure 5.1: energyBud has most utilisation, budgets of 90 and 80 %", "so", _high_budgets),
+    ("figure 5.1: reducePC has, budgets of 50 % and less", "so", _low_budgets),
+    ("figure 5.1: at 90 % all points are above the line", "so", _all_at_90),
+    ("figure 5.1: at 80 % those of energyBud are", "so", _bud_at_80),
+    ("figure 5.1: reducePC with shutdown is, for low budgets", "so", _reduced_when_low),
+    ("figure 5.2: energyBud with shutdown has the best AVEbsld", "of all", _best_bsld),
+    ("figure 5.2: powercap and energyBud without shutdown", "comparable", _comparable),
+    ("figure 5.3: with shutdown less energy is consumed", "so", _saves),
+    ("figure 5.3: energyBud consumes more than reducePC, that more than powercap", "so", _consumes),
+    ("table 5.1: energyBud gains most by shutdown", "utilisation, AVEbsld", _most_of_it),
+)
+
+
+# --- The pictures of the study of energy budgets --------------------------------------------------
+
+_COLOURS = dict(zip(MECHANISMS, (BLUE, VERMILLION, GREEN), strict=True))
+#: Measure -> figure, label.
+FIGURES = {
+    "utilisation": ("5.1", "utilisation / EASY's"),
+    "AVEbsld": ("5.2", "AVEbsld / EASY's"),
+    "energy": ("5.3", "energy / possible energy of the week"),
+}
+
+
+def draw(cells: Cells, measure: str, what: str) -> Figure:
+    """Draw a measure over the budget, a line for each mechanism with and without shutdown.
+
+    Figure 5.1 has the line on which the utilisation falls as the budget of the three days.
+    """
+    figure = new_figure(7, 4.4)
+    axes = figure.add_subplot()
+    budgets = budgets_of(cells)
+    for setting in SETTINGS:
+        mechanism, shutdown = setting
+        axes.plot(
+            [100 * budget for budget in budgets],
+            [mean(cells, setting, budget, measure) for budget in budgets],
+            "o-" if shutdown else "o--",
+            markersize=4,
+            markerfacecolor=_COLOURS[mechanism] if shutdown else "white",
+            color=_COLOURS[mechanism],
+            label=f"{mechanism}, {'shutdown' if shutdown else 'no shutdown'}",
+        )
+    if measure == "utilisation":
+        ends = np.array([max(budgets), min(budgets)])
+        axes.plot(100 * ends, line(ends), color=BLACK, linewidth=1, label="3/7 budget + 4/7")
+    if measure == "AVEbsld":
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+    axes.invert_xaxis()
+    number, label = FIGURES[measure]
+    axes.set_xlabel("budget (% of what busy processors use)")
+    axes.set_ylabel(label)
+    plain(axes)
+    _, names = axes.get_legend_handles_labels()
+    title(axes, f"As figure {number}: {what}", legend_rows=legend_above(axes, names))
+    return figure
+
+
+# --- The report on energy budgets -----------------------------------------------------------------
+
+#: What reports of this study begin with.
+HEAD = """\
+# Energy budgets, computed anew
+
+D. Glesser: Road to exascale (2016), chapter 5, with P.-F. Dutot, Y. Georgiou, L. Lefèvre, M. Poquet
+and I. Raïs. Computed by hpcgym {version}. A budget for the three days from the third on of a busy
+week, which begins on an empty machine; 100 % is what processors use that are all busy, as the
+scheduler reckons them, {reckoned} W each. What is drawn is {drawn} W, and the meter, looked at
+every ten minutes, sees that. Processors are nodes of Taurus, and jobs need them in a row.
+
+Traces: {traces}. The thesis has Curie, MetaCentrum and SDSC-BLUE, five weeks each. Weeks are those
+of high utilisation: {weeks}.
+"""
+
+#: Name of a table -> heading, and what is said below it.
+TEXTS = {
+    "statements": (
+        "What the text says, and whether it is so",
+        "Means over traces of means over weeks. Reading *as written* is the one of the figures."
+        " *Comparable*: within a factor of two at each budget; *consumes more*: in more than half"
+        " of budgets, with and without shutdown.",
+    ),
+    "statements-by-trace": ("The same for each trace, as written", "Means over its weeks."),
+    "5.1": (
+        "What switching off idle processors changes (table 5.1)",
+        "The mean over budgets and weeks of the change of each run. Intervals are of resampled"
+        " weeks.",
+    ),
+    "figures": (
+        "The values of figures 5.1 to 5.3",
+        "Over those of EASY in the same week, but for the energy, which is over that of processors"
+        " that are all busy. Within the week; AVEbsld is that of all its jobs.",
+    ),
+    "weeks": ("Weeks", "Numbered from week 0 of the trace."),
+    "readings": (
+        "Readings",
+        "The first three were there before any result. *Off as idle* was added once results were"
+        " known, the last two after those of that reading.",
+    ),
+}
+
+
+# --- The whole study ------------------------------------------------------------------------------
 
 #: Where results come from, beside what all studies depend on.
 MODULES = ("hpcgym.benchmarks.energy.budget", "hpcgym.benchmarks.energy.common")
@@ -36,73 +462,77 @@ QUICK_BUDGETS = (0.9, 0.6, 0.3)
 
 def reproduce(
     sources: Sequence[str],
-    folder: Path,
+    folder: Folder,
     *,
     weeks: int | None = None,
     seed: int = 0,
     quick: bool = False,
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
     ----------
     sources : traces of the archive, files or generators.
-    folder : where everything is written; outcomes of simulations into its folder ``tasks``.
+    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
     weeks : so many of each trace's busy weeks, drawn at random; None: all of them.
     seed : of the draw.
     quick : a small cut, which is compared with nothing published.
-    executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`.
-    progress : told of each step.
 
     Returns
     -------
-    The file of the report, and the tables by name: see
-    :data:`hpcgym.benchmarks.energy.budget_tables.TEXTS`.
+    The file of the report, and the tables by name: see :data:`TEXTS`.
 
     Raises
     ------
     HpcgymError : a source that cannot be read or has no whole week, two of the same name, no
         weeks, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    require_matplotlib()
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     number = 1 if quick and weeks is None else weeks
     if number is not None and number < 1:
         raise HpcgymError(f"weeks must be a whole number of at least 1, not {number}")
     if seed < 0:
         raise HpcgymError(f"seed must be a whole number of at least 0, not {seed}")
+    folder.begin(HEAD)
     names, tasks = _tasks(sources, number, seed, quick)
-    outcomes = _simulated(names, tasks, folder / "tasks", executor, workers, progress)
+    found = folder.run(partial(simulated.measure, sources=names), tasks, "weeks")
+    outcomes: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
+    for task, outcome in zip(tasks, found, strict=True):
+        by_trace = outcomes.setdefault(task["reading"], {})
+        by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
     made = make_tables(outcomes)
-    for name, table in made.items():
-        write_csv(table, folder / f"table-{name}.csv")
-    cells, pictures = budget_tables.cells_of(outcomes[TEXT]), {}
-    for measured, (figure, label) in budget_tables.FIGURES.items():
-        file = Path(f"figure-{figure}.png")
-        drawn = budget_tables.draw(cells, measured, ", ".join(names))
-        save_picture(drawn, folder / file)
-        pictures[f"Figure {figure}: {label}"] = file
+    folder.write_tables(made)
+    cells = cells_of(outcomes[TEXT])
+    pictures = {
+        f"Figure {figure}: {label}": folder.picture(
+            draw(cells, measured, ", ".join(names)), f"figure-{figure}.png"
+        )
+        for measured, (figure, label) in FIGURES.items()
+    }
     chosen = "the upper quarter of each trace by the log"
     if number is not None:
         chosen += f", of which {number} were drawn with the seed {seed}"
-    write_text(report_text(made, pictures, list(names), chosen, quick), path)
-    return path, made
+    head = HEAD.format(
+        version=__version__,
+        reckoned=RECKONED_W,
+        drawn=DRAWN_W,
+        traces=", ".join(names),
+        weeks=chosen,
+    )
+    cut = quick_note("a week of each trace, three budgets") if quick else []
+    parts = [head, *cut, *table_sections(made, TEXTS), *picture_sections(pictures)]
+    return folder.report("\n".join(parts)), made
 
 
-def make_tables(outcomes: budget_tables.Outcomes) -> dict[str, pd.DataFrame]:
+def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:
     """Return the tables of the report by name."""
-    made = {"statements": budget_tables.statements(outcomes)}
+    made = {"statements": statements(outcomes)}
     if len(outcomes[TEXT]) > 1:
-        made["statements-by-trace"] = budget_tables.statements_by_trace(outcomes)
+        made["statements-by-trace"] = statements_by_trace(outcomes)
     return made | {
-        "5.1": budget_tables.table_5_1(outcomes),
-        "figures": budget_tables.figures(outcomes),
-        "weeks": budget_tables.of_weeks(outcomes),
-        "readings": budget_tables.readings(),
+        "5.1": table_5_1(outcomes),
+        "figures": figures(outcomes),
+        "weeks": of_weeks(outcomes),
+        "readings": readings(),
     }
 
 
@@ -130,29 +560,3 @@ def _tasks(
         for reading in READINGS
         for (trace, week), digest in weeks.items()
     ]
-
-
-def _simulated(
-    names: dict[str, str],
-    tasks: list[dict[str, Any]],
-    folder: Path,
-    executor: str,
-    workers: int | None,
-    progress: Progress,
-) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
-    """Return reading -> trace -> week -> its outcome."""
-    found = outcomes_of(
-        partial(measure, sources=names),
-        tasks,
-        folder,
-        executor,
-        workers,
-        of="weeks",
-        what="weeks",
-        progress=progress,
-    )
-    outcomes: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
-    for task, outcome in zip(tasks, found, strict=True):
-        by_trace = outcomes.setdefault(task["reading"], {})
-        by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
-    return outcomes

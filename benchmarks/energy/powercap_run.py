@@ -1,23 +1,32 @@
-"""The whole study of power caps: simulations, tables, pictures, report."""
+"""The whole study of power caps: simulations, tables beside the published, pictures, report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import powercap_tables
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from hpcgym.benchmarks.energy.powercap import (
     AS_GENERATED,
+    CAPPED,
     CAPS,
+    HOUR_S,
     INTERVALS,
     JOBS,
+    LOAD,
     MACHINE,
     OF_SHORT,
+    POLICIES,
     QUICK_CAPS,
     QUICK_JOBS,
     REQUESTS,
+    SHORTER,
     SUBSTITUTE,
     Interval,
     capped,
@@ -25,26 +34,569 @@ from hpcgym.benchmarks.energy.powercap import (
     measure,
     ways_to_cap,
 )
-from hpcgym.benchmarks.energy.powercap_tables import HEAD, report_text
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    folder_name,
-    no_progress,
-    note_name,
-    outcomes_of,
-    save_picture,
-    write_csv,
-    write_text,
-)
+from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
 from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.tables import (
+    NOT_SIMULATED,
+    Finding,
+    interval,
+    picture_sections,
+    quick_note,
+    resampled,
+    statements_table,
+    table_sections,
+)
 from hpcgym.cluster.files import find_cluster
+from hpcgym.cluster.power_plans import algorithm_2, best_plan, greatest_w, rho
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import require_matplotlib
+from hpcgym.report.canvas import (
+    BLACK,
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    legend_above,
+    new_figure,
+    plain,
+    title,
+)
+from hpcgym.schedule.runs import STATE_NAMES
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hpcgym.schedule.result import Result
+
+
+# --- The tables of the study of power caps --------------------------------------------------------
+
+#: (trace, requested times and maybe what caps are on, interval) -> what :func:`powercap.measure`
+#: returns of each workload.
+Outcomes = Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
+#: (cap, policy) -> measure -> shares, a number for each workload.
+Cells = Mapping[tuple[float, str], Mapping[str, NDArray[np.float64]]]
+
+SHAPES = [name for name, hours in INTERVALS.items() if hours < 24]
+SWITCHING = ("SHUT", "DVFS", "MIX")  # all but leaving nodes idle
+
+
+def cells_of(outcomes: Sequence[Mapping[str, Any]]) -> dict[tuple[float, str], Any]:
+    """Return what happens in an interval, normalised as in figure 4.6, over workloads.
+
+    Energy and work over those of a machine that is busy throughout, launched jobs over the most
+    that any run of the interval launches, and "launched jobs" as they are.
+    """
+    cells: dict[tuple[float, str], dict[str, list[float]]] = {}
+    for outcome in outcomes:
+        most = max(row["launched"] for row in outcome["rows"]) or 1
+        for row in outcome["rows"]:
+            shares = {
+                "energy": row["energy_j"] / outcome["possible_j"],
+                "launched": row["launched"] / most,
+                "work": row["work"] / outcome["possible_work"],
+                "computed": row["computed"] / outcome["possible_work"],
+                "launched jobs": row["launched"],
+                "exceeded_s": row["exceeded_s"],
+            }
+            of = cells.setdefault((row["cap"], row["policy"]), {})
+            for name, share in shares.items():
+                of.setdefault(name, []).append(share)
+    return {key: {n: np.array(v) for n, v in of.items()} for key, of in cells.items()}
+
+
+def figure_4_6(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the values of figure 4.6: means over workloads of the same kind."""
+    rows = []
+    for (trace, requests, name), of in outcomes.items():
+        for (cap, policy), cell in cells_of(of).items():
+            row: dict[str, Any] = {"trace": trace, "requests": requests, "interval": name}
+            row |= {"cap": f"{cap:.0%}", "policy": policy}
+            row["energy / possible"] = float(cell["energy"].mean())
+            row["launched / most"] = float(cell["launched"].mean())
+            row["work / possible"] = float(cell["work"].mean())
+            row["95 % interval of the work"] = interval(cell["work"])
+            row["computed / possible"] = float(cell["computed"].mean())
+            row["launched jobs"] = float(cell["launched jobs"].mean())
+            row["above the cap (min)"] = float(cell["exceeded_s"].mean()) / 60
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def of_intervals(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what the intervals are like."""
+    rows = []
+    for (trace, requests, name), of in outcomes.items():
+        for number, outcome in enumerate(of):
+            found = outcome["interval"]
+            row: dict[str, Any] = {"trace": trace, "requests": requests, "interval": name}
+            row |= {"workload": str(number), "from hour": f"{found['begin'] / HOUR_S:g}"}
+            row |= {"jobs": found["jobs"], "share of small jobs": found["small"]}
+            row["least cores waiting / machine"] = found["backlog"]
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table_4_3() -> pd.DataFrame:
+    """Return table 4.3, of table 4.2's powers, in both readings of rho."""
+    power = find_cluster("curie").groups[0].power
+    assert power is not None
+    nodes = 1_000
+    cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all nodes at the lowest frequency
+    rows = []
+    for one in TABLE_4_3:
+        here = replace(power, slowdown=one.degradation)
+        by_equations, by_text = (plan(nodes, cap, here) for plan in (best_plan, algorithm_2))
+        rows.append(
+            {
+                "benchmark": one.name,
+                "deg": one.degradation,
+                "published rho ratio": one.rho,
+                "ours rho ratio": rho(here),
+                "watts' ratio it needs": 1 - 1 / one.degradation - one.rho,
+                "watts' ratio of table 4.2": 1 - 1 / one.degradation - rho(here),
+                "published best": one.best,
+                "best by C1 and C3": _named(by_equations),
+                "by algorithm 2": _named(by_text),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _named(plan: Any) -> str:
+    """Return what a plan does."""
+    return "Switch-off" if plan.off else "DVFS"
+
+
+def statements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what the text of section 4.6.3 says, and whether it is so here, for each reading."""
+    found = {}
+    for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
+        known = {
+            n: cells_of(of) for (t, r, n), of in outcomes.items() if (t, r) == (trace, requests)
+        }
+        day, shapes = ({n: of for n, of in known.items() if (n in SHAPES) == so} for so in (0, 1))
+        parts = (day if of_day else shapes for _, _, of_day, _ in _STATEMENTS)
+        found[f"{trace}, {requests}"] = [
+            check(part) if part else NOT_SIMULATED
+            for part, (_, _, _, check) in zip(parts, _STATEMENTS, strict=True)
+        ]
+    return statements_table("Glesser 2016, section 4.6.3", _STATEMENTS, found)
+
+
+Shapes = Mapping[str, Cells]
+
+
+def caps_of(shapes: Shapes) -> list[float]:
+    """Return the caps, the highest first."""
+    return sorted({cap for cells in shapes.values() for cap, _ in cells if cap < 1}, reverse=True)
+
+
+def mean(cells: Cells, cap: float, policy: str, what: str) -> float:
+    """Return a mean over workloads; without a cap all policies are one."""
+    return float(cells[cap, "none" if cap >= 1 else policy][what].mean())
+
+
+def over(shapes: Shapes, cap: float, policy: str, what: str) -> float:
+    """Return the mean over intervals."""
+    return float(np.mean([mean(cells, cap, policy, what) for cells in shapes.values()]))
+
+
+def _grid(shapes: Shapes) -> list[tuple[Cells, float]]:
+    """Return all intervals under all caps."""
+    return [(cells, cap) for cells in shapes.values() for cap in caps_of(shapes)]
+
+
+def _more_work(shapes: Shapes) -> Finding:
+    gaps = [
+        mean(cells, cap, "DVFS", "work") - mean(cells, cap, "SHUT", "work")
+        for cells, cap in _grid(shapes)
+    ]
+    by_cap = []
+    for cap in caps_of(shapes):
+        gap = over(shapes, cap, "DVFS", "work") - over(shapes, cap, "SHUT", "work")
+        by_cap.append(f"{cap:.0%}: {100 * gap:+.1f}")
+    more = sum(gap > 0 for gap in gaps)
+    return f"in {more} of {len(gaps)}; points at {', '.join(by_cap)}", more == len(gaps)
+
+
+def _least_energy(shapes: Shapes) -> Finding:
+    best = [
+        min(SWITCHING, key=lambda name, c=cells, p=cap: mean(c, p, name, "energy"))  # type: ignore[misc]
+        for cells, cap in _grid(shapes)
+    ]
+    counts = ", ".join(f"{name} {best.count(name)}" for name in SWITCHING)
+    return f"least energy: {counts}", best.count("MIX") > len(best) / 2
+
+
+def _same_order(shapes: Shapes) -> Finding:
+    apart = [
+        mean(cells, cap, "MIX", "work")
+        / np.mean([mean(cells, cap, name, "work") for name in ("SHUT", "DVFS")])
+        - 1
+        for cells, cap in _grid(shapes)
+    ]
+    so = bool(max(map(abs, apart)) < 0.2)
+    return f"{100 * min(apart):+.0f} to {100 * max(apart):+.0f} %", so
+
+
+def _falls(shapes: Shapes) -> Finding:
+    falling = []
+    for cells in shapes.values():
+        for name in SWITCHING:
+            for what in ("work", "energy"):
+                values = [mean(cells, cap, name, what) for cap in (1.0, *caps_of(shapes))]
+                falling.append(bool((np.diff(values) < 0).all()))
+    return f"in {sum(falling)} of {len(falling)} rows", all(falling)
+
+
+def _more_rapidly(shapes: Shapes) -> Finding:
+    high, low = caps_of(shapes)[-2:] if len(caps_of(shapes)) > 1 else (1.0, caps_of(shapes)[0])
+    falls = {
+        name: over(shapes, high, name, "work") - over(shapes, low, name, "work")
+        for name in SWITCHING
+    }
+    words = ", ".join(f"{name} {-100 * fall:+.1f}" for name, fall in falls.items())
+    so = falls["DVFS"] > max(falls["SHUT"], falls["MIX"])
+    return f"work from {high:.0%} to {low:.0%}, points: {words}", so
+
+
+def _tradeoff(shapes: Shapes) -> Finding:
+    words, so = [], []
+    for what in ("work", "computed"):
+        cost = {
+            name: np.mean(
+                [
+                    mean(cells, cap, name, "energy") / mean(cells, cap, name, what)
+                    for cells, cap in _grid(shapes)
+                ]
+            )
+            for name in SWITCHING
+        }
+        numbers = ", ".join(f"{name} {value:.2f}" for name, value in cost.items())
+        words.append(f"energy / {what}: {numbers}")
+        so.append(max(cost["SHUT"], cost["MIX"]) < cost["DVFS"])
+    return "; ".join(words), so[0]
+
+
+def _idle_is_worst(shapes: Shapes) -> Finding:
+    by_cap, worst = [], True
+    for cap in caps_of(shapes):
+        work = {name: over(shapes, cap, name, "work") for name in POLICIES}
+        less = 1 - work["none"] / np.mean([work[name] for name in SWITCHING])
+        by_cap.append((cap, less))
+        worst &= min(work.values()) == work["none"]
+    words = ", ".join(f"{cap:.0%}: {-100 * less:+.0f} %" for cap, less in by_cap)
+    lowest = by_cap[-1][1]
+    return f"against the mean of the others, {words}", worst and bool(
+        abs(lowest - NONE_LESS) < 0.15
+    )
+
+
+def _idle_same_energy(shapes: Shapes) -> Finding:
+    apart = []
+    for cap in caps_of(shapes):
+        others = np.mean([over(shapes, cap, name, "energy") for name in SWITCHING])
+        apart.append(over(shapes, cap, "none", "energy") / others - 1)
+    words = ", ".join(
+        f"{cap:.0%}: {100 * one:+.0f} %" for cap, one in zip(caps_of(shapes), apart, strict=True)
+    )
+    return words, bool(max(map(abs, apart)) < 0.1)
+
+
+def _day_work(shapes: Shapes) -> Finding:
+    cells, cap = shapes["24h"], caps_of(shapes)[-1]
+    ours = {name: mean(cells, cap, name, "work") for name in DAY_WORK}
+    words = ", ".join(f"{name} {share:.0%}" for name, share in ours.items())
+    so = all(abs(ours[name] - share) < 0.05 for name, share in DAY_WORK.items())
+    return f"{words} at {cap:.0%}", so
+
+
+def _day_order(shapes: Shapes) -> Finding:
+    cells, cap = shapes["24h"], caps_of(shapes)[-1]
+    ours = {name: mean(cells, cap, name, "work") for name in SWITCHING}
+    return " > ".join(sorted(ours, key=lambda name: -ours[name])), max(ours, key=ours.get) == "SHUT"  # type: ignore[arg-type]
+
+
+def _day_energy(shapes: Shapes) -> Finding:
+    cells, cap = shapes["24h"], caps_of(shapes)[-1]
+    ours = {name: mean(cells, cap, name, "energy") for name in SWITCHING}
+    words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ours.items())
+    return words, min(ours, key=ours.get) == "MIX"  # type: ignore[arg-type]
+
+
+def _best(shapes: Shapes, cap: float) -> dict[str, float]:
+    """Return what is computed for each joule, by policy."""
+    return {
+        name: over(shapes, cap, name, "computed") / over(shapes, cap, name, "energy")
+        for name in SWITCHING
+    }
+
+
+def _most_for_energy(shapes: Shapes, cap: float, policy: str) -> Finding:
+    best = _best(shapes, cap)
+    words = ", ".join(f"{name} {value:.3f}" for name, value in best.items())
+    return f"computed / energy at {cap:.0%}: {words}", max(best, key=best.get) == policy  # type: ignore[arg-type]
+
+
+def _shut_when_low(shapes: Shapes) -> Finding:
+    return _most_for_energy(shapes, caps_of(shapes)[-1], "SHUT")
+
+
+def _slow_when_high(shapes: Shapes) -> Finding:
+    return _most_for_energy(shapes, caps_of(shapes)[0], "DVFS")
+
+
+#: What is said, how it is published, whether of the 24 hours, what finds ours.
+_STATEMENTS: tuple[tuple[str, str, bool, Callable[[Shapes], Finding]], ...] = (
+    ("DVFS: the work is larger than under SHUT", "always", False, _more_work),
+    ("MIX: the best energy consumption", "most of the time", False, _least_energy),
+    ("MIX: work in the same order as others", "so", False, _same_order),
+    ("work and energy decrease with the cap", "every type of workload", False, _falls),
+    ("DVFS decreases more rapidly below 60 %", "so", False, _more_rapidly),
+    ("SHUT and MIX: more efficient in energy / work", "so", False, _tradeoff),
+    ("nodes left idle: the worst work", "about 40 % lower", False, _idle_is_worst),
+    ("nodes left idle: the energy", "about the same", False, _idle_same_energy),
+    ("conclusion: below 60 % switching off is most efficient", "so", False, _shut_when_low),
+    ("conclusion: at 80 % lower frequencies are better", "so", False, _slow_when_high),
+    ("24 h, 40 %: the work", "DVFS and MIX about 85 %, SHUT 94 %", True, _day_work),
+    ("24 h, 40 %: the work, in order", "SHUT first", True, _day_order),
+    ("24 h, 40 %: the energy", "lowest under MIX", True, _day_energy),
+)
+
+
+# --- The pictures of the study of power caps ------------------------------------------------------
+
+_COLOURS = {"SHUT": BLUE, "DVFS": VERMILLION, "MIX": GREEN, "none": DARK_GREY}
+_STATES = {
+    "components": DARK_GREY,
+    "idle": LIGHT_GREY,
+    "off": "#9A9A9A",
+    "switching_off": PURPLE,
+    "switching_on": ORANGE,
+}
+_MEASURES = {
+    "energy": "energy / possible",
+    "launched": "launched jobs / most",
+    "work": "work / possible",
+}
+_SLOW, _FAST = np.array([0.81, 0.90, 0.96]), np.array([0, 0.27, 0.44])
+
+Steps = Mapping[str, NDArray[np.float64]]
+
+
+def nodes_by_state(result: Result) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+    """Return how many nodes are in which state over time.
+
+    Returns
+    -------
+    times : (n_times,) int64 [s].
+    nodes : "busy_..." as in the books, by frequency, the lowest first, "idle", and states of
+        switching -> (n_times - 1,), from each time to the next.
+    """
+    times, busy = result.books.time, [n for n in result.books.states if n.startswith("busy")]
+    assert result.allocation is not None
+    widths = np.diff(result.allocation.first)
+    changes = {name: np.zeros(len(times)) for name in (*busy, *STATE_NAMES)}
+    top = len(busy) - 1
+    level = np.full(len(widths), top) if result.frequency is None else result.frequency
+    begin, end = np.searchsorted(times, result.start), np.searchsorted(times, result.end)
+    for number, name in enumerate(busy):
+        here = level == number
+        np.add.at(changes[name], begin[here], widths[here])
+        np.subtract.at(changes[name], end[here], widths[here])
+    if result.node_states is not None:
+        states = result.node_states
+        begin, end = (
+            np.searchsorted(times, np.clip(moments, times[0], times[-1]))
+            for moments in (states.begin, states.end)
+        )
+        for number, name in enumerate(STATE_NAMES):
+            here = states.state == number
+            np.add.at(changes[name], begin[here], 1)
+            np.subtract.at(changes[name], end[here], 1)
+    nodes = {name: np.cumsum(change)[:-1] for name, change in changes.items()}
+    nodes["idle"] = result.cluster.nodes - np.sum(list(nodes.values()), axis=0)
+    return times, nodes
+
+
+def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
+    """Draw nodes and power over an interval under a cap, as figures 4.4 and 4.5 do."""
+    (cap,) = (limit for limit in result.limits or () if isinstance(limit, PowerCap))
+    figure = new_figure(9, 5.6)
+    above, below = figure.subplots(2, 1, sharex=True)
+    times, nodes = nodes_by_state(result)
+    busy = [name for name in nodes if name.startswith("busy")]
+    cores = result.cluster.processors / result.cluster.nodes
+    order = [*reversed(busy), "idle", *STATE_NAMES]
+    hours = (times - interval.begin) / HOUR_S
+    seen = (times[:-1] < interval.end) & (times[1:] > interval.begin)
+    used = {name: nodes[name] * cores / 1e3 for name in order if nodes[name][seen].any()}
+    _stack(above, hours, used, busy)
+    above.set_ylabel("cores (thousands)")
+    above.set_ylim(0, 1.03 * result.cluster.processors / 1e3)
+    _, names = above.get_legend_handles_labels()
+    title(above, heading, legend_rows=legend_above(above, names))
+    watts = result.books.watts()
+    order = ["components", "idle", *STATE_NAMES, *busy]
+    drawn = {name: watts[name] / 1e6 for name in order if watts[name][seen].any()}
+    _stack(below, hours, drawn, busy)
+    most = greatest_w(result.cluster) / 1e6
+    window = [(moment - interval.begin) / HOUR_S for moment in (cap.start, cap.end or interval.end)]
+    below.fill_between(
+        window,
+        cap.watts / 1e6,
+        most,
+        facecolor="none",
+        edgecolor=BLACK,
+        hatch="///",
+        linewidth=0.6,
+        label="not to be used",
+    )
+    below.set_ylim(0, 1.03 * most)
+    below.set_ylabel("power (MW)")
+    below.set_xlabel("hours of the interval")
+    below.set_xlim(0, (interval.end - interval.begin) / HOUR_S)
+    _, names = below.get_legend_handles_labels()
+    legend_above(below, names)
+    for axes in (above, below):
+        plain(axes)
+    return figure
+
+
+def _stack(axes: Axes, hours: NDArray[Any], levels: Steps, busy: Sequence[str]) -> None:
+    """Draw step functions one on the other, from below; busy nodes are the darker the faster."""
+    under: NDArray[Any] = np.zeros(len(hours))
+    shades = dict(zip(busy, np.linspace(0, 1, len(busy)), strict=True))
+    for name, values in levels.items():
+        over = under + np.append(values, values[-1:])
+        shade = shades.get(name)
+        colour = _STATES.get(name) if shade is None else tuple(_SLOW + shade * (_FAST - _SLOW))
+        axes.fill_between(
+            hours, under, over, step="post", color=colour, linewidth=0, label=_text(name)
+        )
+        under = over
+
+
+def _text(state: str) -> str:
+    """Return what a state is called in the legend."""
+    if state.startswith("busy_"):
+        return f"{state.removeprefix('busy_').removesuffix('ghz')} GHz"
+    return {"components": "above nodes", "busy": "busy"}.get(state, state.replace("_", " "))
+
+
+def draw_4_6(outcomes: Outcomes, trace: str, requests: str) -> Figure:
+    """Figure 4.6: energy, launched jobs and work by interval, cap and policy."""
+    names = [name for name in SHAPES if (trace, requests, name) in outcomes]
+    figure = new_figure(9, 1.2 + 2.6 * len(names))
+    rows = figure.subplots(len(names), len(_MEASURES), sharey="row", sharex="col", squeeze=False)
+    for line, name in zip(rows, names, strict=True):
+        cells = cells_of(outcomes[trace, requests, name])
+        for axes, what in zip(line, _MEASURES, strict=True):
+            _bars(axes, cells, what)
+            plain(axes, grid="x")
+            axes.set_xlim(0, 1.02)
+        line[0].set_ylabel(name)
+    for axes, label in zip(rows[-1], _MEASURES.values(), strict=True):
+        axes.set_xlabel(label)
+    heading = f"{trace}; requested times: {requests}; lines: 95 % of resampled workloads"
+    figure.suptitle(heading, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")
+    handles, labels = rows[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False
+    )
+    return figure
+
+
+def _bars(axes: Axes, cells: Mapping[tuple[float, str], Any], measure: str) -> None:
+    """Draw a bar for each cap and policy, from above."""
+    place, ticks = 0.0, []
+    for cap in sorted({cap for cap, _ in cells}, reverse=True):
+        policies = ["none"] if cap >= 1 else list(POLICIES)
+        for policy in policies:
+            values = cells[cap, policy][measure]
+            low, high = np.percentile(resampled(values), [2.5, 97.5])
+            middle = values.mean()
+            axes.barh(
+                place,
+                middle,
+                0.8,
+                xerr=[[max(middle - low, 0)], [max(high - middle, 0)]],
+                color=_COLOURS[policy],
+                ecolor=BLACK,
+                error_kw={"linewidth": 0.8},
+                label=policy if cap == min(c for c, _ in cells) else None,
+            )
+            place += 1
+        ticks.append((place - 0.5 - len(policies) / 2, f"{cap:.0%}"))
+        place += 0.7
+    axes.set_yticks([at for at, _ in ticks], [text for _, text in ticks])
+    axes.set_ylim(place - 1.2, -0.6)
+
+
+# --- The report on power caps ---------------------------------------------------------------------
+
+#: What reports of this study begin with.
+HEAD = """\
+# Power caps, computed anew
+
+D. Glesser: Road to exascale (2016), chapter 4, with Y. Georgiou and D. Trystram. Computed by hpcgym
+{version} on the machine `{cluster}`. A cap for an hour in the middle of an interval, told at its
+beginning. SHUT switches nodes off, DVFS lowers frequencies, MIX does both with frequencies from
+2.0 GHz on; *none* leaves nodes idle. Work is core seconds in which jobs run, which a lower
+frequency makes more; *computed* are those at the highest frequency that would have done the same.
+
+**Not the thesis's trace**, unless you named it. *substitute* is generated: jobs of the
+Lublin-Feitelson model for 80,640 cores, run and requested times divided by {shorter}, so that
+{huge:.1%} of jobs use more than the machine for an hour, as the thesis says of Curie; and
+{load:g} times as much comes as the machine can do, of which it says that there is always a queue.
+The thesis replays intervals of Curie in Slurm, with fair share; here it is EASY in order of
+arrival, from an empty machine on, a day at least before the interval.
+
+Requested times:
+"""
+
+#: What was read otherwise once results were known.
+ADDED = (
+    "Caps on nodes were added once results of those on the machine were known, and so was"
+    f" *{OF_SHORT}*, which is read with those on the machine only."
+)
+
+#: Name of a table -> heading, and what is said below it.
+TEXTS = {
+    "statements": (
+        "What the text says, and whether it is so",
+        "Means over workloads, intervals and caps. *Most of the time*: in more than half of"
+        " intervals and caps; *the same order*: within 20 %; *about 40 % lower*: within 15 points,"
+        " under the lowest cap; *about the same*: within 10 %; shares of the 24 hours: within 5"
+        " points.",
+    ),
+    "4.6": (
+        "Energy, launched jobs and work (figure 4.6)",
+        "Means over workloads. Energy and work over those of a machine that is busy throughout at"
+        " the highest frequency, launched jobs over the most of any run of the interval.",
+    ),
+    "4.3": (
+        "Switching off or slowing down (table 4.3)",
+        "rho = 1 - 1/deg - ratio, ratio = (Pmax - Pdvfs) / (Pmax - Poff). The published values need"
+        " another ratio than the watts of table 4.2 give. And where rho is below 0, slowing down"
+        " computes more by the document's own C1 and C3; its algorithm 2 switches off there.",
+    ),
+    "intervals": (
+        "Intervals",
+        "The intervals that were chosen, by their jobs under no limit.",
+    ),
+}
+
+
+# --- The whole study ------------------------------------------------------------------------------
 
 #: Where results come from, beside what all studies depend on.
 MODULES = (
@@ -64,60 +616,65 @@ _DRAWN = {
 
 def reproduce(
     sources: Sequence[str],
-    folder: Path,
+    folder: Folder,
     *,
     cluster: str = "curie",
     seeds: int = SEEDS,
     quick: bool = False,
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
     ----------
     sources : traces, files or generators in place of the substitute for Curie's trace; none: that.
-    folder : where everything is written; outcomes of simulations into its folder ``tasks``.
+    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     seeds : how many substitutes, generated from the seeds 0, 1 and so on.
     quick : a small cut, which is compared with nothing published.
-    executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`.
-    progress : told of each step.
 
     Returns
     -------
-    The file of the report, and the tables by name: see
-    :data:`hpcgym.benchmarks.energy.powercap_tables.TEXTS`.
+    The file of the report, and the tables by name: see :data:`TEXTS`.
 
     Raises
     ------
     HpcgymError : a source that cannot be read, is too short or larger than the machine, two of the
         same name, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    require_matplotlib()
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     if seeds < 1:
         raise HpcgymError(f"seeds must be a whole number of at least 1, not {seeds}")
+    folder.begin(HEAD)
     given = list(sources) or [f"{SUBSTITUTE}:{seed}" for seed in range(1 if quick else seeds)]
     names, tasks = _tasks(given, cluster, quick)
-    outcomes = _simulated(names, tasks, folder / "tasks", executor, workers, progress)
+    found = folder.run(partial(measure, sources=names), tasks, "intervals", chunk=1)
+    outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for task, outcome in zip(tasks, found, strict=True):
+        outcomes.setdefault(_key(task), []).append(outcome)
     made = make_tables(outcomes)
-    for name, table in made.items():
-        write_csv(table, folder / f"table-{name}.csv")
-    pictures = _draw(outcomes, names, tasks, folder, progress)
-    write_text(report_text(made, pictures, find_cluster(cluster).name, quick), path)
-    return path, made
+    folder.write_tables(made)
+    pictures = _draw(outcomes, names, tasks, folder)
+    cut = quick_note("one short workload, one cap") if quick else []
+    parts = [_head(find_cluster(cluster).name), *cut, *table_sections(made, TEXTS)]
+    return folder.report("\n".join(parts + picture_sections(pictures))), made
 
 
-def make_tables(outcomes: powercap_tables.Outcomes) -> dict[str, pd.DataFrame]:
+def _head(cluster: str) -> str:
+    """Return what the report on a machine begins with."""
+    head = HEAD.format(version=__version__, cluster=cluster, shorter=SHORTER, huge=HUGE, load=LOAD)
+    readings = [f"- {name}: {meaning}." for name, meaning in REQUESTS.items()]
+    readings += ["", "A cap on", "", *(f"- {name}: {words}." for name, words in CAPPED.items())]
+    readings += ["", ADDED]
+    hours = ", ".join(f"{name} {of} h" for name, of in INTERVALS.items())
+    return head + "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
+
+
+def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:
     """Return the tables of the report by name."""
     return {
-        "statements": powercap_tables.statements(outcomes),
-        "4.6": powercap_tables.figure_4_6(outcomes),
-        "4.3": powercap_tables.table_4_3(),
-        "intervals": powercap_tables.of_intervals(outcomes),
+        "statements": statements(outcomes),
+        "4.6": figure_4_6(outcomes),
+        "4.3": table_4_3(),
+        "intervals": of_intervals(outcomes),
     }
 
 
@@ -157,46 +714,19 @@ def _tasks(
     return names, tasks
 
 
-def _simulated(
-    names: dict[str, str],
-    tasks: list[dict[str, Any]],
-    folder: Path,
-    executor: str,
-    workers: int | None,
-    progress: Progress,
-) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """Return (trace, reading, interval) -> the outcome of each workload."""
-    found = outcomes_of(
-        partial(measure, sources=names),
-        tasks,
-        folder,
-        executor,
-        workers,
-        of="intervals",
-        what="intervals",
-        progress=progress,
-        chunk=1,
-    )
-    outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for task, outcome in zip(tasks, found, strict=True):
-        outcomes.setdefault(_key(task), []).append(outcome)
-    return outcomes
-
-
 def _draw(
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]],
     names: dict[str, str],
     tasks: list[dict[str, Any]],
-    folder: Path,
-    progress: Progress,
+    folder: Folder,
 ) -> dict[str, Path]:
     """Draw the pictures; return heading -> file."""
     pictures = {}
     for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
-        if any((trace, requests, name) in outcomes for name in powercap_tables.SHAPES):
-            file = Path(f"figure-4.6-{folder_name(f'{trace}-{requests}')}.png")
-            save_picture(powercap_tables.draw_4_6(outcomes, trace, requests), folder / file)
-            pictures[f"Figure 4.6: {trace}, requested times {requests}"] = file
+        if any((trace, requests, name) in outcomes for name in SHAPES):
+            file = f"figure-4.6-{folder_name(f'{trace}-{requests}')}.png"
+            drawn = folder.picture(draw_4_6(outcomes, trace, requests), file)
+            pictures[f"Figure 4.6: {trace}, requested times {requests}"] = drawn
     todo = [
         (key, shape)
         for key in outcomes
@@ -204,21 +734,20 @@ def _draw(
         if key[2] == shape[0] and shape[1] in tasks[0]["caps"] and key[1] in REQUESTS
     ]
     for done, (key, (name, cap, policy)) in enumerate(todo):
-        progress("pictures", done, len(todo))
+        folder.progress("pictures", done, len(todo))
         trace, requests, _ = key
         number = _first_kept(outcomes[key], cap, policy)
         task = [one for one in tasks if _key(one) == key][number]
         cluster = find_cluster(task["cluster"])
         workload = load(names[task["workload"]], requests, cluster, task["jobs"])
-        interval = Interval(**outcomes[key][number]["interval"])
+        hours = Interval(**outcomes[key][number]["interval"])
         heading = (
             f"{name}, {policy}, a cap of {cap:.0%} (as {_DRAWN[name, cap, policy]}):"
             f" {workload.name}, {requests}"
         )
-        file = Path(f"{folder_name(f'{name}-{policy}-{trace}-{requests}')}.png")
-        result = capped(workload, cluster, interval, cap, policy)
-        save_picture(powercap_tables.draw_interval(result, interval, heading), folder / file)
-        pictures[heading] = file
+        file = f"{folder_name(f'{name}-{policy}-{trace}-{requests}')}.png"
+        result = capped(workload, cluster, hours, cap, policy)
+        pictures[heading] = folder.picture(draw_interval(result, hours, heading), file)
     return pictures
 
 

@@ -6,12 +6,10 @@ Figures 5.1 to 5.3 have no numbers.
 from __future__ import annotations
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
     Judge,
     NotThereError,
     Stored,
     Verdict,
-    built,
     of_count,
     said,
 )
@@ -28,8 +26,6 @@ TABLE_5_1 = {
 
 
 # --- The items of Glesser 2016, chapter 5, and what makes their verdicts --------------------------
-
-DOCUMENT = "Glesser 2016"
 
 
 def _table_5_1(stored: Stored) -> Verdict:
@@ -51,43 +47,12 @@ def _statements(begin: str) -> Judge:
     return said("table-statements", "Glesser 2016, chapter 5", [begin])
 
 
-ITEMS: tuple[Item, ...] = (
-    built(DOCUMENT, "algorithm 4", "energyBud and reducePC", "docs/power-limits.md"),
-    built(DOCUMENT, "section 5.2.2", "opportunistic shutdown", "docs/power-limits.md"),
-    Item(
-        DOCUMENT,
-        "section 5.3",
-        "budgets are kept; an unbounded one is EASY",
-        _statements("5.3"),
-        published="sections 5.3.1 and 5.3.2",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 5.1",
-        "utilization by budget",
-        _statements("figure 5.1"),
-        published="section 5.4.4",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 5.2",
-        "AVEbsld by budget",
-        _statements("figure 5.2"),
-        published="section 5.4.4",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 5.3",
-        "energy by budget",
-        _statements("figure 5.3"),
-        published="section 5.4.4",
-    ),
-    Item(DOCUMENT, "table 5.1", "what switching off changes", _table_5_1, published="TABLE_5_1"),
-    Item(
-        DOCUMENT,
-        "table 5.1, text",
-        "energyBud gains most by shutdown",
-        _statements("table 5.1"),
-        published="section 5.4.4",
-    ),
-)
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "section 5.3": _statements("5.3"),
+    "figure 5.1": _statements("figure 5.1"),
+    "figure 5.2": _statements("figure 5.2"),
+    "figure 5.3": _statements("figure 5.3"),
+    "table 5.1": _table_5_1,
+    "table 5.1, text": _statements("table 5.1"),
+}

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
     Judge,
     Stored,
     Verdict,
-    built,
-    left_out,
-    no_result,
     of_count,
     of_picture,
     of_values,
@@ -53,7 +49,6 @@ DAY_WORK = {"SHUT": 0.94, "DVFS": 0.85, "MIX": 0.85}
 
 # --- The items of Glesser 2016, chapter 4, and their verdicts -------------------------------------
 
-DOCUMENT = "Glesser 2016"
 #: Of figures of single runs one is drawn of each workload and reading.
 _SUBSTITUTE = "substitute-12_000_times"
 
@@ -73,77 +68,12 @@ def _statements(*begin: str) -> Judge:
     return said("table-statements", "Glesser 2016, section 4.6.3", begin)
 
 
-ITEMS: tuple[Item, ...] = (
-    no_result(DOCUMENT, "figure 4.1", "the model as a picture"),
-    built(
-        DOCUMENT,
-        "equations of section 4.2",
-        "nodes off or slowed down under a cap: C1 to C3, rho",
-        "docs/power.md",
-    ),
-    no_result(DOCUMENT, "figure 4.2", "the architecture of SLURM"),
-    built(
-        DOCUMENT,
-        "algorithms 2 and 3",
-        "choosing nodes to switch off, and frequencies",
-        "docs/power-limits.md",
-    ),
-    built(
-        DOCUMENT, "table 4.1", "watts of chassis and racks: the machine `curie`", "docs/power.md"
-    ),
-    built(
-        DOCUMENT, "table 4.2", "watts of a node by frequency: the machine `curie`", "docs/power.md"
-    ),
-    left_out(
-        DOCUMENT,
-        "figure 4.3",
-        "watts and times of four applications by frequency",
-        "measured on nodes of Curie; of it the thesis prints table 4.2 alone",
-    ),
-    Item(
-        DOCUMENT,
-        "table 4.3",
-        "switching off or slowing down, by benchmark",
-        _table_4_3,
-        published="TABLE_4_3",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 4.4",
-        "cores and power over 24 hours, MIX, 40 %",
-        of_picture(f"24h-MIX-{_SUBSTITUTE}.png"),
-    ),
-    Item(
-        DOCUMENT,
-        "figure 4.5",
-        "cores and power over 5 hours, SHUT and DVFS",
-        of_picture(f"bigjob-SHUT-{_SUBSTITUTE}.png", f"smalljob-DVFS-{_SUBSTITUTE}.png"),
-    ),
-    Item(
-        DOCUMENT,
-        "figure 4.6",
-        "energy, launched jobs and work by policy and cap",
-        _statements("DVFS", "MIX", "work and energy", "SHUT and MIX", "nodes left idle"),
-        published="section 4.6.3",
-    ),
-    Item(
-        DOCUMENT,
-        "section 4.6.3, 24 hours",
-        "work and energy under 40 %",
-        _statements("24 h"),
-        published="DAY_WORK",
-    ),
-    Item(
-        DOCUMENT,
-        "section 4.7",
-        "switching off below 60 %, frequencies at 80 %",
-        _statements("conclusion"),
-        published="section 4.7",
-    ),
-    left_out(
-        DOCUMENT,
-        "section 8.2, frequencies",
-        "frequencies that change while jobs run",
-        "future work, of which the thesis gives no rule and no numbers",
-    ),
-)
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "table 4.3": _table_4_3,
+    "figure 4.4": of_picture(f"24h-MIX-{_SUBSTITUTE}.png"),
+    "figure 4.5": of_picture(f"bigjob-SHUT-{_SUBSTITUTE}.png", f"smalljob-DVFS-{_SUBSTITUTE}.png"),
+    "figure 4.6": _statements("DVFS", "MIX", "work and energy", "SHUT and MIX", "nodes left idle"),
+    "section 4.6.3, 24 hours": _statements("24 h"),
+    "section 4.7": _statements("conclusion"),
+}

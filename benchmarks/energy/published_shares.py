@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
     Judge,
     Stored,
     Verdict,
-    built,
     of_picture,
     of_sentences,
     said,
-    still_open,
 )
 
 # --- What Glesser 2016, section 6.3, prints of energy fair share ----------------------------------
@@ -68,7 +65,6 @@ BURST = (60, 60)
 
 # --- The items of Glesser 2016, chapter 6, and what makes their verdicts --------------------------
 
-DOCUMENT = "Glesser 2016"
 
 #: How far a mean may be from a published one to count as near.
 NEAR = 0.1
@@ -98,57 +94,16 @@ def _statements(*begin: str) -> Judge:
     return said("table-statements", "Glesser 2016, section 6.3.2", begin)
 
 
-ITEMS: tuple[Item, ...] = (
-    built(DOCUMENT, "equations 6.1 to 6.4", "fair share", "docs/fair-share.md"),
-    built(DOCUMENT, "sections 6.2.3 and 6.3.1", "EFS and FS+EFS", "docs/fair-share.md"),
-    Item(
-        DOCUMENT,
-        "table 6.1",
-        "stretch of a user who saves or wastes energy",
-        _table_6_1,
-        published="TABLE_6_1",
-    ),
-    still_open(
-        DOCUMENT,
-        "figure 6.1",
-        "the counter of Curie's user 33 over time",
-        "no study draws it of Curie; the same counters of Light-ESP's users are drawn in"
-        " figure-6.1-180.png",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 6.2",
-        "Light-ESP, users of other efficiency",
-        _statements("FS and", "EFS", "FS+EFS", "all policies"),
-        published="section 6.3.2",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 6.3",
-        "Light-ESP, users of other workload",
-        _statements("other jobs"),
-        published="section 6.3.2",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 6.4",
-        "energy and time of Linpack by frequency: a model of what the text says",
-        of_picture("figure-6.4.png"),
-    ),
-    *(
-        Item(
-            DOCUMENT,
-            f"figure {number}",
-            f"180 cores: stretches and waits, {what}",
-            said("table-statements-180", "Glesser 2016, section 6.3.3", [f"figure {number}"]),
-            published="section 6.3.3",
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "table 6.1": _table_6_1,
+    "figure 6.2": _statements("FS and", "EFS", "FS+EFS", "all policies"),
+    "figure 6.3": _statements("other jobs"),
+    "figure 6.4": of_picture("figure-6.4.png"),
+    **{
+        f"figure 6.{k}": said(
+            "table-statements-180", "Glesser 2016, section 6.3.3", [f"figure 6.{k}"]
         )
-        for number, what in (
-            ("6.5", "Light-ESP under EFS"),
-            ("6.6", "Light-ESP under FS"),
-            ("6.7", "Light-ESP under FS+EFS"),
-            ("6.8", "a burst under EFS"),
-        )
-    ),
-    built(DOCUMENT, "table 6.2", "Light-ESP: the generator `light-esp:`", "docs/fair-share.md"),
-)
+        for k in range(5, 9)
+    },
+}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import shares
-from hpcgym.benchmarks.energy.common import interval
 from hpcgym.benchmarks.energy.published_shares import (
     ALIKE_UP_TO_S,
     FREQUENCIES,
@@ -31,10 +31,7 @@ from hpcgym.benchmarks.energy.shares import (
     Outcome180,
     efficiencies,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from hpcgym.benchmarks.studies.tables import Finding, interval, statements_table
 
 # --- The tables of the study of energy fair share -------------------------------------------------
 
@@ -64,8 +61,6 @@ def row_of(values: NDArray[np.float64]) -> Row:
 
 def table_6_1(outcomes: Outcomes, by: str = "by_means") -> pd.DataFrame:
     """Return table 6.1 as written, published beside ours; ``by`` is how ratios are formed."""
-    import pandas as pd
-
     rows = []
     for trace, readings in outcomes.items():
         found, theirs = ratios(readings[TEXT], by), TABLE_6_1.get(trace, {})
@@ -93,8 +88,6 @@ def by_jobs(outcomes: Outcomes) -> pd.DataFrame:
 
 def of_readings(outcomes: Outcomes) -> pd.DataFrame:
     """Return the means of table 6.1 under each reading."""
-    import pandas as pd
-
     rows = []
     for trace, readings in outcomes.items():
         for name, outcome in readings.items():
@@ -114,8 +107,6 @@ def of_readings(outcomes: Outcomes) -> pd.DataFrame:
 
 def of_late(outcomes: Outcomes) -> pd.DataFrame:
     """Return how far the means move where each job comes up to a minute later."""
-    import pandas as pd
-
     rows = []
     for trace, readings in outcomes.items():
         late = [one for name, one in readings.items() if READINGS[name].late_seed is not None]
@@ -137,8 +128,6 @@ def of_late(outcomes: Outcomes) -> pd.DataFrame:
 
 def of_users(outcomes: Outcomes) -> pd.DataFrame:
     """Return each user's ratios, as written."""
-    import pandas as pd
-
     rows = []
     for trace, readings in outcomes.items():
         outcome = readings[TEXT]
@@ -151,8 +140,6 @@ def of_users(outcomes: Outcomes) -> pd.DataFrame:
 
 def of_esp(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
     """Return the mean stretch of each user and utilisation, over seeds."""
-    import pandas as pd
-
     rows = []
     for outcome in outcomes:
         fifo = outcome.stretch["FIFO"].mean()
@@ -170,21 +157,12 @@ def of_esp(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
 
 def statements(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
     """Return what the text of section 6.3.2 says, and whether it is so here, under each load."""
-    import pandas as pd
-
-    table = pd.DataFrame(
-        [(words, said) for words, said, _ in _STATEMENTS],
-        columns=["Glesser 2016, section 6.3.2", "published"],
-    )
+    found = {}
     for load in dict.fromkeys(outcome.load for outcome in outcomes):
         at = {one.experiment: one for one in outcomes if one.load == load}
-        found = [check(at[shares.EFFICIENCY], at[shares.WORKLOAD]) for _, _, check in _STATEMENTS]
-        table[f"ours, load {load:g}"] = [ours for ours, _ in found]
-        table[f"so, load {load:g}"] = ["yes" if so else "no" for _, so in found]
-    return table
-
-
-Finding = tuple[str, bool]
+        pair = at[shares.EFFICIENCY], at[shares.WORKLOAD]
+        found[f"load {load:g}"] = [check(*pair) for _, _, check in _STATEMENTS]
+    return statements_table("Glesser 2016, section 6.3.2", _STATEMENTS, found)
 
 
 def _means(outcome: shares.EspOutcome, policy: str) -> NDArray[np.float64]:
@@ -270,8 +248,6 @@ ALIKE, CLEARLY = 0.2, 0.1
 
 def of_users_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
     """Return means and quartiles of stretches and waits: figures 6.5 to 6.8 in numbers."""
-    import pandas as pd
-
     rows = []
     for load, policies in outcomes.items():
         for policy, outcome in policies.items():
@@ -297,8 +273,6 @@ def _rows(outcome: Outcome180, row: dict[str, str]) -> list[dict[str, Any]]:
 
 def of_frequencies() -> pd.DataFrame:
     """Return the model of figure 6.4: time and energy of Linpack at the users' frequencies."""
-    import pandas as pd
-
     rows = []
     for user, (longer, drawn) in efficiencies().items():
         row: dict[str, Any] = {"user": user, "GHz": f"{FREQUENCIES[user]:g}"}
@@ -316,18 +290,13 @@ def statements_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
 
     Of the burst it is under each part of energy that the green user may save, whatever the load.
     """
-    import pandas as pd
-
-    table = pd.DataFrame(
-        [(words, said) for words, said, _ in (*_STATEMENTS_180, *_OF_BURST)],
-        columns=["Glesser 2016, section 6.3.3", "published"],
-    )
     of_burst = [check(bursts) for _, _, check in _OF_BURST]
-    for load, policies in outcomes.items():
-        found = [check(policies) for _, _, check in _STATEMENTS_180] + of_burst
-        table[f"ours, load {load:g}"] = [ours for ours, _ in found]
-        table[f"so, load {load:g}"] = ["yes" if so else "no" for _, so in found]
-    return table
+    found = {
+        f"load {load:g}": [check(policies) for _, _, check in _STATEMENTS_180] + of_burst
+        for load, policies in outcomes.items()
+    }
+    said = (*_STATEMENTS_180, *_OF_BURST)
+    return statements_table("Glesser 2016, section 6.3.3", said, found)
 
 
 Policies = Mapping[str, Outcome180]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier.runs import (
@@ -18,12 +19,11 @@ from hpcgym.benchmarks.frontier.runs import (
     Rule,
     named_rules,
 )
-from hpcgym.benchmarks.studies.harness import log_ticks, table_text
+from hpcgym.benchmarks.studies.tables import log_ticks, table_sections
 from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -72,8 +72,6 @@ def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     A row for each rule, "rule" its index: "slowdown / EASY's", and of each aim with a bound the
     greatest of the logs, divided by EASY's.
     """
-    import pandas as pd
-
     ratios = [ratios_to_reference(means_of(rows, "early")) for rows in logs.values()]
     found = pd.DataFrame(
         {
@@ -118,8 +116,6 @@ def _head(aim: str) -> str:
 
 def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return the named rules, and the chosen one, on the whole logs as they are."""
-    import pandas as pd
-
     names = [rule.name for rule in named_rules()] + ([best] if best else [])
     tables = []
     for log, rows in logs.items():
@@ -134,8 +130,6 @@ def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataF
 
     Geometric means, and the greatest of the logs.
     """
-    import pandas as pd
-
     found: dict[str, dict[str, float]] = {}
     tables = [ratios_to_reference(means_of(rows, part)) for rows in logs.values()]
     for rule, ratios in pd.concat(tables).groupby(level=0, sort=False):
@@ -149,8 +143,6 @@ def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataF
 
 def fronts(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the rules of each log that no other beats in all aims, means over variants."""
-    import pandas as pd
-
     return pd.concat(
         [_shown(front_of(means_of(rows, "whole"))[list(HEADS)], log) for log, rows in logs.items()],
         ignore_index=True,
@@ -177,8 +169,6 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
 
     Values are means over the variants, with the least and the greatest of them.
     """
-    import pandas as pd
-
     rows = []
     for log, all_rows in logs.items():
         best = rules[log]
@@ -197,8 +187,6 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
 
 def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return mean waits [h] of classes of jobs under EASY, SAF and the chosen rule."""
-    import pandas as pd
-
     rules = [REFERENCE, "saf", "saf-typical", *([best] if best else [])]
     rows = []
     for log, all_rows in logs.items():
@@ -214,8 +202,6 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
 
 def extra_processors(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.DataFrame:
     """Return each order with and without extra processors, means over variants of whole logs."""
-    import pandas as pd
-
     rows = []
     for log, all_rows in logs.items():
         means: Any = means_of(all_rows, "whole")
@@ -239,8 +225,6 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.Da
     Ratios of a rule to the same rule without its threshold, or without its hold; ``rules`` are all
     by their names.
     """
-    import pandas as pd
-
     rows = []
     means: list[Any] = [means_of(all_rows, "whole") for all_rows in logs.values()]
     for what, without in (("threshold_h", None), ("share", 0.0)):
@@ -427,7 +411,5 @@ def report_text(
         parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
     for log, file in pictures.items():
         parts.append(f"![{log}]({file.as_posix()})\n")
-    for name, (heading, note) in _TEXTS.items():
-        if name in made and made[name].shape[1] > 1:
-            parts += [f"## {heading}\n", f"{note}\n", table_text(made[name])]
-    return "\n".join(parts)
+    filled = {name: table for name, table in made.items() if table.shape[1] > 1}
+    return "\n".join(parts + table_sections(filled, _TEXTS))

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.mixed_policies.published import TABLE_2
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, THRESHOLD_S, Study, grid, vector
-from hpcgym.benchmarks.studies.harness import run_all
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- The best vectors of three weights ------------------------------------------------------------
 
@@ -227,8 +222,6 @@ UNITS_SEED = 1
 
 def units(study: Study) -> pd.DataFrame:
     """Return the best of the same random vectors for each unit; the paper's in a row of its own."""
-    import pandas as pd
-
     train = np.isin(list(study.weeks), study.train)
     test = np.isin(list(study.weeks), study.test)
     rows: list[dict[str, Any]] = []
@@ -276,27 +269,24 @@ def _simulated(study: Study, unit: str, seconds: int) -> tuple[Any, Any]:
 # --- The long part of the study -------------------------------------------------------------------
 
 
-def cover_on(
-    study: Study, source: str, folder: Path, executor: str | Executor, workers: int | None
-) -> None:
+def cover_on(study: Study, source: str, folder: Folder) -> None:
     """Try all vectors of three weights on all weeks and months on which they were not yet.
 
     Parameters
     ----------
     study : the trace and the reading, with results in ``folder``.
     source : what the trace was loaded from.
-    executor, workers : see :func:`hpcgym.sweep.open_executor`.
+    folder : where the study is run.
 
     Raises
     ------
     HpcgymError : a task that failed again and again, or whose result is not in the folder.
     """
-    records = folder / "steps" / "tasks"
     tasks = [
         {
             "source": source,
             "reading": study.reading.name,
-            "folder": str(folder.resolve()),
+            "folder": str(folder.path.resolve()),
             "quick": study.quick,
             "period": period,
             "number": number,
@@ -307,33 +297,15 @@ def cover_on(
     ]
     if not tasks:
         return
-    if executor != "serial":
-        _compile(study)
     what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
-    summary = run_all(
-        cover_one,
-        tasks,
-        records,
-        executor,
-        workers,
-        of="weeks and months",
-        what=what,
-        progress=study.progress,
-        chunk=1,
-    )
+    folder.run(cover_one, tasks, "weeks and months", "steps/tasks", what=what, chunk=1)
     missing = len(_uncovered(study))
     if missing:
         raise HpcgymError(
-            f"{missing} of {summary.total} weeks and months are not in {folder / 'steps'}: all"
+            f"{missing} of {len(tasks)} weeks and months are not in {folder.path / 'steps'}: all"
             " workers must see it and have the same hpcgym; if files were deleted there, delete"
-            f" {records} too"
+            f" {folder.path / 'steps' / 'tasks'} too"
         )
-
-
-def _compile(study: Study) -> None:
-    """Compile in this process what workers, each on one thread, then find in the cache."""
-    few = load_workload("lublin:jobs=20,processors=8,seed=0")
-    study.batch({0: few}, features=THREE).run(grid(2).weights, threads=1)
 
 
 def _uncovered(study: Study) -> list[tuple[str, int, str]]:

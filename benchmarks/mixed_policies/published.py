@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hpcgym.benchmarks.studies.items import (
-    Item,
     Judge,
     NotThereError,
     Stored,
     Verdict,
-    built,
     columns_of,
     of_count,
     of_picture,
@@ -141,7 +139,6 @@ TABLE_7 = {
 
 # --- The items of Legrand 2018, and what makes their verdicts -------------------------------------
 
-DOCUMENT = "Legrand et al. 2018"
 TRACES = ("SDSC-SP2", "SDSC-BLUE", "CTC-SP2", "KTH-SP2")
 #: The reading whose folder is looked at: the paper's numbers come out by it.
 _READING = "numbers"
@@ -323,10 +320,6 @@ def _months(stored: Stored) -> Verdict:
     return of_sentences(so)
 
 
-def _of(trace: str) -> str:
-    return f"--workload {trace}"
-
-
 #: Trace -> its figures: SAF by week, mixed policies by week, searches.
 _FIGURES = {
     "SDSC-SP2": (2, 3, 5),
@@ -336,79 +329,24 @@ _FIGURES = {
 }
 
 
-def _figures() -> list[Item]:
-    items = []
+def _figures() -> dict[str, Judge]:
+    found: dict[str, Judge] = {}
     for trace, (saf, weeks, searches) in _FIGURES.items():
-        first, second, text = of_picture(f"{_place(trace, 'saf')}.png"), _mixed(trace), ""
-        if trace == "SDSC-SP2":  # of which the text names weeks
-            first, second, text = _figure_2, _figure_3, "section 6.2"
-        made = (
-            (saf, f"{trace}: SAF and the best of each week", first, text),
-            (weeks, f"{trace}: mixed policies by week", second, "sections 7.1, 7.2 and 9"),
-            (searches, f"{trace}: XNES over 3 and 6 weights", _searches(trace), "section 8.1.2"),
-        )
-        items += [
-            Item(DOCUMENT, f"figure {number}", what, judge, options=_of(trace), published=said)
-            for number, what, judge, said in made
-        ]
-    return sorted(items, key=lambda item: int(item.place.split()[-1]))
+        named = trace == "SDSC-SP2"  # of which the text names weeks
+        found[f"figure {saf}"] = _figure_2 if named else of_picture(f"{_place(trace, 'saf')}.png")
+        found[f"figure {weeks}"] = _figure_3 if named else _mixed(trace)
+        found[f"figure {searches}"] = _searches(trace)
+    return found
 
 
-def _thresholds() -> list[Item]:
-    numbers = {number: trace for trace, number in THRESHOLD_TABLE.items()}
-    return [
-        Item(
-            DOCUMENT,
-            f"table {number}",
-            f"{trace}: sums of weekly mean BSLD by threshold",
-            _tables_3_to_6(trace),
-            options=_of(trace),
-            published="TABLES_3_TO_6",
-        )
-        for number, trace in sorted(numbers.items())
-        if trace in TABLES_3_TO_6
-    ]
-
-
-ITEMS: tuple[Item, ...] = (
-    built(DOCUMENT, "equations 1 and 2", "bounded slowdown and its mean", "docs/semantics.md"),
-    built(DOCUMENT, "equation 3", "index policies, the twelve of section 4.2", "docs/semantics.md"),
-    built(DOCUMENT, "equation 4", "what is minimised, by simulation", "docs/mixed-policies.md"),
-    built(DOCUMENT, "equations 5 and 6", "what is learned and searched", "docs/mixed-policies.md"),
-    built(DOCUMENT, "section 5.2", "a threshold against starvation", "docs/semantics.md"),
-    Item(DOCUMENT, "table 1", "jobs of the four traces", _table_1, published="JOBS"),
-    Item(
-        DOCUMENT,
-        "figure 1",
-        "weekly mean BSLD of pure policies",
-        _figure_1,
-        published="section 6.1",
-    ),
-    Item(
-        DOCUMENT,
-        "table 2",
-        "sums over the weeks of training and testing",
-        _table_2,
-        options=_of("SDSC-SP2"),
-        published="TABLE_2",
-    ),
-    Item(
-        DOCUMENT,
-        "figure 4",
-        "the space of three weights in weeks 70 to 73",
-        _figure_4,
-        options=_of("SDSC-SP2"),
-        published="section 7.3",
-    ),
-    *_figures(),
-    *_thresholds(),
-    Item(
-        DOCUMENT,
-        "table 7",
-        "the longest jobs of SDSC-SP2",
-        _table_7,
-        options=_of("SDSC-SP2"),
-        published="TABLE_7",
-    ),
-    Item(DOCUMENT, "figure 15", "mixed policies by month", _months, published="section 11"),
-)
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "table 1": _table_1,
+    "figure 1": _figure_1,
+    "table 2": _table_2,
+    "figure 4": _figure_4,
+    **_figures(),
+    **{f"table {number}": _tables_3_to_6(trace) for trace, number in THRESHOLD_TABLE.items()},
+    "table 7": _table_7,
+    "figure 15": _months,
+}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from hpcgym.benchmarks.mixed_policies import tables
-from hpcgym.benchmarks.mixed_policies.account import account_text
 from hpcgym.benchmarks.mixed_policies.optimum import (
     Optimum,
     cover_on,
@@ -17,26 +19,19 @@ from hpcgym.benchmarks.mixed_policies.optimum import (
     search_all,
     units,
 )
-from hpcgym.benchmarks.mixed_policies.published import MAPPED, TABLE_7, THRESHOLD_TABLE
-from hpcgym.benchmarks.mixed_policies.study import READINGS, THRESHOLD_S, Study, grid
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    folder_name,
-    no_progress,
-    save_picture,
-    table_text,
-    write_csv,
-    write_text,
+from hpcgym.benchmarks.mixed_policies.published import (
+    MAPPED,
+    TABLE_7,
+    TABLES_3_TO_6,
+    THRESHOLD_TABLE,
 )
+from hpcgym.benchmarks.mixed_policies.study import READINGS, THRESHOLD_S, Study, grid
+from hpcgym.benchmarks.mixed_policies.tables import gains, order_agreement
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
+from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import WEEKS
-from hpcgym.report.canvas import require_matplotlib
 from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- The report -----------------------------------------------------------------------------------
 
@@ -124,6 +119,52 @@ def _cost(found: Findings) -> list[str]:
     return lines
 
 
+# --- How near the sums are to the paper's ---------------------------------------------------------
+
+#: Where the differences are told.
+_DIFFERENCES = "`benchmarks/mixed_policies/README.md`, *What differs, and why*"
+
+
+def account_text(findings: Sequence[Findings]) -> str:
+    """Return the account as Markdown; empty if the paper has no values of these traces."""
+    compared = [found for found in findings if "paper" in found.tables["thresholds"]]
+    if not compared:
+        return ""
+    note = (
+        "Sums without a threshold, ours divided by the paper's; pairs of policies that are in the"
+        " same order; the largest difference of a gain over FCFS, in percentage points. What"
+        f" differs from the paper, and why as far as that is known: {_DIFFERENCES}.\n"
+    )
+    table = table_text(closeness(compared))
+    return f"## How close\n\n{note}\n{table}"
+
+
+def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return how near the sums without a threshold are to the paper's, by trace and reading."""
+    rows = []
+    for found in findings:
+        study, table = found.study, found.tables["thresholds"]
+        free = table[table["threshold (s)"] == "none"].set_index("policy")
+        ours = {str(name): float(value) for name, value in free["ours"].items()}
+        paper = {name: row[0] for name, row in TABLES_3_TO_6[study.trace].items()}
+        ratio = free["ours / paper"]
+        same, pairs = order_agreement(ours, paper)
+        mine, theirs = gains(ours), gains(paper)
+        rows.append(
+            {
+                "trace": study.trace,
+                "reading": study.reading.name,
+                "FCFS: ratio": float(ratio["fcfs"]),
+                "least ratio": float(ratio.min()),
+                "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
+                "largest ratio": float(ratio.max()),
+                "same order": f"{same} of {pairs}",
+                "largest difference of a gain": max(abs(mine[p] - theirs[p]) for p in ours),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 # --- The whole study ------------------------------------------------------------------------------
 
 _MAPS = 4  # weeks whose space is drawn, of a trace of which the paper draws none
@@ -153,13 +194,10 @@ class Findings:
 
 def reproduce(
     sources: Sequence[str],
-    folder: Path,
+    folder: Folder,
     *,
     reading: str = "numbers",
     quick: bool = False,
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, list[Findings]]:
     """Run the study and write tables, pictures and a report; what was done before is kept.
 
@@ -168,12 +206,10 @@ def reproduce(
     Parameters
     ----------
     sources : traces of the archive, files or generators.
-    folder : where everything is written; the results of steps into its folder ``steps``.
+    folder : where the study is run; results of steps are in its folder ``steps``. Its executor does
+        the long part, all vectors on each week; the rest is done here, on all threads.
     reading : "text" or "numbers", see ``readings.READINGS``.
     quick : a small cut.
-    executor, workers : where the long part, all vectors on each week, is done; see
-        :func:`hpcgym.sweep.open_executor`. The rest is done in this process, on all its threads.
-    progress : told of each step.
 
     Returns
     -------
@@ -183,32 +219,28 @@ def reproduce(
     ------
     HpcgymError : a source or reading that is none, a file that cannot be written, or no matplotlib.
     """
-    require_matplotlib()
     names = [reading, *(name for name in READINGS if name != reading)]
     findings = [
-        Findings(Study(source, name, folder=folder, quick=quick, progress=progress), source)
+        Findings(
+            Study(source, name, folder=folder.path, quick=quick, progress=folder.progress), source
+        )
         for source in sources
         for name in names
     ]
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
-
-    def publish() -> None:
-        write_text(report_text(findings), path)
-
+    folder.begin(HEAD)
     for found in findings:
         add_pure(found, folder)
-    publish()
+    path = folder.report(report_text(findings))
     for found in findings:
         if found.study.reading.name == reading:
-            cover_on(found.study, found.source, folder, executor, workers)
+            cover_on(found.study, found.source, folder)
             for add in (add_units, add_optimum, add_searches, add_months):
                 add(found, folder)
-                publish()
+                folder.report(report_text(findings))
     return path, findings
 
 
-def add_pure(found: Findings, folder: Path) -> None:
+def add_pure(found: Findings, folder: Folder) -> None:
     """Simulate the pure policies: tables 1 and 3 to 7, figures 1 and 2."""
     study = found.study
     study.progress(f"{study.trace}, {study.reading.name}: pure policies", 0, 1)
@@ -225,13 +257,13 @@ def add_pure(found: Findings, folder: Path) -> None:
     _write_tables(found, folder)
 
 
-def add_units(found: Findings, folder: Path) -> None:
+def add_units(found: Findings, folder: Folder) -> None:
     """Try units of times: what the paper leaves open."""
     found.tables["units"] = units(found.study)
     _write_tables(found, folder)
 
 
-def add_optimum(found: Findings, folder: Path) -> None:
+def add_optimum(found: Findings, folder: Folder) -> None:
     """Try all vectors of three weights: table 2, figures 3 and 4."""
     study = found.study
     what = f"{study.trace}: all vectors on {len(study.weeks)} weeks"
@@ -250,7 +282,7 @@ def add_optimum(found: Findings, folder: Path) -> None:
     _write_tables(found, folder)
 
 
-def add_searches(found: Findings, folder: Path) -> None:
+def add_searches(found: Findings, folder: Folder) -> None:
     """Search the best weights of each week: figure 5."""
     assert found.optimum is not None
     study = found.study
@@ -262,7 +294,7 @@ def add_searches(found: Findings, folder: Path) -> None:
     _write_tables(found, folder)
 
 
-def add_months(found: Findings, folder: Path) -> None:
+def add_months(found: Findings, folder: Folder) -> None:
     """Do the same by month: section 11, figure 15."""
     study = found.study
     if "month" not in study.covers():
@@ -295,23 +327,21 @@ def _name(study: Study) -> str:
 
 
 def _drawn(
-    found: Findings, folder: Path, name: str, draw: Any, table: pd.DataFrame, *others: Any
+    found: Findings, folder: Folder, name: str, draw: Any, table: pd.DataFrame, *others: Any
 ) -> Path:
     """Draw a picture of a table and return its file, relative to the folder."""
     return _saved(found, folder, name, draw(table, _name(found.study), *others))
 
 
-def _saved(found: Findings, folder: Path, name: str, figure: Any) -> Path:
+def _saved(found: Findings, folder: Folder, name: str, figure: Any) -> Path:
     """Write a picture and return its file, relative to the folder."""
-    path = _place(found, f"{name}.png")
-    save_picture(figure, folder / path)
-    return path
+    return folder.picture(figure, _place(found, f"{name}.png"))
 
 
-def _write_tables(found: Findings, folder: Path) -> None:
+def _write_tables(found: Findings, folder: Folder) -> None:
     """Write all tables as CSV."""
     for name, table in found.tables.items():
-        write_csv(table, folder / _place(found, f"{name}.csv"))
+        write_csv(table, folder.path / _place(found, f"{name}.csv"))
 
 
 def _place(found: Findings, file: str) -> Path:

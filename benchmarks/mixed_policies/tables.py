@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.mixed_policies.optimum import SEARCHES, Optimum
@@ -18,7 +19,7 @@ from hpcgym.benchmarks.mixed_policies.published import (
     THRESHOLDS,
 )
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, Study
-from hpcgym.benchmarks.studies.harness import log_ticks
+from hpcgym.benchmarks.studies.tables import log_ticks
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -35,7 +36,6 @@ from hpcgym.report.canvas import (
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -52,8 +52,6 @@ _ROUNDING = 1e-9
 
 def jobs(study: Study) -> pd.DataFrame:
     """Table 1: how many jobs, how long and how large."""
-    import pandas as pd
-
     parts = {"after cleaning": [study.workload], "in the weeks": list(study.weeks.values())}
     rows: list[dict[str, Any]] = []
     for name, workloads in parts.items():
@@ -81,8 +79,6 @@ def weekly(
 
     Of the searches those with the least budget.
     """
-    import pandas as pd
-
     table = pd.DataFrame(study.pure(study.weeks).T, columns=list(PURE))
     table.insert(0, "week", list(study.weeks))
     table.insert(1, "jobs", [len(part) for part in study.weeks.values()])
@@ -95,8 +91,6 @@ def weekly(
 
 def monthly(study: Study, optimum: Optimum) -> pd.DataFrame:
     """Return the mean BSLD of everything on each month (figure 15's numbers)."""
-    import pandas as pd
-
     table = pd.DataFrame(study.pure(study.months).T, columns=list(PURE))
     table.insert(0, "month", list(study.months))
     table.insert(1, "jobs", [len(part) for part in study.months.values()])
@@ -176,8 +170,6 @@ def thresholds(study: Study) -> pd.DataFrame:
     of FCFS, which no threshold changes, is in the row of SEXP in table 3 and of LRF in table 6. So
     with a threshold only the value of FCFS is known by name, and the others are compared by place.
     """
-    import pandas as pd
-
     published = {} if study.quick else TABLES_3_TO_6.get(study.trace, {})
     rows = []
     for column, threshold in enumerate(THRESHOLDS):
@@ -215,8 +207,6 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
     log : the trace as logged, with nothing cleaned: most of these jobs ran for longer than they
         requested, and the cleaning of section 5.1's weeks drops them.
     """
-    import pandas as pd
-
     printed = TABLE_7.get(study.trace, ())
     order = np.argsort(-log.run_time, kind="stable")[: len(printed)]
     kept = {*study.workload.job_number.tolist()}
@@ -260,8 +250,6 @@ def searches(optimum: Optimum, found: Found) -> pd.DataFrame:
     a slightly better one. Three shares of weeks tell how many: those at w* or below, those at most
     1 % above it, and those within 1 % of it either way, whose result is the same.
     """
-    import pandas as pd
-
     rows = []
     for name, budgets in found.items():
         for one in budgets:
@@ -304,8 +292,6 @@ def order_agreement(ours: Mapping[str, float], paper: Mapping[str, float]) -> tu
 
 def _by_name(columns: Mapping[str, Mapping[str, float]], order: str) -> pd.DataFrame:
     """Return a table with a row for each name, sorted by one of the columns."""
-    import pandas as pd
-
     table = pd.DataFrame(columns).sort_values(order)
     table.index.name = "policy"
     return table.reset_index()

@@ -26,9 +26,10 @@ import numpy as np
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
-from hpcgym.benchmarks.studies.harness import check_same_jobs, run_all, table_text
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import (
     Floats,
     board_of,
@@ -39,7 +40,6 @@ from hpcgym.benchmarks.studies.weeks import (
 )
 from hpcgym.progress import measuring
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
@@ -172,19 +172,17 @@ def tables(
         task for source in sources for task in _tasks(source, families, n_cuts, code(*MODULES))
     ]
     with measuring("schedulers x cuts") as show:
-        run_all(
-            compute, tasks, folder, executor, workers,
-            of="tasks", what="", progress=lambda what, done, total: show(done, total),
-        )  # fmt: skip
-    done = {_name(record["task"]): record["result"] for record in read_results(folder, tasks)}
+        kept = Folder(folder, executor, workers, lambda what, done, total: show(done, total))
+        found = kept.run(compute, tasks, "tasks", "")
+    done = {_name(task): outcome for task, outcome in zip(tasks, found, strict=True)}
     pages = []
     for source in sources:
         for family in families:
-            found = {
+            rows = {
                 row: [done[source, family, row, shift] for shift in shifts(n_cuts)]
                 for row in _rows(family)
             }
-            pages.append(f"## {source}, {family}, {n_cuts} cuts\n\n{_table(found)}")
+            pages.append(f"## {source}, {family}, {n_cuts} cuts\n\n{_table(rows)}")
     return "\n".join(pages)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction.published import TABLE_7_7, Published
@@ -22,7 +23,7 @@ from hpcgym.benchmarks.prediction.runs import (
     with_thresholds,
 )
 from hpcgym.benchmarks.prediction.tables import Findings, name_of, reduction
-from hpcgym.benchmarks.studies.harness import log_ticks
+from hpcgym.benchmarks.studies.tables import log_ticks
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -38,7 +39,6 @@ from hpcgym.report.canvas import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
@@ -63,8 +63,6 @@ def leave_one_out(values: Values) -> dict[str, str]:
     values : trace -> mean bounded slowdown of each triple; a triple that has no value on each of
         the other traces is not chosen.
     """
-    import pandas as pd
-
     table = pd.DataFrame(dict(values))
     chosen = {}
     for trace in table.columns:
@@ -111,8 +109,6 @@ def _choices(
     ours, theirs : trace -> values by the text of the configuration, EASY's and EASY++'s among them.
     printed : trace -> what the thesis prints, first of all the triple's value.
     """
-    import pandas as pd
-
     rows = []
     for by, given in (("ours", ours), ("published", theirs)):
         values = _candidates(given)
@@ -152,8 +148,6 @@ def medians(
         two thirds of its variants is left out.
     over : returns the variants of a configuration that learns.
     """
-    import pandas as pd
-
     found = {}
     for one in thesis():
         names = [str(variant) for variant in over(one)] if one.learned else [str(one)]
@@ -165,8 +159,6 @@ def medians(
 
 def spread(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the thesis's triple over all its variants: ours, and the published values."""
-    import pandas as pd
-
     names = [str(one) for one in variants(E_LOSS_TRIPLE)]
     rows = []
     for found in findings:
@@ -199,8 +191,6 @@ def _quantiles(values: pd.Series[float]) -> dict[str, float]:
 
 def best_medians(findings: Sequence[Findings], number: int = 5) -> pd.DataFrame:
     """Return the triples that are best by their medians, AVE2's among them."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         values = {"ours": medians(found.table["mean_bsld"])}
@@ -255,8 +245,6 @@ def kendall(first: Floats, second: Floats) -> float:
 
 def _ranks(values: Floats) -> Floats:
     """Return the rank of each value, the mean of those that tie."""
-    import pandas as pd
-
     return np.asarray(pd.Series(values).rank(), np.float64)
 
 
@@ -269,8 +257,6 @@ def correlations(findings: list[Findings]) -> pd.DataFrame:
     branches; its mean of the mean bounded slowdowns, ours and published, and the rank
     correlations over its configurations.
     """
-    import pandas as pd
-
     rows = [
         {"trace": found.trace, "of": of, "configurations": len(part), **_alike(part)}
         for found in findings
@@ -301,8 +287,6 @@ def _groups(found: Findings) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _medians(found: Findings, over: Callable[[Configuration], list[Configuration]]) -> pd.DataFrame:
     """Return the medians of the triples that learn, ours and published."""
-    import pandas as pd
-
     both = {name: medians(found.table[name], over) for name in ("mean_bsld", "published")}
     table = pd.DataFrame(both).dropna()
     return table[table.index.isin(found.learned.index)]
@@ -336,8 +320,6 @@ def steadiness(findings: list[Findings]) -> pd.DataFrame:
     The thesis's configurations against the same with another threshold or with both branches of the
     loss scaled by the same factor: no model of the original can be expected to come closer.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for found in findings:
         if found.published is None:
@@ -364,8 +346,6 @@ def steadiness(findings: list[Findings]) -> pd.DataFrame:
 
 def _published_table(found: Findings) -> pd.DataFrame:
     """Return the published configurations with learning: what they are, and their values."""
-    import pandas as pd
-
     assert found.published is not None
     rows = [
         {**one.words(), "value": found.published.table.loc[name, "mean_bsld"]}

@@ -12,17 +12,15 @@ import numpy as np
 
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss, thesis
 from hpcgym.benchmarks.studies.items import (
-    Item,
+    Judge,
     NotThereError,
     Stored,
     Verdict,
-    built,
     columns_of,
     of_count,
     of_picture,
     of_sentences,
     of_values,
-    still_open,
 )
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
@@ -199,8 +197,6 @@ def configuration_of_row(row: Mapping[Any, Any]) -> Configuration:
 
 # --- The items of Glesser 2016, chapter 7, and what makes their verdicts --------------------------
 
-DOCUMENT = "Glesser 2016"
-
 
 def _traces(verdict: Verdict, found: int, printed: int) -> Verdict:
     """Return a verdict that says of how many of the thesis's traces it is."""
@@ -308,72 +304,15 @@ def _figures_of_predictions(stored: Stored) -> Verdict:
     return of_sentences(so)
 
 
-ITEMS: tuple[Item, ...] = (
-    built(DOCUMENT, "section 7.1.2", "EASY with predictions that expire", "docs/semantics.md"),
-    Item(DOCUMENT, "table 7.1", "EASY and clairvoyant EASY", _table_7_1, published="TABLE_7_1"),
-    built(DOCUMENT, "equations 7.1 and 7.2", "regression of run times", "docs/prediction.md"),
-    built(DOCUMENT, "table 7.2", "features of jobs", "docs/prediction.md"),
-    built(DOCUMENT, "figure 7.1", "losses with two branches", "docs/prediction.md"),
-    built(DOCUMENT, "table 7.3", "weights of the losses", "docs/prediction.md"),
-    built(DOCUMENT, "section 7.4.2", "three corrections", "docs/prediction.md"),
-    built(DOCUMENT, "table 7.4", "the six logs", "`hpcgym traces list`: all are known by name"),
-    built(DOCUMENT, "table 7.5", "the 20 losses of the campaign", "docs/prediction.md"),
-    Item(
-        DOCUMENT,
-        "section 7.5.2",
-        "the campaign's own results, as its repository has them",
-        _campaign,
-        options="--published FOLDER",
-        published="the files that --published names",
-    ),
-    Item(DOCUMENT, "table 7.6", "overview of all triples", _table_7_6, published="TABLE_7_6"),
-    Item(
-        DOCUMENT,
-        "figure 7.2",
-        "triples on two logs (there SDSC-BLUE and MetaCentrum)",
-        of_picture("KTH-SP2-SDSC-SP2.png", "MetaCentrum-SDSC-BLUE.png"),
-    ),
-    Item(
-        DOCUMENT,
-        "section 7.5.3, correlations",
-        "how alike triples do on two logs, by Pearson's coefficient",
-        _correlations,
-        published="PEARSON",
-    ),
-    Item(
-        DOCUMENT,
-        "table 7.7",
-        "a triple that was chosen on other logs",
-        _table_7_7,
-        published="TABLE_7_7",
-    ),
-    built(DOCUMENT, "equation 7.3", "E-Loss", "docs/prediction.md"),
-    Item(
-        DOCUMENT,
-        "section 7.5.3, E-Loss",
-        "28 % below EASY, 11 % below EASY++",
-        _claim,
-        published="REDUCTIONS",
-    ),
-    Item(
-        DOCUMENT,
-        "table 7.8",
-        "errors of predictions (there of Curie)",
-        _table_7_8,
-        published="TABLE_7_8",
-    ),
-    Item(
-        DOCUMENT,
-        "figures 7.3 and 7.4",
-        "errors and predicted run times (there of Curie)",
-        _figures_of_predictions,
-        published="section 7.5.4",
-    ),
-    still_open(
-        DOCUMENT,
-        "section 7.5.5",
-        "0.1 % of jobs have extremely high bounded slowdowns",
-        "of each configuration the mean, the greatest and the root mean square are kept, not the"
-        " distribution over jobs",
-    ),
-)
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, Judge] = {
+    "table 7.1": _table_7_1,
+    "section 7.5.2": _campaign,
+    "table 7.6": _table_7_6,
+    "figure 7.2": of_picture("KTH-SP2-SDSC-SP2.png", "MetaCentrum-SDSC-BLUE.png"),
+    "section 7.5.3, correlations": _correlations,
+    "table 7.7": _table_7_7,
+    "section 7.5.3, E-Loss": _claim,
+    "table 7.8": _table_7_8,
+    "figures 7.3 and 7.4": _figures_of_predictions,
+}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction.published import Published, read_published
@@ -16,24 +18,11 @@ from hpcgym.benchmarks.prediction.tables import (
     predictions_of,
     run_campaign,
 )
-from hpcgym.benchmarks.studies.harness import (
-    Progress,
-    check_report,
-    folder_name,
-    no_progress,
-    save_picture,
-    table_text,
-    write_csv,
-    write_text,
-)
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.store import Store
+from hpcgym.benchmarks.studies.tables import quick_note, table_sections
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import require_matplotlib
 from hpcgym.version import __version__
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- The report -----------------------------------------------------------------------------------
 
@@ -130,12 +119,11 @@ def report_text(
     """
     parts = [HEAD.format(version=__version__)]
     if quick:
-        parts.append("**A quick cut: few jobs and configurations. Not to be compared.**\n")
+        parts += quick_note("few jobs and configurations")
     parts.append(_counts(findings, values))
-    for name, (heading, note) in _TEXTS.items():
-        if name in made:
-            table = made[name].dropna(axis="columns", how="all")  # nothing of it was published
-            parts += [f"## {heading}\n", *([f"{note}\n"] if note else []), table_text(table)]
+    # a column of what is not published is left out
+    filled = {name: table.dropna(axis="columns", how="all") for name, table in made.items()}
+    parts += table_sections(filled, _TEXTS)
     for heading, file in pairs:
         parts.append(f"## {heading} (figure 7.2)\n\n![{heading}]({file.as_posix()})\n")
     if not pairs:
@@ -185,26 +173,21 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 def reproduce(
     sources: Sequence[str],
-    folder: Path,
+    folder: Folder,
     *,
     published: Path | None = None,
     full: bool = False,
     quick: bool = False,
-    executor: str = "processes",
-    workers: int | None = None,
-    progress: Progress = no_progress,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
     ----------
     sources : traces of the archive, files or generators.
-    folder : where everything is written; outcomes of simulations into its folder ``tasks``.
+    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
     published : folder with the published results; None: only the values that the thesis prints.
     full : all configurations that there are published results of, not only the thesis's.
     quick : a small cut, which is compared with nothing published.
-    executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`.
-    progress : told of each step.
 
     Returns
     -------
@@ -217,32 +200,30 @@ def reproduce(
     """
     if full and quick:
         raise HpcgymError("full and quick: a study is one or the other")
-    require_matplotlib()
     values = read_published(published)  # a wrong folder is said of a quick cut too
     if quick:
         values = {}
     traces = load_traces(sources, quick)
-    path = folder / "report.md"
-    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
+    folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
     if full:
         which = runs.published()
-    outcomes = run_campaign(
-        traces, which, folder / "tasks", executor, workers, quick=quick, progress=progress
-    )
+    outcomes = run_campaign(traces, which, folder, quick=quick)
     findings = [
         findings_of(source, workload, which, outcomes[name], values.get(name))
         for name, (source, workload) in traces.items()
     ]
-    store = Store(folder / "steps")
+    store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
-        progress("predictions", place, len(findings))
+        folder.progress("predictions", place, len(findings))
         found.accuracy = predictions_of(found, store)
     made = make_tables(findings, values)
-    _write(findings, made, folder)
+    for found in findings:
+        file = folder.path / folder_name(found.trace) / "configurations.csv"
+        write_csv(found.table.reset_index(), file)
+    folder.write_tables(made)
     pictures = _draw(findings, folder)
-    write_text(report_text(findings, made, pictures, values, quick), path)
-    return path, made
+    return folder.report(report_text(findings, made, pictures, values, quick)), made
 
 
 def make_tables(
@@ -257,16 +238,7 @@ def make_tables(
     return {name: table for name, table in made.items() if len(table)}
 
 
-def _write(findings: Sequence[Findings], made: Mapping[str, pd.DataFrame], folder: Path) -> None:
-    """Write all tables as CSV."""
-    for found in findings:
-        place = folder / folder_name(found.trace)
-        write_csv(found.table.reset_index(), place / "configurations.csv")
-    for name, table in made.items():
-        write_csv(table, folder / f"table-{name}.csv")
-
-
-def _draw(findings: Sequence[Findings], folder: Path) -> list[tuple[str, Path]]:
+def _draw(findings: Sequence[Findings], folder: Folder) -> list[tuple[str, Path]]:
     """Draw the pictures of each trace and of each pair; return headings and files of the pairs."""
     for found in findings:
         drawn: dict[str, Any] = {
@@ -278,12 +250,11 @@ def _draw(findings: Sequence[Findings], folder: Path) -> list[tuple[str, Path]]:
             if len(found.table) > len(runs.usual()):
                 drawn["all"] = figures.draw_against_published(found, found.table)
         for name, figure in drawn.items():
-            found.pictures[name] = Path(folder_name(found.trace)) / f"{name}.png"
-            save_picture(figure, folder / found.pictures[name])
+            file = Path(folder_name(found.trace)) / f"{name}.png"
+            found.pictures[name] = folder.picture(figure, file)
     pairs = []
     for first, second in combinations(findings, 2):
         heading = f"{first.trace} and {second.trace}"
         file = Path(f"{folder_name(f'{first.trace}-{second.trace}')}.png")
-        save_picture(figures.draw_two_traces(first, second), folder / file)
-        pairs.append((heading, file))
+        pairs.append((heading, folder.picture(figures.draw_two_traces(first, second), file)))
     return pairs

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction.published import (
@@ -38,18 +38,13 @@ from hpcgym.benchmarks.prediction.runs import (
     simulate_one,
     without_learning,
 )
-from hpcgym.benchmarks.studies.harness import Progress, run_all
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.simulation.run import simulate
-from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- The campaign on some traces: its tasks, and the table of what came out -----------------------
 
@@ -67,7 +62,7 @@ class Findings:
     ----------
     source, workload : what the trace was loaded from; its jobs.
     published : its published results; None without.
-    table : a row for each configuration, by its text: see :func:`table_of`.
+    table : a row for each configuration, by its text.
     configurations : those of the rows.
     accuracy : predictor -> its predictions at submission and the run times, (2, n_jobs) [s].
     pictures : name -> file, relative to the folder of the report.
@@ -147,20 +142,16 @@ def _explained(source: str, error: WorkloadError) -> HpcgymError:
 def run_campaign(
     traces: Mapping[str, tuple[str, Workload]],
     configurations: Sequence[Configuration],
-    folder: Path,
-    executor: str | Executor,
-    workers: int | None,
+    folder: Folder,
     *,
     quick: bool,
-    progress: Progress,
 ) -> dict[str, pd.DataFrame]:
     """Simulate every configuration on every trace that has not been yet.
 
     Parameters
     ----------
     traces : name -> source and jobs.
-    folder : where outcomes are kept, one line each.
-    executor, workers : see :func:`hpcgym.sweep.run_tasks`.
+    folder : where the study is run.
 
     Returns
     -------
@@ -168,49 +159,25 @@ def run_campaign(
     :func:`hpcgym.benchmarks.prediction.runs.simulate_one` returns.
     """
     hashed = code(*MODULES)
-    tasks = {
-        name: [
-            {
-                "trace": name,
-                "first_jobs": QUICK_JOBS if quick else None,
-                "jobs_sha256": fingerprint([workload]),
-                "rules": one.words(),
-                "eta": ETA,
-                "l2": L2,
-                "code": hashed,
-            }
-            for one in configurations
-        ]
+    tasks: list[dict[str, Any]] = [
+        {
+            "trace": name,
+            "first_jobs": QUICK_JOBS if quick else None,
+            "jobs_sha256": fingerprint([workload]),
+            "rules": one.words(),
+            "eta": ETA,
+            "l2": L2,
+            "code": hashed,
+        }
         for name, (_, workload) in traces.items()
-    }
-    _compile()
-    run_all(
-        partial(simulate_one, sources={name: source for name, (source, _) in traces.items()}),
-        [task for one in tasks.values() for task in one],
-        folder,
-        executor,
-        workers,
-        of="simulations",
-        what="simulations",
-        progress=progress,
-    )
-    return {name: table_of(read_results(folder, tasks[name]), configurations) for name in traces}
-
-
-def _compile() -> None:
-    """Compile what learns in this process, so that workers find it in the cache."""
-    simulate(load_workload("lublin:jobs=20,processors=8"), scheduler_of(E_LOSS_TRIPLE))
-
-
-def table_of(
-    records: Sequence[Mapping[str, Any]], configurations: Sequence[Configuration]
-) -> pd.DataFrame:
-    """Return a row for each configuration, by its text: what it is, and its outcome."""
-    import pandas as pd
-
-    rows = [{**record["task"]["rules"], **record["result"]} for record in records]
+        for one in configurations
+    ]
+    simulated = partial(simulate_one, sources={name: of for name, (of, _) in traces.items()})
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in traces}
+    for task, outcome in zip(tasks, folder.run(simulated, tasks, "simulations"), strict=True):
+        rows[task["trace"]].append({**task["rules"], **outcome})
     index = pd.Index([str(one) for one in configurations], name="configuration")
-    return pd.DataFrame(rows, index=index)
+    return {name: pd.DataFrame(of, index=index) for name, of in rows.items()}
 
 
 def findings_of(
@@ -272,8 +239,6 @@ _NONE = float("nan")
 
 def exactness(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the configurations without learning, which have to meet the published values."""
-    import pandas as pd
-
     rows = [
         {
             "trace": found.trace,
@@ -293,8 +258,6 @@ def exactness(findings: Sequence[Findings]) -> pd.DataFrame:
 
 def table_7_1(findings: Sequence[Findings]) -> pd.DataFrame:
     """Table 7.1: EASY with requested and with known run times."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         easy, known = found.ours(EASY), found.ours(CLAIRVOYANT["fcfs"])
@@ -320,8 +283,6 @@ def reduction(value: float, reference: float) -> float:
 
 def table_7_6(findings: Sequence[Findings]) -> pd.DataFrame:
     """Table 7.6: known run times, EASY, EASY++, and the best and the worst that learn."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         ours, theirs = (_overview(found, column) for column in ("mean_bsld", "published"))
@@ -368,8 +329,6 @@ def _overview(found: Findings, column: str) -> dict[str, float]:
 
 def best(findings: Sequence[Findings], number: int = 3) -> pd.DataFrame:
     """Return the best triples that learn, by our values and by the published ones."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         learned = found.learned
@@ -401,8 +360,6 @@ def _rank(value: float) -> str | None:
 
 def claim(findings: Sequence[Findings]) -> pd.DataFrame:
     """Section 7.5.3: E-Loss, incremental correction and SJBF against EASY and EASY++."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for by in ("ours", "published"):
         part = [_claimed(found, by) for found in findings]
@@ -436,8 +393,6 @@ def table_7_8(findings: Sequence[Findings]) -> pd.DataFrame:
 
     Those of simulations with incremental correction and SJBF: AVE2's are EASY++'s.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for found in findings:
         processors = found.workload.requested_processors
@@ -469,8 +424,6 @@ def table_7_8(findings: Sequence[Findings]) -> pd.DataFrame:
 
 def cost(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return what the simulations took, summed over processes and earlier runs."""
-    import pandas as pd
-
     rows = []
     for found in findings:
         learned = found.table["estimate"] == "regression"

@@ -4,76 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import published as coscheduling
 from hpcgym.benchmarks.cp import published as cp
 from hpcgym.benchmarks.energy import published_budget, published_powercap, published_shares
 from hpcgym.benchmarks.mixed_policies import published as mixed_policies
 from hpcgym.benchmarks.prediction import published as prediction
-from hpcgym.benchmarks.studies.harness import table_text, write_csv
+from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.items import (
     VERDICTS,
     Item,
+    Judge,
     Stored,
     Verdict,
-    built,
     judged,
-    left_out,
-    no_result,
-    still_open,
 )
+from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# --- Items that no study makes --------------------------------------------------------------------
-
-DOCUMENT = "Glesser 2016"
-
-_MEASURED = "measured on a machine with sensors; a simulator has watts only as its input"
-
-ITEMS: tuple[Item, ...] = (
-    no_result(DOCUMENT, "figure 2.1", "an example of backfilling"),
-    built(DOCUMENT, "algorithm 1", "EASY backfilling", "docs/semantics.md"),
-    built(DOCUMENT, "section 3.2.1", "extracts of a trace, chosen by a rule", "docs/extracts.md"),
-    built(
-        DOCUMENT,
-        "section 3.2.2",
-        "a model of machine failures, on machines of nodes",
-        "docs/semantics.md",
-    ),
-    still_open(
-        DOCUMENT,
-        "figure 3.1",
-        "utilization and queue around an extract of Curie",
-        "no study draws it; `hpcgym simulate CEA-Curie --processors 80640 --html` draws both",
-    ),
-    built(
-        DOCUMENT,
-        "sections 3.2.3 and 3.3, figures 3.2 and 3.3",
-        "replay on a real resource manager",
-        "docs/replay.md",
-    ),
-    no_result(DOCUMENT, "figure 3.4", "the architecture of SLURM's monitoring"),
-    left_out(DOCUMENT, "section 3.4.5", "what monitoring costs", _MEASURED),
-    left_out(
-        DOCUMENT,
-        "figures 3.5 to 3.7",
-        "energy and time of Linpack, IMB and Stream by frequency",
-        _MEASURED,
-    ),
-    built(
-        DOCUMENT,
-        "section 8.2, prices",
-        "budgets that follow a price or what of energy is green",
-        "docs/power-limits.md",
-    ),
-)
-
 
 # --- All items of the five documents --------------------------------------------------------------
 
@@ -90,17 +41,19 @@ DOCUMENTS = {
     "Glesser 2016": "D. Glesser: Road to exascale",
 }
 
-#: Command of a study, which is also the folder that it writes into -> its items, and where its
-#: published values stand. Items of a document are in the order of this table.
-_STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
-    "cp": (cp.ITEMS, "benchmarks/cp/published.py"),
-    "mixed-policies": (mixed_policies.ITEMS, "benchmarks/mixed_policies/published.py"),
-    "coscheduling": (coscheduling.ITEMS, "benchmarks/coscheduling/published.py"),
-    "": (ITEMS, ""),
-    "powercap": (published_powercap.ITEMS, "benchmarks/energy/published_powercap.py"),
-    "energy-budget": (published_budget.ITEMS, "benchmarks/energy/published_budget.py"),
-    "energy-fairshare": (published_shares.ITEMS, "benchmarks/energy/published_shares.py"),
-    "prediction": (prediction.ITEMS, "benchmarks/prediction/published.py"),
+#: All items, those of a document one after the other.
+_ITEMS = Path(__file__).with_name("items.csv")
+
+#: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
+#: its items, by their places, and where its published values stand.
+_STUDIES: dict[str, tuple[dict[str, Judge], str]] = {
+    "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
+    "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/published.py"),
+    "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/published.py"),
+    "powercap": (published_powercap.JUDGES, "benchmarks/energy/published_powercap.py"),
+    "energy-budget": (published_budget.JUDGES, "benchmarks/energy/published_budget.py"),
+    "energy-fairshare": (published_shares.JUDGES, "benchmarks/energy/published_shares.py"),
+    "prediction": (prediction.JUDGES, "benchmarks/prediction/published.py"),
 }
 
 
@@ -125,7 +78,7 @@ class Entry(NamedTuple):
     @property
     def published(self) -> str:
         """Where the published values stand: a name, or a section of the document."""
-        name, file = self.item.published, _STUDIES[self.study][1]
+        name, (_, file) = self.item.published, _STUDIES.get(self.study, ({}, ""))
         return f"{name} in {file}" if name.isupper() else name
 
 
@@ -145,17 +98,24 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
         raise HpcgymError(f"{results}: there is no such folder, which results of studies are in")
     known_before = read_recorded(recorded)
     entries = []
-    for study, (items, _) in _STUDIES.items():
-        stored = Stored((results or Path()) / study)
-        for item in items:
-            verdict, computed = Verdict("not run", ""), ""
-            if item.fixed is not None or results is not None:
-                verdict = judged(item, stored)
-            elif (item.document, item.place) in known_before:
-                verdict, computed = known_before[item.document, item.place]
-            entries.append(Entry(item, study, verdict, computed))
-    order = [*DOCUMENTS]
-    return sorted(entries, key=lambda entry: order.index(entry.item.document))
+    for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
+        study, fixed = row["study"], Verdict(row["verdict"], row["why"])
+        item = Item(
+            row["document"],
+            row["item"],
+            row["what"],
+            judge=None if fixed.verdict else _STUDIES[study][0][row["item"]],
+            fixed=fixed if fixed.verdict else None,
+            options=row["options"],
+            published=row["published"],
+        )
+        verdict, computed = Verdict("not run", ""), ""
+        if item.fixed is not None or results is not None:
+            verdict = judged(item, Stored((results or Path()) / study))
+        elif (item.document, item.place) in known_before:
+            verdict, computed = known_before[item.document, item.place]
+        entries.append(Entry(item, study, verdict, computed))
+    return entries
 
 
 def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[Verdict, str]]:
@@ -178,8 +138,6 @@ def record(results: Path, path: Path, computed: str) -> None:
     path : a CSV file.
     computed : when, and by which commit.
     """
-    import pandas as pd
-
     found = read_recorded(path)
     for entry in all_items(results):
         if entry.item.fixed is None and entry.verdict.verdict not in ("not run", "quick cut"):
@@ -192,8 +150,6 @@ def record(results: Path, path: Path, computed: str) -> None:
 
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return a row for each item."""
-    import pandas as pd
-
     return pd.DataFrame(
         {
             "document": [entry.item.document for entry in entries],

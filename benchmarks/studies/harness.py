@@ -1,17 +1,20 @@
-"""What every study is run by: tasks on any executor, progress, tables, pictures and the report."""
+"""What every study is run by: a folder, with tasks on any executor, progress, and files of results.
+
+Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import check_writable, whole_text, writing
-from hpcgym.report.canvas import save_figure
-from hpcgym.sweep import Summary, read_results, run_tasks
+from hpcgym.report.canvas import require_matplotlib, save_figure
+from hpcgym.sweep import read_results, run_tasks
 from hpcgym.sweep.tasks import Function
 
 if TYPE_CHECKING:
@@ -32,56 +35,85 @@ def no_progress(what: str, done: int, total: int) -> None:
 # --- The long part of a study as tasks of a sweep: on any executor --------------------------------
 
 
-def run_all(
-    function: Function,
-    tasks: Iterable[dict[str, Any]],
-    folder: Path,
-    executor: str | Executor,
-    workers: int | None,
-    *,
-    of: str,
-    what: str,
-    progress: Progress,
-    chunk: int | None = None,
-) -> Summary:
-    """Do all tasks whose results are not in the folder yet, each of them.
+@dataclass(frozen=True)
+class Folder:
+    """A folder that a study is run in: its tasks are done there, its tables and report written.
 
-    Parameters
+    Attributes
     ----------
-    function, tasks, folder, executor, workers, chunk : see :func:`hpcgym.sweep.run_tasks`.
-    of : what tasks are called where some have failed.
-    what : what progress calls them.
+    path : of the folder.
+    executor, workers : where tasks are done; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
-
-    Raises
-    ------
-    HpcgymError : a task that failed again and again, or what :func:`hpcgym.sweep.run_tasks` raises.
     """
-    summary = run_tasks(
-        function,
-        tasks,
-        folder,
-        executor,
-        workers=workers,
-        chunk=chunk,
-        progress=lambda done, total: progress(what, done, total),
-    )
-    if summary.failed:
-        raise HpcgymError(f"{summary.failed} of {summary.total} {of} failed; {folder} says why")
-    return summary
 
+    path: Path
+    executor: str | Executor = "processes"
+    workers: int | None = None
+    progress: Progress = no_progress
 
-def outcomes_of(
-    function: Function,
-    tasks: Sequence[dict[str, Any]],
-    folder: Path,
-    executor: str | Executor,
-    workers: int | None,
-    **said: Any,
-) -> list[Any]:
-    """Do all tasks as :func:`run_all` does; return what each has returned, in their order."""
-    run_all(function, tasks, folder, executor, workers, **said)
-    return [record["result"] for record in read_results(folder, tasks)]
+    def begin(self, head: str) -> None:
+        """Say before the work what would keep the study from ending; see :func:`check_report`.
+
+        Raises
+        ------
+        HpcgymError : no matplotlib, or what :func:`check_report` raises.
+        """
+        require_matplotlib()
+        check_report(self.path / "report.md", head)
+
+    def run(
+        self,
+        function: Function,
+        tasks: Sequence[dict[str, Any]],
+        of: str,
+        into: str = "tasks",
+        *,
+        what: str | None = None,
+        chunk: int | None = None,
+    ) -> list[Any]:
+        """Do all tasks whose results are not there yet; return what each has returned, in order.
+
+        Parameters
+        ----------
+        function, tasks, chunk : see :func:`hpcgym.sweep.run_tasks`.
+        of : what tasks are called where some have failed.
+        into : the folder in this one that has their results.
+        what : what progress calls them; None: the same.
+
+        Raises
+        ------
+        HpcgymError : a task that failed again and again, or what :func:`hpcgym.sweep.run_tasks`
+            raises.
+        """
+        place, name = self.path / into, of if what is None else what
+        summary = run_tasks(
+            function,
+            tasks,
+            place,
+            self.executor,
+            workers=self.workers,
+            chunk=chunk,
+            progress=lambda done, total: self.progress(name, done, total),
+        )
+        if summary.failed:
+            raise HpcgymError(f"{summary.failed} of {summary.total} {of} failed; {place} says why")
+        return [record["result"] for record in read_results(place, tasks)]
+
+    def write_tables(self, made: Mapping[str, pd.DataFrame], begin: str = "table-") -> None:
+        """Write tables as CSV, each named after its name."""
+        for name, table in made.items():
+            write_csv(table, self.path / f"{begin}{name}.csv")
+
+    def picture(self, figure: Figure, file: str | Path) -> Path:
+        """Write a figure as PNG; return its file, relative to this folder."""
+        save_picture(figure, self.path / file)
+        return Path(file)
+
+    def report(self, text: str) -> Path:
+        """Write the report; return its file."""
+        path = self.path / "report.md"
+        write_text(text, path)
+        return path
 
 
 def check_same_jobs(name: str, here: str, begun: str) -> None:
@@ -107,37 +139,7 @@ def note_name(names: dict[str, str], name: str, source: str) -> None:
         raise HpcgymError(f"two workloads are called {name}: {source} is one")
 
 
-# --- Tables as Markdown and CSV -------------------------------------------------------------------
-
-#: What is in the heads of columns of numbers about 1 or below.
-_PARTS = re.compile(r"\bratio\b| / |\bshare\b|Spearman|Kendall")
-
-
-def table_text(table: pd.DataFrame) -> str:
-    """Return a table as Markdown: numbers to the right, ratios and gains with few digits."""
-    heads = [str(column) for column in table.columns]
-    numeric = [table[column].dtype.kind in "if" for column in table.columns]
-    lines = [f"| {' | '.join(heads)} |"]
-    lines.append("|" + "|".join("---:" if number else "---" for number in numeric) + "|")
-    for row in table.itertuples(index=False):
-        cells = (_cell(head, value) for head, value in zip(heads, row, strict=True))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(head: str, value: Any) -> str:
-    """Return a value for people."""
-    if isinstance(value, str):
-        return value.replace("|", "\\|")
-    if value is None or value != value:  # NaN
-        return ""
-    if "%" in head:
-        return f"{value:+.1f}"
-    if _PARTS.search(head):
-        return f"{value:.3f}"
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}"
+# --- Files of a study -----------------------------------------------------------------------------
 
 
 def folder_name(trace: str) -> str:
@@ -218,12 +220,3 @@ def save_picture(figure: Figure, path: Path) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     save_figure(figure, path, ".png")
-
-
-def log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
-    """Put these multiples of the powers of ten beside a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
-
-    axis.set_major_locator(LogLocator(subs=digits))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter("")

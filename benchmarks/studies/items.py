@@ -1,7 +1,7 @@
 """Items of the documents: tables, figures, equations and sentences, each with its verdict.
 
-A study declares its items beside its published values. The verdict of an item is computed from
-tables that the study has written, never typed in.
+``items.csv`` lists them. What makes the verdict of an item stands beside the study's published
+values, and computes it from tables that the study has written; it is never typed in.
 """
 
 from __future__ import annotations
@@ -128,26 +128,6 @@ class Item:
     fixed: Verdict | None = None
     options: str = ""
     published: str = ""
-
-
-def built(document: str, place: str, what: str, where: str) -> Item:
-    """Return an item that is a rule or a model, which hpcgym has."""
-    return Item(document, place, what, fixed=Verdict("built", where))
-
-
-def left_out(document: str, place: str, what: str, why: str) -> Item:
-    """Return an item that inputs do not allow."""
-    return Item(document, place, what, fixed=Verdict("left out", why))
-
-
-def still_open(document: str, place: str, what: str, why: str) -> Item:
-    """Return an item that inputs would allow, and that nothing here makes yet."""
-    return Item(document, place, what, fixed=Verdict("open", why))
-
-
-def no_result(document: str, place: str, what: str) -> Item:
-    """Return an item that nothing can be compared with."""
-    return Item(document, place, what, fixed=Verdict("no result", ""))
 
 
 # --- Verdicts -------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ than five weeks there are none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.evaluation import Leaderboard
@@ -20,9 +21,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.workload.extracts import WEEK_S, slices
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -73,8 +71,6 @@ def board_of(
     numbers : of the weeks of each cut.
     found : scheduler -> values of the weeks of each cut.
     """
-    import pandas as pd
-
     columns = {}
     for name, values in found.items():
         cuts = [pd.Series(v, list(weeks)) for weeks, v in zip(numbers, values, strict=True)]
@@ -90,8 +86,6 @@ def table_of(board: Leaderboard, reference: str, best: str | None = None) -> pd.
     the first. With a ``best`` row also the share of the gap between it and the reference that each
     row closes, over all weeks.
     """
-    import pandas as pd
-
     weeks = board.by_slice
     late = Leaderboard(weeks.iloc[len(weeks) // 2 + 1 :], board.schedulers, {}, {})
     rows = []

@@ -17,23 +17,9 @@ from hpcgym.cli.explore import Explore, Index, explore, index
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.machines import Machines, Speedups, machines, speedups
 from hpcgym.cli.replay import Replayed, replay
-from hpcgym.cli.reproduce import DocumentItems, items, reproduce
+from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.running import Commands, follow
 from hpcgym.cli.simulate import Compare, Simulate, compare, simulate
-from hpcgym.cli.studies import (
-    CoschedulingStudy,
-    CpStudy,
-    EnergyBudgetStudy,
-    EnergyFairShare,
-    FrontierStudy,
-    PowerCapStudy,
-    coscheduling,
-    cp,
-    energy_budget,
-    energy_fairshare,
-    frontier,
-    powercap,
-)
 from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
@@ -64,13 +50,6 @@ app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)
-reproduce.command("cp", cls=CpStudy)(cp)
-reproduce.command("powercap", cls=PowerCapStudy)(powercap)
-reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
-reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)
-reproduce.command("coscheduling", cls=CoschedulingStudy)(coscheduling)
-reproduce.command("frontier", cls=FrontierStudy)(frontier)
-reproduce.command("items", cls=DocumentItems)(items)
 app.add_typer(reproduce)
 app.add_typer(suite)
 app.add_typer(sweep)

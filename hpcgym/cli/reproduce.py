@@ -1,9 +1,12 @@
-"""``hpcgym reproduce items``: all items of the documents with their verdicts."""
+"""``hpcgym reproduce``: published studies computed anew, and all items of their documents."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -25,24 +28,40 @@ if TYPE_CHECKING:
     from hpcgym.workload import Workload
 
 
-# --- ``hpcgym reproduce``: published studies computed anew ----------------------------------------
+# --- What all studies share -----------------------------------------------------------------------
 
 reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode=None)
 
 #: Traces of the studies that are looked for if none is named.
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")
-LARGER = ("CEA-Curie", "MetaCentrum")
 
-WorkloadsOption = Annotated[
-    list[str] | None,
-    typer.Option(
+
+@reproduce.callback()
+def _reproduce() -> None:
+    """Compute a published study anew, and show the published values beside ours."""
+
+
+def _option(*names: str, help: str, metavar: str | None = "N", default: Any = True) -> Any:
+    """Return an option of the experiment."""
+    return typer.Option(
+        *names, metavar=metavar, help=help, show_default=default, rich_help_panel="Experiment"
+    )
+
+
+def _workloads(default: str) -> Any:
+    """Return the option for workloads, by what is done without."""
+    return typer.Option(
         "--workload",
         metavar="WORKLOAD",
         help="A trace of the archive, a file or a generator; several times for several.",
-        show_default="those of the study's traces that are on this machine",
+        show_default=default,
         rich_help_panel="Workload",
         autocompletion=options.complete_traces,
-    ),
+    )
+
+
+WorkloadsOption = Annotated[
+    list[str] | None, _workloads("those of the study's traces that are on this machine")
 ]
 
 #: Where a study writes; the default is the study's own.
@@ -58,134 +77,74 @@ FolderOption = Annotated[
 ]
 QuickOption = Annotated[
     bool,
-    typer.Option(
+    _option(
         "--quick",
         help="A small cut that takes seconds, to see what the study writes.",
-        rich_help_panel="Experiment",
+        metavar=None,
     ),
 ]
 
 
-@reproduce.callback()
-def _reproduce() -> None:
-    """Compute a published study anew, and show the published values beside ours."""
+@dataclass(frozen=True)
+class _Formatted(groups.ExecutorOptions):
+    format: options.FormatOption = Format.table
 
 
-def _readings() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.mixed_policies.study import READINGS
+@dataclass(frozen=True)
+class Running(output.PageOptions, _Formatted):
+    """Where the tasks of a study are done, and how its tables are shown."""
 
-    return [(reading.name, reading.meaning) for reading in READINGS.values()]
+    def done(self, study: Any, given: Any, folder: Path, **rules: Any) -> Any:
+        """Run a study with a bar for each long step, lines in a log; say that it can go on."""
+        from hpcgym.benchmarks.studies.harness import Folder
 
+        current, show = "", None
+        with ExitStack() as bars:
 
-class _MixedPolicies(ExplainedCommand):
-    examples = (
-        "hpcgym reproduce mixed-policies --quick",
-        "hpcgym reproduce mixed-policies --workload KTH-SP2",
-        "hpcgym reproduce mixed-policies --reading text --output as-written",
-        "mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers",
-        "hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv",
-    )
-    lists: ClassVar[Lists] = {
-        "Readings of the paper (--reading)": _readings,
-        "Executors (--executor)": groups.names,
-    }
+            def progress(what: str, done: int, total: int) -> None:
+                nonlocal current, show
+                if what != current:
+                    bars.close()
+                    current = what
+                    show = bars.enter_context(measuring(what)) if watched() else _lines(what)
+                assert show is not None
+                show(done, total)
 
+            try:
+                place = Folder(folder, self.executor, self.workers, progress)
+                return study(given, place, **rules)
+            except KeyboardInterrupt:
+                bars.close()
+                if folder.exists():
+                    note(f"\n{folder} keeps what is done: the same command goes on")
+                raise
 
-@reproduce.command("mixed-policies", cls=_MixedPolicies)
-@grouped
-def mixed_policies(
-    *,
-    workload: WorkloadsOption = None,
-    folder: FolderOption = Path("mixed-policies"),
-    reading: Annotated[
-        str,
-        typer.Option(
-            metavar="text|numbers",
-            help="How the paper is read; the pure policies are simulated both ways.",
-            rich_help_panel="Experiment",
-        ),
-    ] = "numbers",
-    quick: QuickOption = False,
-    executor: groups.ExecutorOptions,
-    format: options.FormatOption = Format.table,
-    page: output.PageOptions,
-) -> None:
-    """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
-
-    It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
-    the best of a million mixed policies of each week and month, of a training half, and of the week
-    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take three hours of
-    two cores. After an interruption, the same command goes on. The long part, all vectors on each
-    week, runs as tasks of the executor, whose workers must all see the folder.
-    """
-    from hpcgym.benchmarks.mixed_policies.run import reproduce as run
-
-    executor.become_mpi()
-    sources = list(dict.fromkeys(workload or at_hand(TRACES)))
-    rules = {"reading": reading, "quick": quick, **vars(executor)}
-    path, findings = shown(run, sources, folder, **rules)
-    chosen = [found for found in findings if found.study.reading.name == reading]
-    tables = {found.study.trace: found.tables["split"] for found in chosen}
-    print_tables(tables, "sums of weekly mean BSLD", format)
-    page.write_study(path)
+    def show(self, report: Path, tables: dict[str, pd.DataFrame], what: str) -> None:
+        """Print tables by the names of what they are of; say where the report is."""
+        print_tables(tables, what, self.format)
+        self.write_study(report)
 
 
-class _Prediction(ExplainedCommand):
-    examples = (
-        "hpcgym reproduce prediction --quick",
-        "hpcgym reproduce prediction --workload KTH-SP2 --published results",
-        "hpcgym reproduce prediction --full --executor dask:tcp://node1:8786",
-        "mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers",
-        "hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv",
-    )
-    lists: ClassVar[Lists] = {"Executors (--executor)": groups.names}
+def study(name: str, *examples: str, lists: Lists | None = None) -> Callable[[Any], Any]:
+    """Return what makes a command of the study ``name``, by examples and lists for its help."""
+    listed = {**(lists or {}), "Executors (--executor)": groups.names}
+    kind = type(name, (ExplainedCommand,), {"examples": examples, "lists": listed})
+    return lambda command: reproduce.command(name, cls=kind)(grouped(command))
 
 
-@reproduce.command("prediction", cls=_Prediction)
-@grouped
-def prediction(
-    *,
-    workload: WorkloadsOption = None,
-    folder: FolderOption = Path("prediction"),
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            envvar="HPCGYM_PUBLISHED",
-            help="Folder with the original results, glesser-ch7-TRACE.csv.gz.",
-            show_default="only what the thesis prints",
-            rich_help_panel="Experiment",
-        ),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="All 5,772 configurations of the original results: hours.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
-    quick: QuickOption = False,
-    executor: groups.ExecutorOptions,
-    format: options.FormatOption = Format.table,
-    page: output.PageOptions,
-) -> None:
-    """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
+def _meanings(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
+    """Return what lists the names in a table of a study with their meanings."""
 
-    It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
-    under 20 losses, with three corrections, and backfilling by arrival or shortest first. Tables
-    show the thesis's values beside ours. After an interruption, the same command goes on.
-    """
-    from hpcgym.benchmarks.prediction.run import reproduce as run
+    def entries() -> list[tuple[str, str]]:
+        found = getattr(import_module(f"hpcgym.benchmarks.{module}"), table)
+        return [(name, getattr(one, "meaning", one)) for name, one in found.items()]
 
-    executor.become_mpi()
-    sources = list(dict.fromkeys(workload or at_hand((*TRACES, *LARGER))))
-    rules = {"published": published, "full": full, "quick": quick}
-    path, tables = shown(run, sources, folder, **rules, **vars(executor))
-    by_trace = tables["7.6"].groupby("trace", sort=False)
-    parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
-    print_tables(parts, "mean BSLD (table 7.6)", format)
-    page.write_study(path)
+    return entries
+
+
+def _each(names: Sequence[str] | None, usual: Callable[[], Sequence[str]]) -> list[str]:
+    """Return the names that were given, each once, or else the usual ones."""
+    return list(dict.fromkeys(names or usual()))
 
 
 def at_hand(traces: Sequence[str]) -> list[str]:
@@ -201,29 +160,10 @@ def at_hand(traces: Sequence[str]) -> list[str]:
     return found
 
 
-def shown(run: Any, sources: Any, folder: Path, **options: Any) -> Any:
-    """Run with a bar for each long step, lines in a log; say that an interrupted study goes on."""
-    from contextlib import ExitStack
-
-    current, show = "", None
-    with ExitStack() as bars:
-
-        def progress(what: str, done: int, total: int) -> None:
-            nonlocal current, show
-            if what != current:
-                bars.close()
-                current = what
-                show = bars.enter_context(measuring(what)) if watched() else _lines(what)
-            assert show is not None
-            show(done, total)
-
-        try:
-            return run(sources, folder, **options, progress=progress)
-        except KeyboardInterrupt:
-            bars.close()
-            if folder.exists():
-                note(f"\n{folder} keeps what is done: the same command goes on")
-            raise
+def _by(table: pd.DataFrame, *columns: str, name: str = "{}") -> dict[str, pd.DataFrame]:
+    """Return a table for each of the values of some columns, which are left out."""
+    parts = table.groupby(list(columns), sort=False)
+    return {name.format(*of): part.drop(columns=list(columns)) for of, part in parts}
 
 
 def _lines(what: str) -> Callable[[int, int], None]:
@@ -288,13 +228,451 @@ def _text(column: str, value: Any) -> str:
     return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"
 
 
+# --- The studies ----------------------------------------------------------------------------------
+
+
+@study(
+    "mixed-policies",
+    "hpcgym reproduce mixed-policies --quick",
+    "hpcgym reproduce mixed-policies --workload KTH-SP2",
+    "hpcgym reproduce mixed-policies --reading text --output as-written",
+    "mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers",
+    "hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv",
+    lists={"Readings of the paper (--reading)": _meanings("mixed_policies.study", "READINGS")},
+)
+def mixed_policies(
+    *,
+    workload: WorkloadsOption = None,
+    folder: FolderOption = Path("mixed-policies"),
+    reading: Annotated[
+        str,
+        _option(
+            help="How the paper is read; the pure policies are simulated both ways.",
+            metavar="text|numbers",
+        ),
+    ] = "numbers",
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
+
+    It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
+    the best of a million mixed policies of each week and month, of a training half, and of the week
+    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take three hours of
+    two cores. After an interruption, the same command goes on. The long part, all vectors on each
+    week, runs as tasks of the executor, whose workers must all see the folder.
+    """
+    from hpcgym.benchmarks.mixed_policies.run import reproduce as run
+
+    how.become_mpi()
+    sources = _each(workload, lambda: at_hand(TRACES))
+    path, findings = how.done(run, sources, folder, reading=reading, quick=quick)
+    chosen = [found for found in findings if found.study.reading.name == reading]
+    tables = {found.study.trace: found.tables["split"] for found in chosen}
+    how.show(path, tables, "sums of weekly mean BSLD")
+
+
+@study(
+    "prediction",
+    "hpcgym reproduce prediction --quick",
+    "hpcgym reproduce prediction --workload KTH-SP2 --published results",
+    "hpcgym reproduce prediction --full --executor dask:tcp://node1:8786",
+    "mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers",
+    "hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv",
+)
+def prediction(
+    *,
+    workload: WorkloadsOption = None,
+    folder: FolderOption = Path("prediction"),
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="HPCGYM_PUBLISHED",
+            help="Folder with the original results, glesser-ch7-TRACE.csv.gz.",
+            show_default="only what the thesis prints",
+            rich_help_panel="Experiment",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        _option(
+            "--full", help="All 5,772 configurations of the original results: hours.", metavar=None
+        ),
+    ] = False,
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
+
+    It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
+    under 20 losses, with three corrections, and backfilling by arrival or shortest first. Tables
+    show the thesis's values beside ours. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.prediction.run import reproduce as run
+
+    how.become_mpi()
+    sources = _each(workload, lambda: at_hand((*TRACES, "CEA-Curie", "MetaCentrum")))
+    rules = {"published": published, "full": full, "quick": quick}
+    path, tables = how.done(run, sources, folder, **rules)
+    how.show(path, _by(tables["7.6"], "trace"), "mean BSLD (table 7.6)")
+
+
+def _dispatchers() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.cp.configurations import DISPATCHERS, MACHINES
+
+    return [
+        (one, f"on {', '.join(name for name, of in MACHINES.items() if one in of.dispatchers)}")
+        for one in DISPATCHERS
+    ]
+
+
+def _machines() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.cp.configurations import MACHINES
+
+    return [(name, f"with {machine.what}") for name, machine in MACHINES.items()]
+
+
+@study(
+    "cp",
+    "hpcgym reproduce cp --quick",
+    "hpcgym reproduce cp",
+    "hpcgym reproduce cp --machine eurora --days 7",
+    "hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20",
+    "hpcgym reproduce cp --full --executor dask:tcp://node1:8786",
+    "mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers",
+    "hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv",
+    lists={"Machines (--machine)": _machines, "Dispatchers (--dispatcher)": _dispatchers},
+)
+def cp(
+    *,
+    machine: Annotated[
+        list[str] | None,
+        _option(
+            "--machine",
+            help="A machine of the list below; several times for several.",
+            metavar="NAME",
+            default="all whose workloads are on this machine",
+        ),
+    ] = None,
+    dispatcher: Annotated[
+        list[str] | None,
+        _option(
+            "--dispatcher",
+            help="A dispatcher of the list below; several times for several. Tables and pictures"
+            " show only these; those of others are removed, but their outcomes are kept.",
+            metavar="NAME",
+            default="all",
+        ),
+    ] = None,
+    folder: FolderOption = Path("cp"),
+    days: Annotated[
+        float | None,
+        _option(
+            help="How many days a run has; generated workloads of three seeds.",
+            default="0.4 of Eurora, 3.5 of KIT, 5 of KTH-SP2",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        _option(
+            "--full",
+            help="A month of Eurora and KTH-SP2, a week of KIT, one seed: hours.",
+            metavar=None,
+        ),
+    ] = False,
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
+
+    It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
+    requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
+    the models, beside the published values. It takes about an hour on two cores, and the same
+    command goes on after an interruption. --quick has the heuristics on Eurora, which need no
+    OR-Tools.
+    """
+    from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
+    from hpcgym.benchmarks.cp.run import reproduce as run
+
+    how.become_mpi()
+    chosen = tuple(dict.fromkeys(dispatcher or ()))
+    usual = QUICK_MACHINES if quick and not chosen else _with_workloads(chosen)
+    names = _each(machine, lambda: usual)
+    rules = {"days": days, "full": full, "quick": quick, "dispatchers": chosen}
+    path, tables = how.done(run, names, folder, **rules)
+    how.show(path, tables, "slowdown by class of jobs")
+
+
+def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
+    """Return the machines of the study whose workloads are generated, or need not be fetched.
+
+    Where none of these dispatchers runs, if there are any, a machine is left out.
+    """
+    from hpcgym.benchmarks.cp.configurations import MACHINES
+    from hpcgym.workload.archive import find
+
+    run = {
+        name: of
+        for name, of in MACHINES.items()
+        if not dispatchers or set(dispatchers) & set(of.dispatchers)
+    }
+    run = run or MACHINES  # of none it is said what is wrong with the names
+    for name in [name for name in MACHINES if name not in run]:
+        note(f"{name} is left out: none of these dispatchers runs there")
+    generated = [name for name, of in run.items() if ":" in of.workload]
+    traces = [name for name, of in run.items() if ":" not in of.workload]
+    missing = [name for name in traces if find(MACHINES[name].workload) is None]
+    for name in missing:
+        note(f"{name} is left out: hpcgym traces fetch {MACHINES[name].workload}")
+    return generated + [name for name in traces if name not in missing]
+
+
+@study(
+    "powercap",
+    "hpcgym reproduce powercap --quick",
+    "hpcgym reproduce powercap",
+    "hpcgym reproduce powercap --workload curie.swf.gz --output curie",
+    "hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2"
+    " --cluster machine.toml",
+    lists={
+        "Requested times of the substitute, all of which are simulated": _meanings(
+            "energy.powercap", "REQUESTS"
+        ),
+        "What caps are shares of, likewise where anything stands above nodes": _meanings(
+            "energy.powercap", "CAPPED"
+        ),
+    },
+)
+def powercap(
+    *,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            metavar="WORKLOAD",
+            help="A trace of the archive, a file or a generator in place of the substitute;"
+            " several times for several.",
+            show_default="a generated substitute for the trace of Curie",
+            rich_help_panel="Workload",
+            autocompletion=options.complete_traces,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="The machine: nodes that are all alike, with a power (hpcgym machines).",
+            rich_help_panel="Machine",
+            autocompletion=options.complete_machines,
+        ),
+    ] = "curie",
+    seeds: Annotated[
+        int,
+        _option(help="How many substitutes are generated."),
+    ] = 10,
+    folder: FolderOption = Path("powercap"),
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study power caps as Georgiou, Glesser and Trystram did (2015).
+
+    A cap of 80, 60 or 40 % holds for an hour in the middle of intervals of an overloaded machine.
+    SHUT, DVFS, MIX or idle nodes keep it. The study has energy, launched jobs and work (figure
+    4.6), nodes and power over time (4.4, 4.5), and switching off or slowing down (table 4.3). It
+    takes some minutes of two cores. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.energy.powercap_run import reproduce as run
+
+    how.become_mpi()
+    sources = _each(workload, list)
+    rules = {"cluster": cluster, "seeds": seeds, "quick": quick}
+    path, tables = how.done(run, sources, folder, **rules)
+    parts = _by(tables["4.6"], "trace", "requests", name="{}, requested times {}")
+    how.show(path, parts, "energy, launched jobs and work (figure 4.6)")
+
+
+#: Traces of chapter 5, then those that stand for them, and a generated one where none is at hand.
+BUDGET_TRACES = ("CEA-Curie", "MetaCentrum", "SDSC-BLUE", "KTH-SP2", "SDSC-SP2", "CTC-SP2")
+BUDGET_GENERATED = "lublin:jobs=80000,processors=256,seed=0,load=0.9"
+
+
+@study(
+    "energy-budget",
+    "hpcgym reproduce energy-budget --quick",
+    "hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn",
+    "hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv",
+    lists={
+        "Readings of the text, all of which are simulated": _meanings("energy.budget", "READINGS")
+    },
+)
+def energy_budget(
+    *,
+    workload: Annotated[
+        list[str] | None,
+        _workloads("traces of the thesis and others on this machine, and a generated one"),
+    ] = None,
+    weeks: Annotated[
+        int | None,
+        _option(
+            help="Number of busy weeks of each trace, drawn at random; the thesis has five.",
+            default="all of the upper quarter by the log",
+        ),
+    ] = None,
+    seed: Annotated[int, _option(help="Seed of the draw of weeks.")] = 0,
+    folder: FolderOption = Path("energy-budget"),
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
+
+    Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
+    them, with idle processors on or switched off. The study has utilization, AVEbsld and energy
+    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
+    minutes of two cores. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.energy.budget_run import reproduce as run
+
+    how.become_mpi()
+    sources = _each(workload, _for_budgets)
+    path, tables = how.done(run, sources, folder, weeks=weeks, seed=seed, quick=quick)
+    how.show(path, _by(tables["figures"], "trace"), "beside EASY's (figures 5.1 to 5.3)")
+
+
+def _for_budgets() -> list[str]:
+    """Return the traces that are on this machine, and the generated one."""
+    try:
+        return [*at_hand(BUDGET_TRACES), BUDGET_GENERATED]
+    except HpcgymError:  # none is
+        return [BUDGET_GENERATED]
+
+
+@study(
+    "energy-fairshare",
+    "hpcgym reproduce energy-fairshare --quick",
+    "hpcgym reproduce energy-fairshare --workload SDSC-SP2",
+    "hpcgym reproduce energy-fairshare --workload trace.swf.gz --format csv > users.csv",
+    lists={
+        "Readings of the text, all of which are simulated": _meanings("energy.shares", "READINGS")
+    },
+)
+def energy_fairshare(
+    *,
+    workload: WorkloadsOption = None,
+    folder: FolderOption = Path("energy-fairshare"),
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
+
+    Each of the 20 users with the most jobs saves 30 % of the energy, or wastes it, under EFS and
+    FS+EFS (table 6.1). A second experiment has three users of Light-ESP (figures 6.2 and 6.3).
+    SDSC-SP2 takes two minutes of two cores. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.energy.shares_run import reproduce as run
+
+    how.become_mpi()
+    # those of table 6.1
+    sources = _each(workload, lambda: at_hand(("SDSC-SP2", "PIK-IPLEX", "CEA-Curie")))
+    path, tables = how.done(run, sources, folder, quick=quick)
+    how.show(path, _by(tables["6.1"], "trace"), "stretch over that under FS (table 6.1)")
+
+
+@study(
+    "coscheduling",
+    "hpcgym reproduce coscheduling --quick",
+    "hpcgym reproduce coscheduling --speedups-file lm-aris.compute-NAS.json",
+    "hpcgym reproduce coscheduling --executor dask:tcp://node1:8786 --format csv > table.csv",
+    lists={
+        "Readings of the document, all of which are simulated": _meanings(
+            "coscheduling.runs", "READINGS"
+        )
+    },
+)
+def coscheduling(
+    *,
+    speedups_file: Annotated[
+        Path | None,
+        _option(
+            help="Measured speedups of codes with their processes and run times, as ELiSE's.",
+            metavar="FILE",
+            default="lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out",
+        ),
+    ] = None,
+    heatmaps: Annotated[int, _option(help="Generated heatmaps of each mean and reading.")] = 20,
+    shuffles: Annotated[int, _option(help="Shuffles of each set of measured codes.")] = 100,
+    folder: FolderOption = Path("coscheduling"),
+    quick: QuickOption = False,
+    how: Running,
+) -> None:
+    """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
+
+    It compares makespans of co-schedulers with EASY's: by mean speedup of pairs, under several
+    readings of the document; by mix of process counts; and over shuffles of measured codes, with
+    what they correlate with. It also measures simulated days an hour. It takes some minutes of two
+    cores. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
+    from hpcgym.benchmarks.coscheduling.run import reproduce as run
+
+    how.become_mpi()
+    if speedups_file is not None and not speedups_file.is_file():
+        raise HpcgymError(f"--speedups-file: there is no file {speedups_file}")
+    measured = find_measured() if speedups_file is None else speedups_file
+    if measured is None:
+        note(
+            f"mixes and shuffles of measured codes are left out: there is no {MEASURED_FILE} in"
+            " HPCGYM_DATA; name one with --speedups-file"
+        )
+    rules = {"heatmaps": heatmaps, "shuffles": shuffles, "quick": quick}
+    path, tables = how.done(run, measured, folder, **rules)
+    parts = {"500 jobs on 100 nodes": tables["improvements"]}
+    how.show(path, parts, "makespan improvement over EASY")
+
+
+@study(
+    "frontier",
+    "hpcgym reproduce frontier --quick",
+    "hpcgym reproduce frontier --named    # schedulers by name, all logs at hand",
+    "hpcgym reproduce frontier --workload trace.swf.gz",
+    "mpiexec -n 9 hpcgym reproduce frontier --executor mpi    # 8 workers",
+)
+def frontier(
+    *,
+    workload: WorkloadsOption = None,
+    folder: FolderOption = Path("frontier"),
+    quick: QuickOption = False,
+    named: Annotated[
+        bool,
+        _option(
+            "--named",
+            help="Only rules that have names, on each log as it is, cleaned by glesser: a minute or"
+            " two for six logs.",
+            metavar=None,
+        ),
+    ] = False,
+    how: Running,
+) -> None:
+    """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
+
+    The rules are orders of the queue by requested and learned run times, thresholds, hold, and
+    backfilling with and without extra processors: 140 rules on each log, and two that age. Each is
+    simulated from several starting weeks and with jittered submissions. One of the 140 is chosen on
+    the first halves of the logs, and shown on the second. After an interruption, the same command
+    goes on.
+    """
+    from hpcgym.benchmarks.frontier.run import reproduce as run
+
+    how.become_mpi()
+    traces = (*TRACES, "HPC2N", "CEA-Curie") if named else TRACES
+    sources = _each(workload, lambda: at_hand(traces))
+    path, tables = how.done(run, sources, folder, quick=quick, named=named)
+    if named:
+        print_tables({"all logs": tables["over-logs"]}, "divided by EASY's", how.format)
+    how.show(path, _by(tables["named"], "log"), "whole logs")
+
+
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
-
-
-def _verdicts() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.studies.items import VERDICTS
-
-    return list(VERDICTS.items())
 
 
 class DocumentItems(ExplainedCommand):
@@ -305,9 +683,10 @@ class DocumentItems(ExplainedCommand):
         "hpcgym reproduce items --results studies --output documents.md",
         "hpcgym reproduce items --format csv > items.csv",
     )
-    lists: ClassVar[Lists] = {"Verdicts": _verdicts}
+    lists: ClassVar[Lists] = {"Verdicts": _meanings("studies.items", "VERDICTS")}
 
 
+@reproduce.command("items", cls=DocumentItems)
 def items(
     results: Annotated[
         Path,

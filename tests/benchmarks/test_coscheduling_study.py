@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import published, run, runs, speed, tables
 from hpcgym.benchmarks.coscheduling.tables import TEXTS
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
@@ -331,9 +332,8 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     folder = tmp_path / "study"
     steps: list[str] = []
     path, made = run.reproduce(
-        file, folder, quick=True, executor="serial",
-        progress=lambda what, done, total: steps.append(what),
-    )  # fmt: skip
+        file, Folder(folder, "serial", None, lambda what, *_: steps.append(what)), quick=True
+    )
     assert {"sets of jobs", "timings"} <= set(steps)
     assert "quick cut" in path.read_text()
     assert "left out" not in path.read_text()
@@ -345,7 +345,7 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     ]  # fmt: skip
     kept = [folder / name / "results.jsonl" for name in ("tasks", "timings")]
     before = [one.read_bytes() for one in kept]
-    run.reproduce(file, folder, quick=True, executor="serial")
+    run.reproduce(file, Folder(folder, "serial"), quick=True)
     assert [one.read_bytes() for one in kept] == before
 
 
@@ -374,7 +374,7 @@ def test_by_command_without_measured_speedups(
 
 def test_wrong_numbers_and_files(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="heatmaps must be"):
-        run.reproduce(None, tmp_path, heatmaps=0)
+        run.reproduce(None, Folder(tmp_path), heatmaps=0)
     arguments = ["reproduce", "coscheduling", "--speedups-file", str(tmp_path / "none.json")]
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, HpcgymError) or "there is no file" in result.output

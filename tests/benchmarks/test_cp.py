@@ -20,8 +20,9 @@ from hpcgym.benchmarks.cp import configurations, instances, simulations
 from hpcgym.benchmarks.cp import run as whole
 from hpcgym.benchmarks.cp.configurations import HEURISTICS, MACHINES, Machine, Run
 from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
-from hpcgym.cli.studies import _with_workloads
+from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -258,9 +259,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     def progress(what: str, done: int, total: int) -> None:
         told.append(what)
 
-    path, shown = whole.reproduce(
-        ["eurora"], tmp_path, days=0.02, executor="serial", progress=progress
-    )
+    path, shown = whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, progress), days=0.02)
     text = path.read_text()
     for heading in (
         "Slowdown (Remediani 2017",
@@ -275,7 +274,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
-    whole.reproduce(["eurora"], tmp_path, days=0.02, executor="serial")
+    whole.reproduce(["eurora"], Folder(tmp_path, "serial"), days=0.02)
     assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
     assert path.read_text() == text
 
@@ -322,11 +321,13 @@ def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.Monk
         raise HpcgymError("no OR-Tools")
 
     monkeypatch.setattr(whole, "find_dispatcher", missing_solver)
-    given: dict[str, Any] = {"days": 0.02, "executor": "serial"}
+    given: dict[str, Any] = {"days": 0.02}
     for solving in ((), ("pcp20",), ("prb", "cph-3 lists")):
         with pytest.raises(HpcgymError, match="no OR-Tools"):
-            whole.reproduce(["eurora"], tmp_path, dispatchers=solving, **given)
-    path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["prb", "easy"], **given)
+            whole.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=solving, **given)
+    path, shown = whole.reproduce(
+        ["eurora"], Folder(tmp_path, "serial"), dispatchers=["prb", "easy"], **given
+    )
     runs = {str(run) for run in SMALL.runs() if run.dispatcher in ("prb", "easy")}
     assert set(shown["eurora"]["run"]) == runs
     text = path.read_text()
@@ -346,7 +347,9 @@ def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.Monk
     before |= {tmp_path / "eurora" / "ratios.png", tmp_path / "table-known-best.csv"}
     for file in (*before, tmp_path / "eurora" / "mine.png"):
         file.write_text("of before")
-    path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["easy"], **given)
+    path, shown = whole.reproduce(
+        ["eurora"], Folder(tmp_path, "serial"), dispatchers=["easy"], **given
+    )
     assert not any(file.exists() for file in before | {tmp_path / "by-nodes.png"})
     assert (tmp_path / "eurora" / "mine.png").exists()
     assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
@@ -368,19 +371,19 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
         if (what, done) == ("simulations", 2):
             raise KeyboardInterrupt
 
-    given: dict[str, Any] = {"days": 0.02, "executor": "serial", "dispatchers": ["prb"]}
+    given: dict[str, Any] = {"days": 0.02, "dispatchers": ["prb"]}
     with pytest.raises(KeyboardInterrupt):
-        whole.reproduce(["eurora"], tmp_path, **given, progress=interrupted)
+        whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, interrupted), **given)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
     assert "Not finished yet." in (tmp_path / "report.md").read_text()
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
     assert kept.count("\n") == 2
-    path, _ = whole.reproduce(["eurora"], tmp_path, **given)
+    path, _ = whole.reproduce(["eurora"], Folder(tmp_path, "serial"), **given)
     assert (tmp_path / "runs" / "results.jsonl").read_text().startswith(kept)
     text = path.read_text()
     (tmp_path / "runs" / "results.jsonl").write_text(kept)
     with pytest.raises(KeyboardInterrupt):
-        whole.reproduce(["eurora"], tmp_path, **given, progress=_interrupt)
+        whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, _interrupt), **given)
     assert path.read_text() == text
 
 
@@ -432,7 +435,7 @@ def _ends(line: str, process: subprocess.Popen[str]) -> bool:
 )
 def test_wrong_arguments_are_said(given: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=message):
-        whole.reproduce(**{"machines": ["eurora"], "folder": tmp_path, **given})
+        whole.reproduce(**{"machines": ["eurora"], "folder": Folder(tmp_path), **given})
 
 
 def test_other_jobs_than_at_the_start_are_noticed() -> None:

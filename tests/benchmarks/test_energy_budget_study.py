@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.energy import budget, budget_tables
+from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
 from hpcgym.benchmarks.energy.budget_run import reproduce
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.cli import app, studies
+from hpcgym.benchmarks.studies.harness import Folder
+from hpcgym.cli import app
+from hpcgym.cli import reproduce as studies
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -140,7 +142,7 @@ def outcomes_of(value: Callable[[str, bool, float, str], float]) -> Any:
     ]
     rows = [
         {"mechanism": m, "shutdown": s, "budget": b, "same": b == 1 and not s, "exceeded_j": 0.0}
-        | {name: 1.0 if m == BASELINE else value(m, s, b, name) for name in budget_tables.MEASURES}
+        | {name: 1.0 if m == BASELINE else value(m, s, b, name) for name in budget_run.MEASURES}
         for m, s, b in cells
     ]
     outcome = {"jobs": 3, "logged": 0.9, "rows": rows}
@@ -154,7 +156,7 @@ def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> 
     if measure == "utilisation":
         low = share <= 0.5
         best = 0.02 * (mechanism == "reducePC") if low else 0.01 * place
-        return budget_tables.line(share) + best + (0.001 + 0.001 * place) * on + 0.001
+        return budget_run.line(share) + best + (0.001 + 0.001 * place) * on + 0.001
     if measure == "AVEbsld":
         return 2 - share + 0.1 * (mechanism == "reducePC") - 0.1 * on * (place == 2)
     if measure == "energy":
@@ -176,7 +178,7 @@ def reversed_of(mechanism: str, shutdown: bool, share: float, measure: str) -> f
 
 
 def so_of(outcomes: Any) -> dict[str, str]:
-    table = budget_tables.statements(outcomes)
+    table = budget_run.statements(outcomes)
     return dict(zip(table["Glesser 2016, chapter 5"], table[f"so, {TEXT}"], strict=True))
 
 
@@ -198,7 +200,7 @@ def test_table_5_1_is_the_mean_change() -> None:
     def value(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
         return share * (1.1 if shutdown and mechanism == "energyBud" else 1.0)
 
-    table = budget_tables.table_5_1(outcomes_of(value))
+    table = budget_run.table_5_1(outcomes_of(value))
     of = table.set_index(["measure", "mechanism"])
     assert of["ours %"]["AVEbsld", "energyBud"] == pytest.approx(10)
     assert of["ours %"]["AVEbsld", "powercap"] == 0
@@ -212,7 +214,7 @@ def test_table_5_1_is_the_mean_change() -> None:
 def test_the_whole_study(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     sources = [CALM, "lublin:jobs=1500,processors=16,seed=4,load=0.3"]
-    path, made = reproduce(sources, folder, quick=True, executor="serial")
+    path, made = reproduce(sources, Folder(folder, "serial"), quick=True)
     assert "quick cut" in path.read_text()
     for name in made:
         assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
@@ -224,7 +226,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
     assert len(made["weeks"]) == 2
     assert {file.name for file in folder.glob("*.png")} == {f"figure-5.{n}.png" for n in (1, 2, 3)}
     before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce(sources, folder, quick=True, executor="serial")
+    reproduce(sources, Folder(folder, "serial"), quick=True)
     assert (folder / "tasks" / "results.jsonl").read_bytes() == before
 
 
@@ -240,9 +242,9 @@ def test_by_command(tmp_path: Path) -> None:
 
 def test_wrong_numbers(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="weeks must be"):
-        reproduce([SOURCE], tmp_path, weeks=0)
+        reproduce([SOURCE], Folder(tmp_path), weeks=0)
     with pytest.raises(HpcgymError, match="seed must be"):
-        reproduce([SOURCE], tmp_path, seed=-1)
+        reproduce([SOURCE], Folder(tmp_path), seed=-1)
 
 
 def test_a_generated_workload_stands_beside_the_traces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from hpcgym.benchmarks.energy import shares, shares_tables
 from hpcgym.benchmarks.energy.published_shares import TABLE_6_1
 from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
 from hpcgym.benchmarks.energy.shares_run import reproduce
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
@@ -167,9 +168,8 @@ def test_the_whole_study(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     steps: list[str] = []
     path, made = reproduce(
-        [SOURCE], folder, quick=True, executor="serial",
-        progress=lambda what, done, total: steps.append(what),
-    )  # fmt: skip
+        [SOURCE], Folder(folder, "serial", None, lambda what, *_: steps.append(what)), quick=True
+    )
     assert {"readings", "light-esp"} <= set(steps)
     text = path.read_text()
     assert "quick cut" in text
@@ -183,7 +183,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
         "users-lublin-32_seed_3_load_1.1.png",
     }
     before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce([SOURCE], folder, quick=True, executor="serial")
+    reproduce([SOURCE], Folder(folder, "serial"), quick=True)
     assert (folder / "tasks" / "results.jsonl").read_bytes() == before
 
 

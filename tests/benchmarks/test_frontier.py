@@ -16,6 +16,7 @@ from hpcgym.benchmarks.frontier import run
 from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, measures_by_class
 from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_of, over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.errors import HpcgymError
 from hpcgym.tuning.trials import varied
 from hpcgym.workload.extracts import WEEK_S
@@ -180,7 +181,7 @@ def test_similar_jobs_by_hand() -> None:
 
 
 def test_a_quick_study(tmp_path: Path) -> None:
-    path, tables = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
+    path, tables = run.reproduce([JOBS], Folder(tmp_path / "study", "serial"), quick=True)
     text = path.read_text()
     assert text.startswith("# Rules of a scheduler on whole logs")
     named = tables["named"].set_index("rule")
@@ -190,14 +191,14 @@ def test_a_quick_study(tmp_path: Path) -> None:
     assert {file.name for file in path.parent.glob("*.csv")} == {f"{name}.csv" for name in tables}
     assert len(list(path.parent.glob("front-*.png"))) == named.index.tolist().count("saf")
     before = (path.parent / "tasks" / "results.jsonl").read_text()
-    again, _ = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
+    again, _ = run.reproduce([JOBS], Folder(tmp_path / "study", "serial"), quick=True)
     assert again.read_text() == text
     assert (path.parent / "tasks" / "results.jsonl").read_text() == before
 
 
 def test_rules_by_name_alone(tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    path, tables = run.reproduce([JOBS], folder, quick=True, named=True, executor="serial")
+    path, tables = run.reproduce([JOBS], Folder(folder, "serial"), quick=True, named=True)
     rules = tables["over-logs"]["rule"].tolist()
     assert rules[:2] == ["easy", "easy++"]
     assert rules[-2:] == ["aged", "aged-safe"]
@@ -213,4 +214,4 @@ def test_rules_by_name_alone(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(HpcgymError, match="choose another folder"):
-        run.reproduce([JOBS], tmp_path, quick=True)
+        run.reproduce([JOBS], Folder(tmp_path), quick=True)

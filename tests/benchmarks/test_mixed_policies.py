@@ -20,9 +20,8 @@ import hpcgym
 from hpcgym.benchmarks.mixed_policies import Study, optimum, published, tables
 from hpcgym.benchmarks.mixed_policies import optimum as search_module
 from hpcgym.benchmarks.mixed_policies import study as study_module
-from hpcgym.benchmarks.mixed_policies.account import account_text
 from hpcgym.benchmarks.mixed_policies.optimum import cover_on
-from hpcgym.benchmarks.mixed_policies.run import reproduce
+from hpcgym.benchmarks.mixed_policies.run import account_text, reproduce
 from hpcgym.benchmarks.mixed_policies.study import (
     PURE,
     READINGS,
@@ -33,8 +32,9 @@ from hpcgym.benchmarks.mixed_policies.study import (
     weeks,
 )
 from hpcgym.benchmarks.studies import store
-from hpcgym.benchmarks.studies.harness import table_text
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
+from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
@@ -123,7 +123,7 @@ def short_file(request: pytest.FixtureRequest, trace_file: Path, tmp_path: Path)
 
 def test_a_trace_of_few_weeks_needs_no_months(short_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    _, findings = reproduce([str(short_file)], folder, quick=True, executor="serial")
+    _, findings = reproduce([str(short_file)], Folder(folder, "serial"), quick=True)
     found, text = findings
     assert len(found.study.months) == (short_file.stem == "short60")
     assert found.optimum is not None
@@ -200,9 +200,8 @@ def test_an_interrupted_study_goes_on_where_it_was(
         if step in what and done == 2:
             raise StoppedError
 
-    given: dict[str, Any] = {"quick": True, "executor": "serial"}
     with pytest.raises(StoppedError):
-        reproduce([str(trace_file)], tmp_path / "a", **given, progress=stop)
+        reproduce([str(trace_file)], Folder(tmp_path / "a", "serial", None, stop), quick=True)
     steps = tmp_path / "a/steps"
     covered = {file: file.stat().st_mtime_ns for file in steps.glob("*cover*")}
     assert len(covered) == 2
@@ -212,12 +211,14 @@ def test_an_interrupted_study_goes_on_where_it_was(
         if step in what:
             told.append((done, total))
 
-    _, resumed = reproduce([str(trace_file)], tmp_path / "a", **given, progress=note)
+    _, resumed = reproduce(
+        [str(trace_file)], Folder(tmp_path / "a", "serial", None, note), quick=True
+    )
     left = number - 2  # two were there
     assert told[0] == (0, left)
     assert told[-1] == (left, left)
     assert {file: file.stat().st_mtime_ns for file in covered} == covered
-    _, straight = reproduce([str(trace_file)], tmp_path / "b", **given)
+    _, straight = reproduce([str(trace_file)], Folder(tmp_path / "b", "serial"), quick=True)
     for name, table in resumed[0].tables.items():
         assert table.equals(straight[0].tables[name]), name
 
@@ -523,13 +524,13 @@ def test_weeks_done_on_processes_are_found_by_the_study(trace_file: Path, tmp_pa
     alone = Study(str(trace_file), "text", quick=True)
     week, part = next(iter(alone.weeks.items()))
     study = Study(str(trace_file), "text", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), tmp_path, "processes", 2)
+    cover_on(study, str(trace_file), Folder(tmp_path, "processes", 2))
     assert all_covered(study)
     kept = optimum.covered(study, week, part, study.points)["values"]
     assert (kept == optimum.covered(alone, week, part, study.points)["values"]).all()
     records = tmp_path / "steps" / "tasks" / "results.jsonl"
     before = records.read_bytes()
-    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
     assert records.read_bytes() == before
 
 
@@ -545,21 +546,21 @@ def test_weeks_whose_results_are_gone_or_old_are_done_again(
     trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
     shutil.rmtree(tmp_path / "steps")
-    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
     assert all_covered(study)
     monkeypatch.setattr(store, "__version__", "another")
     assert not all_covered(study)
-    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
     assert all_covered(study)
 
 
 def test_a_week_that_is_not_there_afterwards_is_an_error(trace_file: Path, tmp_path: Path) -> None:
     study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
     next((tmp_path / "steps").glob("*-cover-*")).unlink()
     with pytest.raises(
         HpcgymError, match=r"1 of 1 weeks and months are not in .*steps: .*delete .*tasks"
     ):
-        cover_on(study, str(trace_file), tmp_path, "serial", None)
+        cover_on(study, str(trace_file), Folder(tmp_path, "serial"))

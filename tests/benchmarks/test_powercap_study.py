@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.energy import powercap, powercap_tables
+from hpcgym.benchmarks.energy import powercap, powercap_run
 from hpcgym.benchmarks.energy.powercap import AS_GENERATED, AS_WRITTEN, CAPPED, OF_SHORT, Interval
 from hpcgym.benchmarks.energy.powercap_run import reproduce
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, Level, NodeGroup
 from hpcgym.cluster.power import NodePower
@@ -106,7 +107,7 @@ def test_a_cap_on_nodes_with_and_without_the_bonus() -> None:
 def test_nodes_in_their_states_are_all_nodes() -> None:
     for policy in ("SHUT", "DVFS"):
         result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, policy)
-        times, nodes = powercap_tables.nodes_by_state(result)
+        times, nodes = powercap_run.nodes_by_state(result)
         assert (np.sum(list(nodes.values()), axis=0) == 16).all()
         assert min(values.min() for values in nodes.values()) >= 0
         watts = result.books.watts()
@@ -182,7 +183,7 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
 
 
 def test_table_4_3_in_both_readings() -> None:
-    table = powercap_tables.table_4_3()
+    table = powercap_run.table_4_3()
     assert table["published rho ratio"].tolist() == [row.rho for row in TABLE_4_3]
     ratio = (358 - 193) / (358 - 14)
     by_hand = 1 - 1 / table["deg"] - ratio
@@ -234,12 +235,12 @@ def reversed_of(cap: float, policy: str) -> dict[str, float]:
 
 
 def test_statements_can_hold_and_fail() -> None:
-    table = powercap_tables.statements(outcomes_of(as_published))
+    table = powercap_run.statements(outcomes_of(as_published))
     so = dict(zip(table["Glesser 2016, section 4.6.3"], table["so, t, r"], strict=True))
     # a cap of 40 % leaves 94 % of the work of a day, and more of the hours around it
     elsewhere = {"24 h, 40 %: the work", "24 h, 40 %: the work, in order"}
     assert {words for words, yes in so.items() if yes == "no"} == elsewhere
-    table = powercap_tables.statements(outcomes_of(reversed_of))
+    table = powercap_run.statements(outcomes_of(reversed_of))
     so = dict(zip(table["Glesser 2016, section 4.6.3"], table["so, t, r"], strict=True))
     order = "24 h, 40 %: the work, in order"
     assert {words for words, yes in so.items() if yes == "yes"} == {order}
@@ -249,9 +250,8 @@ def test_the_whole_study(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     steps: list[str] = []
     path, made = reproduce(
-        [], folder, quick=True, executor="serial",
-        progress=lambda what, done, total: steps.append(what),
-    )  # fmt: skip
+        [], Folder(folder, "serial", None, lambda what, *_: steps.append(what)), quick=True
+    )
     assert "intervals" in steps
     assert "quick cut" in path.read_text()
     for name in made:
@@ -263,7 +263,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
     assert made["4.6"]["work / possible"].between(0, 1).all()
     assert len(list(folder.glob("*.png"))) == 7
     before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce([], folder, quick=True, executor="serial")
+    reproduce([], Folder(folder, "serial"), quick=True)
     assert (folder / "tasks" / "results.jsonl").read_bytes() == before
 
 
@@ -280,4 +280,4 @@ def test_by_command_with_a_workload(tmp_path: Path) -> None:
 
 def test_no_seeds(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="seeds must be"):
-        reproduce([], tmp_path, seeds=0)
+        reproduce([], Folder(tmp_path), seeds=0)

@@ -16,7 +16,7 @@ from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction.published import read_published
 from hpcgym.benchmarks.prediction.run import report_text, reproduce
 from hpcgym.benchmarks.prediction.runs import E_LOSS_TRIPLE, EASY, EASY_PLUS_PLUS, scheduler_of
-from hpcgym.benchmarks.studies.harness import no_progress
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 
@@ -89,7 +89,7 @@ def made(
     second = tmp_path_factory.mktemp("again") / "again.swf"
     second.write_text(trace_file.read_text())
     sources = [str(trace_file), str(second)]
-    _, found = reproduce(sources, folder, published=published_folder, executor="serial")
+    _, found = reproduce(sources, Folder(folder, "serial"), published=published_folder)
     return folder, found
 
 
@@ -262,7 +262,7 @@ def test_an_interrupted_campaign_goes_on_with_nothing_lost(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        reproduce([str(trace_file)], tmp_path, quick=True, executor="serial", progress=stop)
+        reproduce([str(trace_file)], Folder(tmp_path, "serial", None, stop), quick=True)
     before = outcome(tmp_path)
     number = len(runs.quick())
     assert 5 < len(before) < number
@@ -272,19 +272,19 @@ def test_an_interrupted_campaign_goes_on_with_nothing_lost(
         if what == "simulations":
             told.append((done, total))
 
-    reproduce([str(trace_file)], tmp_path, quick=True, executor="serial", progress=note)
+    reproduce([str(trace_file)], Folder(tmp_path, "serial", None, note), quick=True)
     assert told[0] == (len(before), number)
     after = outcome(tmp_path)
     assert list(after)[: len(before)] == list(before)
     assert len(after) == number
-    reproduce([str(trace_file)], tmp_path, quick=True, executor="serial")
+    reproduce([str(trace_file)], Folder(tmp_path, "serial"), quick=True)
     assert outcome(tmp_path) == after
 
 
 def test_results_are_the_same_on_processes(trace_file: Path, tmp_path: Path) -> None:
     for executor in ("serial", "processes"):
         folder, workers = tmp_path / executor, {"processes": 2}.get(executor)
-        reproduce([str(trace_file)], folder, quick=True, executor=executor, workers=workers)
+        reproduce([str(trace_file)], Folder(folder, executor, workers), quick=True)
     assert outcome(tmp_path / "serial") == outcome(tmp_path / "processes")
 
 
@@ -295,9 +295,7 @@ def test_simulations_do_not_outlive_an_edit_of_the_code(
     some = runs.quick()[:2]
     for edited, lines in (("once", 2), ("twice", 4), ("once", 4)):
         monkeypatch.setattr(tables, "code", lambda *names, edited=edited: edited)
-        tables.run_campaign(
-            traces, some, tmp_path / "tasks", "serial", None, quick=True, progress=no_progress
-        )
+        tables.run_campaign(traces, some, Folder(tmp_path, "serial"), quick=True)
         assert len(outcome(tmp_path)) == lines
 
 
@@ -306,9 +304,7 @@ def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> N
     (source, workload), name = next(iter(traces.values())), next(iter(traces))
     other = {name: (source, workload.take(slice(0, 50), name=name))}
     with pytest.raises(HpcgymError, match="simulations failed"):
-        tables.run_campaign(
-            other, [EASY], tmp_path / "tasks", "serial", None, quick=False, progress=no_progress
-        )
+        tables.run_campaign(other, [EASY], Folder(tmp_path, "serial"), quick=False)
     assert "other jobs" in (tmp_path / "tasks" / "failures.jsonl").read_text()
 
 

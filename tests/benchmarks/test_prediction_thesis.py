@@ -22,7 +22,7 @@ from hpcgym.benchmarks.prediction.runs import (
     Loss,
 )
 from hpcgym.benchmarks.prediction.tables import predictions_of
-from hpcgym.benchmarks.studies.harness import no_progress
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 
 FILES = {"KTH-SP2": "KTH-SP2-1996-2.swf.gz", "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz"}
@@ -47,9 +47,7 @@ def found_on(
     def find(name: str, some: list[Configuration], values: dict[str, Published]) -> tables.Findings:
         monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
         traces = tables.load_traces([name], quick=False)
-        outcomes = tables.run_campaign(
-            traces, some, tmp_path / "tasks", "serial", None, quick=False, progress=no_progress
-        )
+        outcomes = tables.run_campaign(traces, some, Folder(tmp_path, "serial"), quick=False)
         source, workload = traces[name]
         return tables.findings_of(source, workload, some, outcomes[name], values.get(name))
 

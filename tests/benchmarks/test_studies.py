@@ -22,16 +22,15 @@ from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.prediction import runs as prediction
 from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.harness import (
+    Folder,
     check_report,
     folder_name,
-    no_progress,
-    run_all,
     save_picture,
-    table_text,
     write_csv,
     write_text,
 )
 from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
@@ -62,18 +61,18 @@ def test_a_study_takes_workers_without_an_executor(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """They are those of processes; mixed-policies once refused them."""
-    given: dict[str, Any] = {}
+    given = []
 
-    def run(sources: Any, folder: Path, **options: Any) -> Any:
-        given.update(options)
-        folder.mkdir()
-        return folder / "report.md", []
+    def run(sources: Any, folder: Folder, **options: Any) -> Any:
+        given.append(folder)
+        folder.path.mkdir()
+        return folder.path / "report.md", []
 
     monkeypatch.setattr("hpcgym.benchmarks.mixed_policies.run.reproduce", run)
     arguments = ["mixed-policies", "--workload", "x.swf", "--output", str(tmp_path / "x")]
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--workers", "3"])
     assert result.exit_code == 0, result.stderr
-    assert (given["executor"], given["workers"]) == ("processes", 3)
+    assert [(one.executor, one.workers) for one in given] == [("processes", 3)]
 
 
 def test_tables_are_for_people() -> None:
@@ -163,7 +162,7 @@ def test_each_report_begins_as_the_study_says() -> None:
         import_module(f"hpcgym.benchmarks.{name}").HEAD.splitlines()[0]
         for name in (
             *("coscheduling.tables", "cp.run", "mixed_policies.run", "prediction.run"),
-            *("energy.budget_tables", "energy.powercap_tables", "energy.shares_figures"),
+            *("energy.budget_run", "energy.powercap_run", "energy.shares_run"),
         )
     ]
     assert len({*heads}) == len(heads)
@@ -270,15 +269,14 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
     def note(what: str, done: int, total: int) -> None:
         told.append((what, done, total))
 
-    given: Any = {"of": "halves", "what": "halving", "progress": note}
     tasks = [{"x": x} for x in (2, 4, 5)]
     with pytest.raises(HpcgymError, match="1 of 3 halves failed"):
-        run_all(half, tasks, tmp_path, "serial", None, **given)
+        Folder(tmp_path, "serial", None, note).run(half, tasks, "halves", what="halving")
     assert told[0] == ("halving", 0, 3)
-    again = run_all(
-        half, tasks[:2], tmp_path, "serial", None, of="halves", what="", progress=no_progress
-    )
-    assert (again.done, again.new) == (2, 0)
+    told.clear()
+    found = Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
+    assert found == [{"half": 1}, {"half": 2}]
+    assert told == []  # nothing is left to do
 
 
 # --- Traces as studies have them ------------------------------------------------------------------

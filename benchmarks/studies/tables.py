@@ -1,0 +1,139 @@
+"""Tables of studies: as Markdown in reports, of what a text says, and with intervals of means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpcgym.evaluation.intervals import FEWEST
+
+Floats = NDArray[np.float64]
+
+# --- Tables as Markdown ---------------------------------------------------------------------------
+
+#: What is in the heads of columns of numbers about 1 or below.
+_PARTS = re.compile(r"\bratio\b| / |\bshare\b|Spearman|Kendall")
+
+
+def table_text(table: pd.DataFrame) -> str:
+    """Return a table as Markdown: numbers to the right, ratios and gains with few digits."""
+    heads = [str(column) for column in table.columns]
+    numeric = [table[column].dtype.kind in "if" for column in table.columns]
+    lines = [f"| {' | '.join(heads)} |"]
+    lines.append("|" + "|".join("---:" if number else "---" for number in numeric) + "|")
+    for row in table.itertuples(index=False):
+        cells = (_cell(head, value) for head, value in zip(heads, row, strict=True))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(head: str, value: Any) -> str:
+    """Return a value for people."""
+    if isinstance(value, str):
+        return value.replace("|", "\\|")
+    if value is None or value != value:  # NaN
+        return ""
+    if "%" in head:
+        return f"{value:+.1f}"
+    if _PARTS.search(head):
+        return f"{value:.3f}"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}"
+
+
+def quick_note(cut: str) -> list[str]:
+    """Return the part of a report which says that it is of a small cut, and of which."""
+    return [f"**A quick cut: {cut}. Not to be compared.**\n"]
+
+
+def table_sections(
+    made: Mapping[str, pd.DataFrame], texts: Mapping[str, tuple[str, str]], level: str = "##"
+) -> list[str]:
+    """Return the parts of a report that have tables.
+
+    Parameters
+    ----------
+    made : the tables by name.
+    texts : name of a table -> heading, and what is said below it; the order of the report.
+    level : of the headings.
+    """
+    parts = []
+    for name, (heading, note) in texts.items():
+        if name in made:
+            said = [f"{note}\n"] if note else []
+            parts += [f"{level} {heading}\n", *said, table_text(made[name])]
+    return parts
+
+
+def picture_sections(pictures: Mapping[str, Path]) -> list[str]:
+    """Return the parts of a report that have pictures, of their files by heading."""
+    return [
+        f"## {heading}\n\n![{heading}]({file.as_posix()})\n" for heading, file in pictures.items()
+    ]
+
+
+#: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
+Finding = tuple[str, bool | None]
+NOT_SIMULATED: Finding = ("not simulated", None)
+
+
+def statements_table(
+    document: str, said: Iterable[tuple[Any, ...]], found: Mapping[str, Sequence[Finding]]
+) -> pd.DataFrame:
+    """Return sentences of a text, and whether they are so.
+
+    Parameters
+    ----------
+    document : whose text it is: the heading of the sentences.
+    said : of each sentence what it says and how that is published, and maybe more.
+    found : what it was looked at in, such as a trace -> findings, one a sentence.
+    """
+    table = pd.DataFrame([one[:2] for one in said], columns=[document, "published"])
+    for name, findings in found.items():
+        table[f"ours, {name}"] = [ours for ours, _ in findings]
+        table[f"so, {name}"] = ["" if so is None else "yes" if so else "no" for _, so in findings]
+    return table
+
+
+# --- Intervals of means, by resamples of what was averaged ----------------------------------------
+
+
+def resampled(values: Floats, random: np.random.Generator | None = None) -> Floats:
+    """Return the means of 2,000 resamples of values; seeded."""
+    random = np.random.default_rng(0) if random is None else random
+    means: Floats = values[random.integers(0, len(values), (2_000, len(values)))].mean(axis=1)
+    return means
+
+
+def interval(values: Floats, digits: int = 2) -> str:
+    """Return the 95 % interval of a mean, of 2,000 resamples of the values; seeded."""
+    return interval_of_groups([values], digits)
+
+
+def interval_of_groups(groups: Sequence[Floats], digits: int = 2) -> str:
+    """Return the 95 % interval of the mean of the means of groups, each resampled by itself."""
+    if min(map(len, groups)) < FEWEST:
+        return "-"
+    random = np.random.default_rng(0)
+    means = [resampled(values, random) for values in groups]
+    low, high = np.percentile(np.mean(means, axis=0), [2.5, 97.5])
+    return f"[{low:.{digits}f}, {high:.{digits}f}]"
+
+
+# --- Pictures -------------------------------------------------------------------------------------
+
+
+def log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
+    """Put these multiples of the powers of ten beside a logarithmic axis."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter("")
