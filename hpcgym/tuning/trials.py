@@ -258,7 +258,7 @@ def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> S
 
     Parameters
     ----------
-    units : of the weights, see :meth:`hpcgym.tuning.space.Searchable.units`.
+    units : of the weights, see :meth:`hpcgym.tuning.space.Space.units`.
     budget : rules that are tried in generations, about.
     seed : of what is random.
     """
