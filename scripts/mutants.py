@@ -33,7 +33,7 @@ class Mutant(NamedTuple):
     new: str
     after: str = ""
     #: that should notice
-    tests: str = "tests/engine/test_conformance.py"
+    tests: str = "tests/engine/test_rules_in_places.py"
 
 
 MUTANTS = (
