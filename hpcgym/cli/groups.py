@@ -365,7 +365,7 @@ class ExecutorOptions:
         int | None,
         typer.Option(
             metavar="N",
-            help="Number of workers to start on this machine, for processes, dask and ray.",
+            help="Number of processes to start on this machine, for processes.",
             show_default="as many as processors",
         ),
     ] = None

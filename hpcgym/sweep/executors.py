@@ -1,7 +1,7 @@
 """Where tasks run: this process, processes of this machine, Dask, Ray or MPI.
 
-Each is a ``concurrent.futures.Executor``, and nothing else of hpcgym knows which. What is started
-here listens on this machine's loopback interface only.
+Each is a ``concurrent.futures.Executor``, and nothing else of hpcgym knows which. Processes are
+started here, and listen to nobody; Dask, Ray and MPI run already.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 from hpcgym.errors import HpcgymError, installing, unknown
@@ -25,8 +25,8 @@ from hpcgym.processors import processors_here
 EXECUTORS = {
     "serial": "in this process, one task after the other",
     "processes": "processes of this machine",
-    "dask": "Dask: processes of this machine, or with dask:ADDRESS the workers of that scheduler",
-    "ray": "Ray: processes of this machine, or with ray:ADDRESS the workers of that cluster",
+    "dask": "Dask: with dask:ADDRESS the workers of the scheduler there",
+    "ray": "Ray: with ray:ADDRESS the workers of the cluster there",
     "mpi": "MPI: the ranks that mpiexec or srun has started; the first leads, the others work",
 }
 
@@ -35,9 +35,6 @@ _FIXED = {
     "serial": "it is this process alone",
     "mpi": "there are as many as mpiexec or srun has started, less one",
 }
-
-#: Ray takes the loopback interface only where this says that there are no clusters.
-_RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 #: Each worker computes on one thread: there are as many workers as processors.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -52,13 +49,13 @@ def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[
     name : a name of :data:`EXECUTORS`, for Dask and Ray with the address of what runs already
         behind a colon (``dask:tcp://10.0.0.1:8786``, ``ray:auto``). Any other executor may be given
         instead: it is left as it is, and not shut down.
-    workers : how many are started; by default one for each processor that this process may use.
-        Not for serial, MPI and what runs already, which have as many as they have.
+    workers : how many processes are started; by default one for each processor that this process
+        may use. The others have as many workers as they have.
 
     Raises
     ------
-    HpcgymError : an unknown name, a number of workers where none are started, a library that is not
-        installed, or nothing at the address.
+    HpcgymError : an unknown name, no address where one is needed, a number of workers where none
+        are started, a library that is not installed, or nothing at the address.
 
     Examples
     --------
@@ -81,6 +78,11 @@ def check_executor(name: Any, workers: Any = None) -> None:
     kind, _, address = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not given and (kind not in EXECUTORS or (address and kind not in ("dask", "ray"))):
         raise HpcgymError(unknown("executor", name, EXECUTORS, "dask:ADDRESS or ray:ADDRESS"))
+    if kind in ("dask", "ray") and not address:
+        raise HpcgymError(
+            f"executor {kind!r} needs the address of what runs already, such as"
+            " dask:tcp://node1:8786 or ray:auto; on this machine alone take processes"
+        )
     if workers is None:
         return
     if not isinstance(workers, int) or workers < 1:
@@ -103,13 +105,12 @@ def slots(executor: Executor) -> int:
 def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
     """Return what starts and stops the executor of this name."""
     kind, _, address = name.partition(":")
-    number = workers or processors_here()
     if kind == "processes":
-        return _processes(number)
+        return _processes(workers or processors_here())
     if kind == "dask":
-        return _dask(address, number)
+        return _dask(address)
     if kind == "ray":
-        return _ray(address, workers)
+        return _ray(address)
     return _mpi() if kind == "mpi" else SerialExecutor()
 
 
@@ -182,85 +183,35 @@ def _use_one_thread() -> None:
 
 
 @contextmanager
-def _dask(address: str, workers: int) -> Iterator[Executor]:
-    """Start Dask workers, or connect to a scheduler."""
+def _dask(address: str) -> Iterator[Executor]:
+    """Connect to a scheduler."""
     distributed = _library("distributed", "Dask")
-    with ExitStack() as stack:
-        if not address:
-            environment = "distributed.nanny.pre-spawn-environ"
-            settings: dict[str, Any] = {f"{environment}.{name}": 1 for name in _THREADS}
-            # whoever sends the tasks decides how often one may kill its worker
-            settings["distributed.scheduler.allowed-failures"] = 0
-            stack.enter_context(_library("dask.config", "Dask").set(settings))
-            # what starts workers, now or anew, leaves in this process what it sets for them
-            stack.enter_context(_restored(_THREADS))
-            with _environment(dict.fromkeys(_THREADS, "1")):
-                cluster = distributed.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-            stack.enter_context(cluster)
-        try:
-            client = distributed.Client(address or cluster, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise HpcgymError(f"dask: no scheduler answers at {address}: {error}") from None
-        stack.enter_context(client)
-        if not address:
-            client.run(_ignore_interrupts)
+    try:
+        client = distributed.Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise HpcgymError(f"dask: no scheduler answers at {address}: {error}") from None
+    with client:
         # not pure: a task that is sent again is to be done again
         yield client.get_executor(pure=False)
 
 
 @contextmanager
-def _ray(address: str, workers: int | None) -> Iterator[Executor]:
-    """Start Ray on this machine, or connect to a cluster."""
-    # Ray reads these when it is imported. It tells its makers of its use unless told not to.
+def _ray(address: str) -> Iterator[Executor]:
+    """Connect to a cluster, unless this process has one."""
+    # Ray reads this when it is imported. It tells its makers of its use unless told not to.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = _library("ray", "Ray")
-    started = not ray.is_initialized()
-    if not started and workers is not None:
-        raise HpcgymError("workers: executor 'ray' takes no number of them; it runs already")
-    if started:
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address:
-            options["address"] = address
-        else:
-            number = workers or processors_here()
-            options |= {"num_cpus": number, "include_dashboard": False, "address": "local"}
-        # what Ray starts has these for good; modules are found where this process finds them
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        try:
-            heard = nullcontext() if address else _ray_heard_here()
-            with _environment(dict.fromkeys(_THREADS, "1") | path), heard:
-                ray.init(**options)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise HpcgymError(f"ray: {address or 'cannot be started'}: {error}") from None
+    connected = ray.is_initialized()
+    try:
+        if not connected:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise HpcgymError(f"ray: no cluster answers at {address}: {error}") from None
     try:
         yield RayExecutor(ray)
     finally:
-        if started:
+        if not connected:
             ray.shutdown()
-
-
-@contextmanager
-def _ray_heard_here() -> Iterator[None]:
-    """Let what Ray starts listen on the loopback interface, unless the user says otherwise.
-
-    Ray has read when it was imported whether there may be clusters; what it starts reads it anew.
-    """
-    wanted = os.environ.get(_RAY_CLUSTERS, "0")
-    constants = _library("ray._private.ray_constants", "Ray")
-    before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
-    constants.ENABLE_RAY_CLUSTER = before and wanted != "0"
-    try:
-        with _environment({_RAY_CLUSTERS: wanted}):
-            yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
 
 
 class RayExecutor(Executor):
@@ -277,28 +228,6 @@ class RayExecutor(Executor):
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return function(*args, **kwargs)
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables of the environment for a while."""
-    with _restored(variables):
-        os.environ.update(variables)
-        yield
-
-
-@contextmanager
-def _restored(names: Iterable[str]) -> Iterator[None]:
-    """Let variables of the environment be in the end what they are now."""
-    before = {name: os.environ.get(name) for name in names}
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 # --- MPI ------------------------------------------------------------------------------------------

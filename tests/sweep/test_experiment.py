@@ -406,7 +406,7 @@ def test_a_sweep_that_never_began_may_be_run_again(
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "distributed", None)
         with pytest.raises(HpcgymError, match="Dask is not installed"):
-            run_experiment(experiment, tmp_path, "dask")
+            run_experiment(experiment, tmp_path, "dask:tcp://127.0.0.1:9")
     assert run_experiment(experiment, tmp_path, "serial").done == 8
 
 
