@@ -42,7 +42,7 @@ from hpcgym.evaluation.lineup import (
     scheduler_of,
     under_limits,
 )
-from hpcgym.evaluation.stage import MisfitError, Stage, begin_in, check_spaces
+from hpcgym.evaluation.stage import MisfitError, Stage, act_out, check_spaces
 from hpcgym.files import shaped
 from hpcgym.scheduler.asked_for import (
     OF_JOBS,
@@ -435,12 +435,7 @@ def _agreed(envs: Mapping[str, Any]) -> Any:
 def _play(env: Any, policy: Any, episode: Episode, seed: int) -> Mapping[str, float | int]:
     """Let a policy act to the end of an episode; return the metrics of its schedule."""
     rows = {"start": episode.start, "jobs": episode.stop - episode.start}
-    observation, info = env.reset(seed=seed, options=rows)
-    begin_in(env, policy)
-    terminated = False
-    while not terminated:
-        action = policy.act(observation, info)
-        observation, _, terminated, _, info = env.step(action)
+    _, info = act_out(env, policy, env.reset(seed=seed, options=rows))
     metrics: Mapping[str, float | int] = info["metrics"]
     return metrics
 

@@ -77,17 +77,26 @@ def restrictions(
     return {rule: value for rule, value in found.items() if value is not None}
 
 
-def begin_in(env: Any, policy: Any) -> None:
-    """Let a policy look at an episode that begins, if it wants to.
+def act_out(env: Any, policy: Any, first: tuple[Any, Any]) -> tuple[bool, Mapping[str, Any]]:
+    """Let a policy act from what a reset returned to the end of an episode.
+
+    Returns
+    -------
+    whole : whether the episode ended by itself; else it was cut short.
+    info : the last.
 
     Raises
     ------
     MisfitError : the policy cannot act in this environment.
     """
-    begin = getattr(policy, "begin", None)
-    if begin is not None:
+    (observation, info), terminated, truncated = first, False, False
+    if getattr(policy, "begin", None) is not None:  # it wants to look at the episode
         with fitting():
-            begin(env)
+            policy.begin(env.unwrapped)
+    while not (terminated or truncated):
+        action = policy.act(observation, info)
+        observation, _, terminated, truncated, info = env.step(action)
+    return terminated, info
 
 
 class Stage:
@@ -206,13 +215,8 @@ class Stage:
         MisfitError : the environment has other jobs, or the policy cannot act in it.
         """
         env = self._envs[name]
-        observation, info = self._enter(name, episode)
-        begin_in(env.unwrapped, policy)
-        terminated = truncated = False
-        while not (terminated or truncated):
-            action = policy.act(observation, info)
-            observation, _, terminated, truncated, info = env.step(action)
-        if not terminated and self._part.around["horizon"] is None:
+        whole, info = act_out(env, policy, self._enter(name, episode))
+        if not whole and self._part.around["horizon"] is None:
             raise RuntimeError("truncated before all jobs of the slice had started")
         metrics: Mapping[str, float | int] = info["metrics"]
         self._note_unseen(name, int(metrics.get("max_queue_length", 0)))

@@ -28,7 +28,7 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.brought import limits_of
 from hpcgym.evaluation.online import best_static
-from hpcgym.evaluation.stage import begin_in, check_spaces
+from hpcgym.evaluation.stage import act_out, check_spaces
 from hpcgym.progress import silence
 from hpcgym.schedule.measures import metrics_within, over_at
 from hpcgym.schedule.result import Result
@@ -131,13 +131,7 @@ class Ground:
         """
         if isinstance(policy, Scheduler):
             return self._kept(self._simulated(policy, episode), episode)
-        observation, info = self.env.reset(seed=0, options={"slice": episode.name})
-        begin_in(self.env.unwrapped, policy)
-        over = False
-        while not over:
-            action = policy.act(observation, info)
-            observation, _, terminated, truncated, info = self.env.step(action)
-            over = terminated or truncated
+        act_out(self.env, policy, self.env.reset(seed=0, options={"slice": episode.name}))
         return self._kept(self.env.unwrapped.result(), episode)
 
     def chance(self, seed: int) -> Any:

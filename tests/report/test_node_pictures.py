@@ -125,21 +125,6 @@ def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
     ]
 
 
-def test_more_than_a_node_has_is_refused():
-    result = SimpleNamespace(
-        workload=SimpleNamespace(requested_processors=np.array([3])),
-        cluster=Cluster(groups=(NodeGroup("a", 2, {"core": 2}),)),
-        start=np.array([0]),
-        end=np.array([5]),
-        allocation=SimpleNamespace(first=np.array([0, 1]), node=np.array([1]), units=np.array([3])),
-        coschedule=None,
-        lost=None,
-        dispatching=None,
-    )
-    with pytest.raises(ValueError, match="more processors than"):
-        place_jobs(result)
-
-
 def test_group_names_do_not_lie_upon_each_other():
     assert _spread([0.2, 0.5, 0.9], 0.1) == [0.2, 0.5, 0.9]
     assert _spread([0.90, 0.95, 0.99], 0.1) == pytest.approx([0.8, 0.9, 1.0])
@@ -192,22 +177,6 @@ def test_many_nodes_have_round_numbers():
     assert numbers[0] == "0"
     assert "1,050" in numbers
     assert len(numbers) < 12
-
-
-def test_a_node_is_white_where_no_job_has_it(result):
-    axes = draw_gantt(simulate(jobs((0, 50, 2, 4, 1)), "easy", cluster=MACHINE))
-    figure = axes.get_figure(root=True)
-    figure.canvas.draw()
-    image = np.asarray(figure.canvas.buffer_rgba())[..., :3]
-    box = axes.get_window_extent()
-    top = slice(image.shape[0] - int(box.y1) + 3, image.shape[0] - int((box.y0 + box.y1) / 2) - 3)
-    bottom = slice(
-        image.shape[0] - int((box.y0 + box.y1) / 2) + 3, image.shape[0] - int(box.y0) - 3
-    )
-    columns = slice(int(box.x0) + 3, int(box.x1) - 3)
-    white = (image == 255).all(axis=2)
-    assert white[top, columns].mean() > 0.95
-    assert white[bottom, columns].mean() < 0.05
 
 
 @pytest.mark.slow
