@@ -1,20 +1,10 @@
-"""The files of a release: what agents of submissions have learned, with their digests.
-
-    python -m hpcgym.suite.submissions release rule-es job-ppo
-
-copies the agents of the submissions rule-es and job-ppo to the folder release, under names such as
-kth-order-job-ppo-0.pt, and writes released.json beside them, which tells the digest of each. With
-that file in agents/ and the others at :data:`hpcgym.agents.released.RELEASE`,
-``hpcgym.agents.load("suite:kth-order/job-ppo/0")`` finds them. Nobody's own classes are packed:
-only files that ``hpcgym.agents.load`` reads without running code of them.
-"""
+"""Submissions: what plays tasks of the suite, and what is kept of it in a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents import TRAINED, contents_of, ending_of, import_agent
+from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.logs import Log, csv_log
-from hpcgym.agents.released import REGISTRY, is_released
+from hpcgym.agents.released import is_released
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
@@ -35,14 +25,13 @@ from hpcgym.evaluation.brought import acts, own_name
 from hpcgym.evaluation.lineup import STATIC, find_policy, scheduler_of
 from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.files import arrays_of, bytes_of, json_file, shaped
-from hpcgym.files.writing import check_writable, json_text, whole, whole_json, whole_text
+from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.suite.ground import METRICS, Ground, Kept
 from hpcgym.suite.ground import STATIC as STATIC_RULES
 from hpcgym.suite.tasks import Task, environment, suite, tasks
 from hpcgym.version import __version__
-from hpcgym.workload.io.files import sha256_of
 
 # --- What plays a task ----------------------------------------------------------------------------
 
@@ -405,59 +394,3 @@ def _where(agent: str, ground: Ground, episode: Any, error: Exception) -> str:
 
 def _told(error: Exception) -> str:
     return str(error) if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
-
-
-# --- The files of a release -----------------------------------------------------------------------
-
-_MOST = 1 << 28  # bytes of a file
-
-
-def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
-    """Copy the agents of submissions to a folder; return its registry, which is written, too.
-
-    Returns
-    -------
-    registry : "TASK/AGENT/SEED" -> ``file`` and ``sha256``.
-
-    Raises
-    ------
-    HpcgymError : no submission, one without agents, a file that is none of an agent, or two agents
-        of one name.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for folder in folders:
-        done = read(folder)
-        files = [
-            (task, path)
-            for task in done.tasks
-            for path in sorted((folder / TRAININGS / task).glob("*"))
-            if path.suffix != ".csv"
-        ]
-        if not files:
-            raise HpcgymError(f"{folder} has no files of trained agents")
-        for task, path in files:
-            agent = contents_of(path)["agent"]
-            name = f"{task}/{agent}/{path.stem}"
-            if name in found:
-                raise HpcgymError(f"{folder}: there are two agents {name}")
-            file = f"{task}-{agent}-{path.stem}{ending_of(agent)}"
-            with whole(output / file, folders=True) as part:
-                part.write_bytes(bytes_of(path, _MOST, HpcgymError))
-            found[name] = {"file": file, "sha256": sha256_of(output / file)}
-    whole_json(output / REGISTRY.name, found)
-    return found
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Pack submissions, and say how many files there are."""
-    if len(arguments) < 2:
-        raise HpcgymError("usage: python -m hpcgym.suite.submissions OUTPUT SUBMISSION...")
-    output, *folders = map(Path, arguments)
-    print(f"{output}: {len(pack(output, folders))} files of agents, and {REGISTRY.name}")
-
-
-if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except HpcgymError as error:
-        sys.exit(f"hpcgym: {error}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from hpcgym.suite import tasks as module
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))  # for freeze_suite
 
 SMALL = """
 suite = "small-v1"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import freeze_suite
 import numpy as np
 import pytest
 from drawing import given
@@ -16,7 +17,6 @@ from hpcgym.cluster import cluster_toml
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.online import best_static
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.suite import ground
 from hpcgym.suite.tasks import (
     PARTS,
     check_frozen,
@@ -99,7 +99,7 @@ def test_machines_are_those_that_were_frozen(name: str) -> None:
 
 def test_what_is_frozen_of_the_small_trace_can_be_found_anew() -> None:
     task = tasks()["mini-select"]
-    known, best = ground.frozen(task)
+    known, best = freeze_suite.frozen(task)
     assert known.digest == task.digest
     assert isinstance(best, dict)
     assert best == pytest.approx(dict(task.best))
@@ -109,8 +109,8 @@ def test_the_best_static_scheduler_has_seen_the_train_part_only() -> None:
     task = tasks()["mini-weights"]
     jobs = load_workload(task.workload)
     train = jobs.take(slice(0, round(0.6 * len(jobs))))
-    _, best = ground.frozen(task, budget=20)
-    same = best_static([train], WEIGHTED_FEATURES, ground.STATIC, 20, 0, lambda text: None)
+    _, best = freeze_suite.frozen(task, budget=20)
+    same = best_static([train], WEIGHTED_FEATURES, freeze_suite.STATIC, 20, 0, lambda text: None)
     assert best == same
 
 

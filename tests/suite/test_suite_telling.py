@@ -1,0 +1,140 @@
+"""What tasks tell: which policies their test parts tell apart, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawing import given
+from drawing import strategies as st
+from freeze_suite import OF_PAIRS, POLICIES, Known, Told, told_by, told_of
+
+from hpcgym.suite.tasks import tasks
+from hpcgym.workload.archive import TRACES, is_trace
+
+RULES = {("f1", "saf"), ("f1", "sjf"), ("saf", "sjf")}
+CHANCE = {("f1", "random"), ("random", "saf"), ("random", "sjf")}
+EVERY = RULES | CHANCE
+
+#: Id -> pairs that it does not tell apart: of random, SJF, SAF and F1; where jobs share nodes, of
+#: four co-schedulers.
+ALIKE: dict[str, set[tuple[str, str]]] = {
+    "kth-select": RULES,
+    "kth-order": EVERY,
+    "kth-weights": EVERY,
+    "sdsc-select": RULES,
+    "sdsc-order": RULES,
+    "sdsc-weights": RULES | {("f1", "random"), ("random", "sjf")},
+    "lublin-select": {("f1", "saf")},
+    "lublin-order": {("f1", "saf")},
+    "lublin-weights": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+    "kit-select": RULES,
+    "kit-order": EVERY,
+    "kit-weights": EVERY,
+    "budget-power": EVERY,
+    "codes-pairs": {("filler-co", "popularity-co")},
+    "mini-select": {("f1", "saf")},
+    "mini-order": {("f1", "random"), ("f1", "saf"), ("random", "saf"), ("random", "sjf")},
+    "mini-weights": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+}
+
+
+#: The same slice by slice, which tells more apart.
+ALIKE_IN_PAIRS: dict[str, set[tuple[str, str]]] = {
+    "kth-select": RULES,
+    "kth-order": RULES | {("random", "sjf")},
+    "kth-weights": EVERY,
+    "sdsc-select": {("f1", "saf")},
+    "sdsc-order": {("f1", "saf")},
+    "sdsc-weights": {("f1", "saf")},
+    "lublin-select": {("f1", "saf")},
+    "lublin-order": {("f1", "saf")},
+    "lublin-weights": {("f1", "random"), ("f1", "saf")},
+    "kit-select": RULES,
+    "kit-order": RULES,
+    "kit-weights": EVERY - {("random", "saf")},
+    "budget-power": EVERY,
+    "codes-pairs": {("filler-co", "popularity-co")},
+    "mini-select": {("f1", "saf")},
+    "mini-order": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+    "mini-weights": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+}
+
+
+KNOWN: Known = {}
+
+
+def pairs(told: Told) -> set[tuple[str, str]]:
+    return {tuple(sorted(pair)) for pair in told.alike}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, task in tasks().items() if task.frozen])
+def test_what_a_task_tells_apart(
+    name: str, trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tasks()[name]
+    if is_trace(task.workload):
+        file = trace(TRACES[task.workload].file)  # which skips the test where it is not here
+        monkeypatch.setenv("HPCGYM_DATA", str(file.parent))
+    told = told_by(task, known=KNOWN)
+    assert set(told.ends) == set(OF_PAIRS if task.kind == "pairs" else POLICIES)
+    assert pairs(told) == ALIKE[name], told.text
+    assert {tuple(sorted(pair)) for pair in told.alike_in_pairs} == ALIKE_IN_PAIRS[name], told.text
+
+
+def test_where_jobs_are_selected_chance_is_the_worst_of_all() -> None:
+    selects = [name for name, task in tasks().items() if task.frozen and task.kind == "select"]
+    assert len(selects) == 5
+    for name in selects:
+        assert not ALIKE[name] & CHANCE or name == "kit-select"
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 9), st.floats(0.1, 9)), min_size=5, max_size=12))
+def test_pairs_are_alike_whose_intervals_overlap(values: list[tuple[float, float]]) -> None:
+    ratios = np.array(values)
+    easy = np.full(len(values), 4.0)
+    told = told_of("x", easy, {"a": easy / ratios[:, 0], "b": easy / ratios[:, 1]}, 50)
+    (worse, one), (better, two) = told.ends.items()
+    means = {name: np.log(ratios[:, k]).mean() for k, name in enumerate("ab")}
+    assert means[worse] <= means[better]
+    for name, (low, high) in told.ends.items():
+        assert low <= high
+        own = np.log(ratios[:, "ab".index(name)])
+        assert own.min() - 1e-9 <= low
+        assert high <= own.max() + 1e-9
+    apart = one[1] < two[0]
+    assert told.alike == ([] if apart else [(worse, better)])
+    ((pair, (low, high)),) = told.paired.items()
+    differences = np.log(ratios[:, "ab".index(better)] / ratios[:, "ab".index(worse)])
+    assert pair == (worse, better)
+    assert differences.min() - 1e-9 <= low <= high <= differences.max() + 1e-9
+    assert told.alike_in_pairs == ([pair] if low <= 0 <= high else [])
+
+
+def test_what_slices_have_in_common_tells_apart() -> None:
+    """A policy that is a tenth better on each of very different slices."""
+    easy = np.full(20, 8.0)
+    one = np.geomspace(1, 1000, 20)
+    told = told_of("x", easy, {"one": one, "better": one / 1.1, "same": one[::-1]})
+    assert len(told.alike) == 3
+    assert ("one", "better") in told.paired
+    assert {tuple(sorted(pair)) for pair in told.alike_in_pairs} == {
+        ("better", "same"), ("one", "same"),
+    }  # fmt: skip
+    assert told.paired["one", "better"] == pytest.approx((np.log(1.1), np.log(1.1)))
+
+
+def test_clear_cases() -> None:
+    easy = np.full(20, 8.0)
+    noise = np.linspace(0.9, 1.1, 20)
+    values = {"good": noise, "same": noise[::-1], "bad": 64 * noise}
+    told = told_of("x", easy, values)
+    assert next(iter(told.ends)) == "bad"
+    assert pairs(told) == {("good", "same")}
+    both = ("good and same", "same and good")
+    assert told.text.endswith(tuple(f"alike: {one}; also slice by slice: {one}" for one in both))
+    assert len([*combinations(told.ends, 2)]) == 3
