@@ -350,9 +350,9 @@ def test_an_interrupted_command_says_that_it_goes_on(
 ) -> None:
     folder = tmp_path / "study"
 
-    def interrupted(sources: list[str], folder: Path, **options: object) -> None:
+    def interrupted(sources: list[str], folder: Folder, **options: object) -> None:
         if begun:
-            folder.mkdir()
+            folder.path.mkdir()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcgym.benchmarks.prediction.run.reproduce", interrupted)
