@@ -57,6 +57,7 @@ MUTANTS = (
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",
+        tests="tests/engine/test_crowds.py",
     ),
     Mutant(
         "of jobs that end together the last started ends first",
