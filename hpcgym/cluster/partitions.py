@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import name_problem
 
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
 
 #: States of a partition: jobs come and start; they come and none starts; none comes, and those that
 #: wait start; none comes, and none starts.
 STATES = ("up", "down", "drain", "inactive")
+
+MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,6 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
 
 def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
     """Return the numbers of nodes that are named as in Slurm, ``n[01-04]``, by groups' names."""
-    from hpcgym.cluster.slurm.lines import hosts  # whose package needs this module
-
     names = names_of_nodes([(name, len(numbers)) for name, numbers in ranges.items()])
     known = {name: number for number, name in enumerate(names)}
     wanted = hosts(part, where)
@@ -167,8 +169,6 @@ def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
     ----------
     groups : name and number of nodes of each group, in order.
     """
-    from hpcgym.cluster.slurm.lines import hosts  # whose package needs this module
-
     listed = any("[" in name for name, _ in groups)
     found: list[int | str] = []
     for name, number in groups:
@@ -201,3 +201,68 @@ def _whole_numbers(numbers: Any) -> bool:
     return isinstance(numbers, Iterable) and all(
         hasattr(number, "__index__") and not isinstance(number, bool) for number in numbers
     )
+
+
+# --- Lists of nodes as Slurm writes them ----------------------------------------------------------
+
+_PIECE = re.compile(r"\[([^][]*)\]|([^][]+)")
+
+
+def hosts(text: str, where: str) -> list[str]:
+    """Return the names of a list, in its order.
+
+    ``n[1-3,5]`` is n1, n2, n3 and n5; zeros before a first number are kept, as in ``n[008-011]``. A
+    name may have several brackets: ``r[1-2]n[1-2]`` is r1n1, r1n2, r2n1, r2n2.
+
+    Raises
+    ------
+    HpcgymError : brackets that are not closed or hold no numbers, a range that goes down, or more
+        than 2^20 names; ``where`` begins the message.
+    """
+    names: list[str] = []
+    for one in _apart(text, where):
+        parts = [_several(m[1], where, text) if m[2] is None else [m[2]] for m in _parts(one)]
+        count = 1
+        for part in parts:
+            count *= len(part)
+        if len(names) + count > MOST_NODES:
+            raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
+        names += map("".join, product(*parts))
+    return names
+
+
+def _apart(text: str, where: str) -> list[str]:
+    """Return what stands between commas outside brackets."""
+    found, depth, begin = [], 0, 0
+    for place, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if depth not in (0, 1):
+            break
+        if character == "," and depth == 0:
+            found.append(text[begin:place])
+            begin = place + 1
+    if depth != 0:
+        raise HpcgymError(f"{where}: {text[:40]!r} has brackets that are not closed")
+    found.append(text[begin:])
+    if not all(found):
+        raise HpcgymError(f"{where}: {text[:40]!r} is no list of nodes such as n[1-4,7]")
+    return found
+
+
+def _parts(text: str) -> list[re.Match[str]]:
+    """Return the brackets of a name, and what stands between them."""
+    return list(_PIECE.finditer(text))
+
+
+def _several(inside: str, where: str, text: str) -> list[str]:
+    """Return the numbers of one pair of brackets, as texts."""
+    numbers: list[str] = []
+    for piece in inside.split(","):
+        found = _RANGE.fullmatch(piece.strip())
+        first, last = (found[1], found[2] or found[1]) if found else ("1", "0")
+        if not found or int(last) < int(first):
+            raise HpcgymError(f"{where}: [{inside[:40]}] is no range of nodes such as [1-4,7]")
+        if int(last) - int(first) >= MOST_NODES:
+            raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
+        numbers += (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1))
+    return numbers

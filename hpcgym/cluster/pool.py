@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.partitions import Partition, listed, names_of_nodes
+from hpcgym.cluster.partitions import MOST_NODES, Partition, listed, names_of_nodes
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, real, seconds, watts, whole
 from hpcgym.naming import (
@@ -25,8 +25,6 @@ from hpcgym.naming import (
 )
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
-
-MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""The power of nodes: in their states, at their frequencies, and of what stands above them."""
+"""The power of nodes, in their states and at their frequencies, and of what stands above them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,163 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import HpcgymError, real, seconds, watts, whole
 from hpcgym.naming import name_problem
 
-if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
-
-
-# --- What nodes draw, by group: arrays made of a machine ------------------------------------------
-#
-# G groups, L levels of power at most.
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-class Powers(NamedTuple):
-    """What a node of each group draws [W].
-
-    Attributes
-    ----------
-    cores : (G,) int64 of a node; a pool is one node.
-    whole : (G,) bool; whether a node with a job is busy as a whole, and not core by core.
-    idle, off, switching_off, switching_on : (G,) float64 [W].
-    busy : (G, L) float64 [W]; groups with fewer levels repeat their highest.
-    top : (G,) int64, the highest level.
-    label : (G, L) int64, places in ``labels``; each level of a group has a place of its own.
-    labels : what busy nodes are called, by frequency.
-    """
-
-    cores: Ints
-    whole: Mask
-    idle: Floats
-    off: Floats
-    switching_off: Floats
-    switching_on: Floats
-    busy: Floats
-    top: Ints
-    label: Ints
-    labels: tuple[str, ...]
-
-
-def powers_of(cluster: Cluster) -> Powers:
-    """Return what the nodes of a machine draw.
-
-    Where a group has no power of its own, a node draws the flat powers of its processors.
-    """
-    rows: list[tuple[Any, ...]] = []
-    busy: list[tuple[float, ...]] = []
-    names: list[list[str]] = []
-    for group in cluster.groups or (None,):
-        cores = cluster.processors if group is None else group.resources["core"]
-        power = None if group is None else group.power
-        if power is None:
-            flat = (cluster.idle_power_w, cluster.off_power_w, cluster.shutdown_w, cluster.boot_w)
-            rows.append((cores, False, *(cores * watts for watts in flat)))
-            busy.append((cores * cluster.busy_power_w,))
-            names.append(["busy"])
-        else:
-            rows.append((cores, True, power.idle_w, power.off_w, power.shutdown_w, power.boot_w))
-            busy.append(power.busy_levels_w)
-            names.append([f"busy_{ghz:g}ghz" for ghz in power.frequency_ghz] or ["busy"])
-    top = np.array([len(levels) - 1 for levels in busy], np.int64)
-    levels = np.minimum(np.arange(top.max() + 1), top[:, np.newaxis])
-    # by frequency; "busy" itself first
-    labels = sorted({name for row in names for name in row}, key=lambda name: _ghz(name))
-    places = [[labels.index(name) for name in row] for row in names]
-    columns = [np.array(column, np.float64) for column in zip(*rows, strict=True)]
-    return Powers(
-        cores=columns[0].astype(np.int64),
-        whole=columns[1] > 0,
-        idle=columns[2],
-        off=columns[3],
-        switching_off=columns[4],
-        switching_on=columns[5],
-        busy=_padded(busy, levels).astype(np.float64),
-        top=top,
-        label=_padded(places, levels).astype(np.int64),
-        labels=tuple(labels),
-    )
-
-
-def weighed(places: Ints, weights: NDArray[Any], size: int) -> Floats:
-    """Return the sums of weights by place, (size,)."""
-    return np.bincount(places, weights, size).astype(np.float64, copy=False)
-
-
-def _padded(rows: list[Any], levels: Ints) -> NDArray[Any]:
-    """Return rows of unequal length as a table, their last entries repeated."""
-    return np.array([[row[at] for at in places] for row, places in zip(rows, levels, strict=True)])
-
-
-def _ghz(label: str) -> float:
-    """Return the frequency in the name of a state, 0 where there is none."""
-    return float(label.removeprefix("busy_").removesuffix("ghz")) if "_" in label else 0.0
-
-
-# --- Chassis, racks and whatever else stands above nodes ------------------------------------------
-
-
-class Above(NamedTuple):
-    """The components of one level; k periods in which one of them is off.
-
-    Attributes
-    ----------
-    name, power_w : of a component [W].
-    of_node : (nodes,) int64, the component that each node is below.
-    size : (components,) int64, nodes below each.
-    component, begin, end : (k,) int64; it is off from and up to which place in the list of times.
-    """
-
-    name: str
-    power_w: float
-    of_node: Ints
-    size: Ints
-    component: Ints
-    begin: Ints
-    end: Ints
-
-    def off(self, times: NDArray[Any]) -> Floats:
-        """Return how long each component has been off, (components,) [s]."""
-        length = (times[self.end] - times[self.begin]).astype(np.float64)
-        return weighed(self.component, length, len(self.size))
-
-    def nodes_of(self, chosen: Ints) -> Ints:
-        """Return how many of the chosen nodes are below each component, (components,)."""
-        return np.bincount(self.of_node[chosen], minlength=len(self.size))
-
-
-def levels_above(cluster: Cluster, node: Ints, begin: Ints, end: Ints, n_times: int) -> list[Above]:
-    """Return what stands above the nodes, from the lowest level on.
-
-    Parameters
-    ----------
-    node, begin, end : (k,) nodes that are off from and up to which of the ``n_times`` times.
-    """
-    below, found = 1, []
-    for level in cluster.levels:
-        below *= level.of
-        of_node = np.arange(cluster.nodes) // below
-        size = np.bincount(of_node)
-        periods = _all_off(of_node[node], begin, end, size, n_times)
-        found.append(Above(level.name, level.power_w, of_node, size, *periods))
-    return found
-
-
-def _all_off(
-    component: Ints, begin: Ints, end: Ints, size: Ints, n_times: int
-) -> tuple[Ints, Ints, Ints]:
-    """Return the periods in which as many nodes are off as there are below a component."""
-    keys = np.concatenate([component * n_times + begin, component * n_times + end])
-    order = np.argsort(keys, kind="stable")
-    changes = np.repeat([1, -1], len(component))[order]
-    keys = keys[order]
-    last = np.append(keys[1:] != keys[:-1], True) if keys.size else np.zeros(0, np.bool_)
-    # no component begins with a node off: what is off in the end is on again
-    off = np.cumsum(changes)[last]
-    where, time = np.divmod(keys[last], n_times)
-    full = np.flatnonzero(off == size[where])
-    return where[full], time[full], time[full + 1] if full.size else full
 
 
 # --- The power of nodes in their states and at their frequencies ----------------------------------

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import Cluster, Partition, find_cluster
+from hpcgym.cluster.partitions import hosts
 from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
-from hpcgym.cluster.slurm.lines import hosts
 from hpcgym.drive.driving import order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay.configuration import (

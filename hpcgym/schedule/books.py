@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power import Above, Floats, Ints, Mask, Powers, levels_above, powers_of, weighed
+from hpcgym.cluster.power import Floats, Ints, Mask
+from hpcgym.cluster.power_plans import Above, Powers, levels_above, powers_of, weighed
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.runs import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 

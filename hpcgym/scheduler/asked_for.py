@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.capabilities import FEATURES, at_passes, check
+from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.estimates.learning import averaged_jobs
 from hpcgym.scheduler.policies.features import USER_FEATURES
@@ -27,7 +27,7 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 def features_of(scheduler: Scheduler) -> dict[str, str]:
     """Return what a scheduler asks for, in the words of its rules, as :func:`check` takes it."""
     rules: Mapping[str, Any] = scheduler.describe()
-    found = at_passes(scheduler)
+    found = scheduler.at_passes
     if scheduler.correction == "kill":
         found["kill"] = FEATURES["kill"]
     for rule in ("policy_estimate", "estimate"):

@@ -7,13 +7,8 @@ show. A refusal that depends on a value, not on a thing, stands where the value 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from hpcgym.errors import ApartError
-from hpcgym.scheduler.rule_values import plain
-
-if TYPE_CHECKING:
-    from hpcgym.scheduler.rules import Scheduler
 
 #: Where jobs are scheduled, in words: first the machines, then what simulates them.
 PLACES = {
@@ -215,25 +210,6 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
     for (one, other), why in APART.items():
         if one in present and other in present:
             raise ApartError(f"{present[one]} and {present[other]} do not go together: {why}")
-
-
-def at_passes(scheduler: Scheduler) -> dict[str, str]:
-    """Return how passes go, as :func:`check` takes it: a scheduler checks this when it is made."""
-    backfill = f"backfill={scheduler.backfill!r}"
-    found = {}
-    if scheduler.reserve.conservative:
-        found["conservative"] = backfill
-    if scheduler.reserve.anew:
-        found["depth" if scheduler.reserve.slurm is None else "slurm"] = backfill
-    if scheduler.passes == "per-event":
-        found["per-event"] = FEATURES["per-event"]
-    if callable(scheduler.policy):
-        found["function"] = f"policy={plain(scheduler.policy)}"
-    if scheduler.hold is not None:
-        found["hold"] = FEATURES["hold"]
-    if scheduler.reserve.kind == "until-shadow":
-        found["until-shadow"] = backfill
-    return found
 
 
 def refuses(place: str, feature: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import Backfill, Hold
-from hpcgym.scheduler.capabilities import at_passes, check
+from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.index import (
@@ -198,7 +198,7 @@ class Scheduler:
         settle(self, "hold", Hold.parse(self.hold))
         fills = self.reserve.kind == "fill"
         filling = {"shared nodes": "backfill='fill'"} if fills else {}
-        check(words=at_passes(self) | filling)
+        check(words=self.at_passes | filling)
         settle(self, "quota", read_quotas(self.quota))
         settle(self, "maintenance", read_windows(self.maintenance))
         settle(self, "preemption", read_preemption(self.preemption))
@@ -248,6 +248,25 @@ class Scheduler:
         known = isinstance(self.pair_estimate, str) and self.pair_estimate == "known"
         of_pairs = (self.partners != "fill", self.pairs_above is not None, not known)
         return any((*of_nodes, *of_pairs, self.order.looks_at_pass))
+
+    @property
+    def at_passes(self) -> dict[str, str]:
+        """How passes go, as :func:`hpcgym.scheduler.capabilities.check` takes it."""
+        backfill = self.said("backfill")
+        found = {}
+        if self.reserve.conservative:
+            found["conservative"] = backfill
+        if self.reserve.anew:
+            found["depth" if self.reserve.slurm is None else "slurm"] = backfill
+        if self.passes == "per-event":
+            found["per-event"] = FEATURES["per-event"]
+        if callable(self.policy):
+            found["function"] = f"policy={plain(self.policy)}"
+        if self.hold is not None:
+            found["hold"] = FEATURES["hold"]
+        if self.reserve.kind == "until-shadow":
+            found["until-shadow"] = backfill
+        return found
 
     @property
     def restricts(self) -> bool:

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
+from hpcgym.cluster.partitions import hosts
 from hpcgym.cluster.slurm import read_qos, read_slurm_conf
-from hpcgym.cluster.slurm.lines import gres, hosts, minutes_text
+from hpcgym.cluster.slurm.lines import gres, minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning
 
 # as the configurator of Slurm's documentation writes one

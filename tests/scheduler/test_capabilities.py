@@ -20,7 +20,7 @@ from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, at_passes, check, refuses, table
+from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
@@ -290,7 +290,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
 
 def test_what_no_scheduler_asks_for_together() -> None:
     for one, other in OF_A_SCHEDULER:
-        told = f"^{re.escape(at_passes(Scheduler(**RULES[one]))[one])} and .* do not go together: "
+        told = f"^{re.escape(Scheduler(**RULES[one]).at_passes[one])} and .* do not go together: "
         with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
             Scheduler(**RULES[one] | RULES[other])
     for rule in ("hold", "per-event"):

@@ -10,13 +10,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.cluster.partitions import STATES, Partition
+from hpcgym.cluster.partitions import STATES, Partition, hosts
 from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.cluster.slurm.lines import (
     Setting,
     count,
     gres,
-    hosts,
     minutes_text,
     settings_of,
     several,

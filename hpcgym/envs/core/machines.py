@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
-from hpcgym.cluster.power import powers_of
-from hpcgym.cluster.power_plans import greatest_w, idle_w
+from hpcgym.cluster.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_policy_features
