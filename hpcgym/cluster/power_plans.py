@@ -1,8 +1,9 @@
 """What machines draw, and what to switch off or slow down so that they keep under a cap.
 
-The latter is chapter 4 of Glesser 2016. First the model of section 4.2.1, of equal nodes: N of them, some switched off, some at a low
-frequency, the others at the highest, all computing. Then which nodes of a machine are switched off
-(section 4.2.2): whole racks and chassis, so that what stands above nodes is saved with them.
+The latter is chapter 4 of Glesser 2016. First the model of section 4.2.1, of equal nodes: N of
+them, some switched off, some at a low frequency, the others at the highest, all computing. Then
+which nodes of a machine are switched off (section 4.2.2): whole racks and chassis, so that what
+stands above nodes is saved with them.
 """
 
 from __future__ import annotations
