@@ -529,7 +529,8 @@ def energy_budget(
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
     them, with idle processors on or switched off. The study has utilization, AVEbsld and energy
     beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
-    minutes of two cores. After an interruption, the same command goes on.
+    minutes of two cores, and half an hour of one for each week of CEA-Curie with its 80,640
+    processors. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.energy.budget_run import reproduce as run
 
