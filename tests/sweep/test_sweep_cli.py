@@ -20,8 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.cli.sweep import EXPERIMENT
+from hpcgym.cli.sweep import EXPERIMENT, LIMITED, SHARING
 from hpcgym.progress import measuring
+from hpcgym.speedups import generate_speedups, write_speedups
 from hpcgym.sweep import load_experiment, read_table, run_experiment, status
 
 FAILING = """
@@ -167,26 +168,46 @@ def test_profiles_of_a_sweep_are_figures(reference: Path, tmp_path: Path) -> Non
     assert "has files in it already" in run("table", reference, "--figures", folder).stderr
 
 
-def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
-    text = succeed("run", "--help").stdout
-    for line in EXPERIMENT.splitlines():
-        assert line in text
-    path = tmp_path / "weeks.toml"
-    path.write_text(EXPERIMENT)
-    found = load_experiment(path)
-    assert (len(found.workloads), len(found.schedulers), len(found.seeds)) == (2, 3, 3)
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        (EXPERIMENT, (2, 3, 3, 0, 0, 0)),
+        (SHARING, (2, 3, 0, 1, 20, 0)),
+        (LIMITED, (1, 3, 0, 0, 0, 3)),
+    ],
+)
+def test_the_experiments_in_the_help_are_some(
+    text: str, numbers: tuple[int, ...], tmp_path: Path
+) -> None:
+    shown = succeed("run", "--help").stdout
+    assert all(line in shown for line in text.splitlines())
+    write_speedups(generate_speedups(4), tmp_path / "aris.json")
+    (tmp_path / "help.toml").write_text(text)
+    found = load_experiment(tmp_path / "help.toml")
+    lists = ("workloads", "schedulers", "seeds", "speedups", "shuffles", "limits")
+    assert tuple(len(getattr(found, name)) for name in lists) == numbers
 
 
-def test_the_experiment_of_the_guide_runs(tmp_path: Path) -> None:
-    guide = Path(__file__).parents[2] / "docs" / "sweeps.md"
+@pytest.mark.parametrize(
+    ("page", "column", "values"),
+    [
+        ("sweeps.md", "scheduler", {"easy", "saf", "saf-5h"}),
+        ("power-limits.md", "limits", {"none", "60 %", "80 %"}),
+        pytest.param(
+            "coscheduling.md", "scheduler", {"easy", "easy-co", "filler-co", "learning"},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_the_experiments_of_guides_run(
+    page: str, column: str, values: set[str], tmp_path: Path
+) -> None:
+    guide = Path(__file__).parents[2] / "docs" / page
     (text,) = re.findall(r"^```toml\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "generated.toml").write_text(text)
+    (tmp_path / "guide.toml").write_text(text)
     folder = tmp_path / "sweep"
-    succeed("run", tmp_path / "generated.toml", "--executor", "serial", "--output", folder)
-    table = read_table(folder)
-    assert set(table["scheduler"]) == {"easy", "saf", "saf-5h"}
-    assert set(table["seed"]) == {0, 1, 2}
-    assert len(table) > 9  # several weeks
+    succeed("run", tmp_path / "guide.toml", "--executor", "serial", "--output", folder)
+    assert set(read_table(folder)[column]) == values
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -15,11 +14,9 @@ from typer.testing import CliRunner
 
 from hpcgym import generate_speedups, load_workload, simulate
 from hpcgym.cli import app
-from hpcgym.cli.sweep import SHARING
 from hpcgym.errors import HpcgymError
 from hpcgym.speedups import Heatmap, read_speedups, write_speedups
 from hpcgym.sweep import (
-    load_experiment,
     read_table,
     resume,
     run_experiment,
@@ -295,26 +292,3 @@ def shared(text: str = "", scheduler: str = '"easy-co"', speedups: str = '"gener
 )
 def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_path: Path) -> None:
     assert_told(text, message, tmp_path)
-
-
-def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
-    text = CliRunner().invoke(app, ["sweep", "run", "--help"]).stdout
-    for line in SHARING.splitlines():
-        assert line in text
-    write_speedups(generate_speedups(4), tmp_path / "aris.json")
-    (tmp_path / "sharing.toml").write_text(SHARING)
-    found = load_experiment(tmp_path / "sharing.toml")
-    assert (found.speedups, len(found.shuffles)) == (("aris.json",), 20)
-    assert [source.codes for source in found.workloads] == [None, 7]
-
-
-@pytest.mark.slow
-def test_the_experiment_of_the_guide_runs(tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "coscheduling.md").read_text()
-    (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    (tmp_path / "shuffles.toml").write_text(text)
-    run_experiment(tmp_path / "shuffles.toml", tmp_path / "sweep", "serial")
-    table = read_table(tmp_path / "sweep")
-    assert set(table["scheduler"]) == {"easy", "easy-co", "filler-co", "learning"}
-    assert table["speedups"].nunique() == 2
-    assert json.loads((tmp_path / "sweep" / "manifest.json").read_text())["shuffles"] == [*range(5)]

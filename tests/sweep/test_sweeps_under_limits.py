@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
-from hpcgym.cli.sweep import LIMITED
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.sweep import load_experiment, read_table, run_experiment
+from hpcgym.sweep import read_table, run_experiment
 from hpcgym.sweep.manifest import Tasks
 from hpcgym.sweep.run import read_manifest
 from hpcgym.workload import shuffled
@@ -241,23 +240,3 @@ def under(rules: str) -> str:
 )
 def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_path: Path) -> None:
     assert_told(text, message, tmp_path)
-
-
-def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
-    text = CliRunner().invoke(app, ["sweep", "run", "--help"]).stdout
-    for line in LIMITED.splitlines():
-        assert line in text
-    (tmp_path / "limited.toml").write_text(LIMITED)
-    found = load_experiment(tmp_path / "limited.toml")
-    assert [one.name for one in found.limits] == ["none", "60 % for an hour", "60 % of the energy"]
-    assert found.limits[1].cap == ("percent=60,start=90000,end=93600",)
-
-
-def test_the_experiment_of_the_guide_runs(tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "power-limits.md").read_text()
-    (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    (tmp_path / "limited.toml").write_text(text)
-    run_experiment(tmp_path / "limited.toml", tmp_path / "sweep", "serial")
-    table = read_table(tmp_path / "sweep")
-    assert set(table["limits"]) == {"none", "60 %", "80 %"}
-    assert set(table["scheduler"]) == {"easy", "shut", "dvfs"}
