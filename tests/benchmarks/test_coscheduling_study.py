@@ -343,10 +343,6 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     assert sorted(one.name for one in folder.glob("*.png")) == [
         "mixes.png", "pairs.png", "shuffles.png"
     ]  # fmt: skip
-    kept = [folder / name / "results.jsonl" for name in ("tasks", "timings")]
-    before = [one.read_bytes() for one in kept]
-    run.reproduce(file, Folder(folder, "serial"), quick=True)
-    assert [one.read_bytes() for one in kept] == before
 
 
 def test_logs_of_the_archive_are_not_called_closed() -> None:

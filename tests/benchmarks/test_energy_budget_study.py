@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
 from hpcgym.benchmarks.energy.budget_run import reproduce
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.cli import app
 from hpcgym.cli import reproduce as studies
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.load import load_workload
@@ -209,35 +205,6 @@ def test_table_5_1_is_the_mean_change() -> None:
             assert of["published %"][measure, mechanism] == change
     assert of["the same sign"]["utilisation", "energyBud"] == "yes"
     assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
-
-
-def test_the_whole_study(tmp_path: Path) -> None:
-    folder = tmp_path / "study"
-    sources = [CALM, "lublin:jobs=1500,processors=16,seed=4,load=0.3"]
-    path, made = reproduce(sources, Folder(folder, "serial"), quick=True)
-    assert "quick cut" in path.read_text()
-    for name in made:
-        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert set(made["figures"]["trace"]) == {
-        "all",
-        "lublin-32 seed 3 load 0.25",
-        "lublin-16 seed 4 load 0.3",
-    }
-    assert len(made["weeks"]) == 2
-    assert {file.name for file in folder.glob("*.png")} == {f"figure-5.{n}.png" for n in (1, 2, 3)}
-    before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce(sources, Folder(folder, "serial"), quick=True)
-    assert (folder / "tasks" / "results.jsonl").read_bytes() == before
-
-
-def test_by_command(tmp_path: Path) -> None:
-    arguments = ["reproduce", "energy-budget", "--quick", "--workload", CALM]
-    arguments += ["--executor", "serial", "--output", str(tmp_path / "x"), "--format", "json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    rows = json.loads(result.stdout)["rows"]
-    assert len(rows) == 1 + 3 * 2 * 3
-    assert rows[0]["utilisation / EASY"] == 1
 
 
 def test_wrong_numbers(tmp_path: Path) -> None:

@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import shares, shares_tables
 from hpcgym.benchmarks.energy.published_shares import TABLE_6_1
 from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
-from hpcgym.benchmarks.energy.shares_run import reproduce
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -162,38 +157,6 @@ def test_sentences_of_180_cores_can_fail() -> None:
     so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     for words in ("6.5: gluttonous jobs wait", "6.6: gluttonous jobs", "6.7: gluttonous jobs wait"):
         assert {value for key, value in so.items() if words in key} == {"no"}
-
-
-def test_the_whole_study(tmp_path: Path) -> None:
-    folder = tmp_path / "study"
-    steps: list[str] = []
-    path, made = reproduce(
-        [SOURCE], Folder(folder, "serial", None, lambda what, *_: steps.append(what)), quick=True
-    )
-    assert {"readings", "light-esp"} <= set(steps)
-    text = path.read_text()
-    assert "quick cut" in text
-    for name in made:
-        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert len(made["6.1"]) == 4
-    assert not any("published" in column for column in made["6.1"])
-    assert {file.name for file in folder.glob("*.png")} == {
-        "light-esp.png",
-        *(f"figure-6.{name}.png" for name in ("1-180", "4", "5", "6", "7", "8")),
-        "users-lublin-32_seed_3_load_1.1.png",
-    }
-    before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce([SOURCE], Folder(folder, "serial"), quick=True)
-    assert (folder / "tasks" / "results.jsonl").read_bytes() == before
-
-
-def test_by_command(tmp_path: Path) -> None:
-    arguments = ["reproduce", "energy-fairshare", "--quick", "--workload", SOURCE]
-    arguments += ["--executor", "serial", "--output", str(tmp_path / "x"), "--format", "json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    rows = json.loads(result.stdout)["rows"]
-    assert [row["config"] for row in rows] == ["efs", "efs", "fs+efs", "fs+efs"]
 
 
 def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:

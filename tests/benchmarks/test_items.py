@@ -280,31 +280,82 @@ def test_table_7_6_says_of_how_many_logs_it_is(tmp_path: Path) -> None:
     assert verdict(tmp_path, "Glesser 2016", "table 7.6") == ("exact", "8 values; of 1 of 6 traces")
 
 
-@pytest.mark.parametrize(
-    ("study", "options"),
-    [
-        ("mixed-policies", ["--workload", "lublin:jobs=2000,processors=64,seed=1"]),
-        ("prediction", ["--workload", "lublin:jobs=2000,processors=64,seed=1"]),
-        ("coscheduling", []),
-        ("powercap", []),
-        ("energy-budget", ["--workload", "lublin:jobs=9000,processors=64,seed=1"]),
-        ("energy-fairshare", ["--workload", "lublin:jobs=2000,processors=64,seed=1"]),
-    ],
+SMALL = "lublin:jobs=2000,processors=64,seed=1"
+BUDGETS = (
+    "lublin:jobs=1200,processors=32,seed=3,load=0.25",
+    "lublin:jobs=1500,processors=16,seed=4,load=0.3",
 )
-def test_the_tables_of_studies_are_those_that_verdicts_are_made_of(
-    study: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+REQUESTS = [
+    *(
+        f"{requests}{of}"
+        for requests in ("12,000 times", "as requested")
+        for of in ("", ", a cap on nodes", ", a cap on nodes with bonus")
+    ),
+    "12,000 times to a minute",
+]
+
+#: Study -> options of a quick cut, pictures, and of the rows that are printed what they are of.
+QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "mixed-policies": (["--workload", SMALL], [], ["lublin-64 seed 1"]),
+    "prediction": (["--workload", SMALL], [], ["lublin-64 seed 1, first 1,500 jobs"]),
+    "frontier": (
+        ["--workload", SMALL],
+        ["front-lublin-64_seed_1_legrand.png"],  # no recipe leaves other jobs
+        ["lublin-64 seed 1 legrand"],
+    ),
+    "coscheduling": ([], [], ["500 jobs on 100 nodes"]),
+    "powercap": (
+        [],
+        [],
+        [f"substitute, requested times {requests}" for requests in REQUESTS],
+    ),
+    "energy-budget": (
+        [part for source in BUDGETS for part in ("--workload", source)],
+        [f"figure-5.{number}.png" for number in (1, 2, 3)],
+        ["all", "lublin-32 seed 3 load 0.25", "lublin-16 seed 4 load 0.3"],
+    ),
+    "energy-fairshare": (
+        ["--workload", SMALL],
+        [
+            *(f"figure-6.{name}.png" for name in ("1-180", "4", "5", "6", "7", "8")),
+            *("light-esp.png", "users-lublin-64_seed_1.png"),
+        ],
+        ["lublin-64 seed 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("study", QUICK)
+def test_a_quick_cut_has_tables_that_verdicts_are_made_of_and_is_kept(
+    study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A column that is renamed is an error; a small cut has no verdicts, but for this test."""
+    options, pictures, parts = QUICK[study]
+    folder = tmp_path / study
     arguments = ["reproduce", study, "--quick", "--executor", "serial", *options]
-    result = CliRunner().invoke(app, [*arguments, "--output", str(tmp_path / study)])
+    arguments += ["--format", "json", "--output", str(folder)]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.stderr
-    usual = [one.verdict.verdict for one in documents.all_items(tmp_path) if one.study == study]
-    assert "quick cut" in usual
-    monkeypatch.setattr(items, "_QUICK", "no such words")
-    found = [one.verdict for one in documents.all_items(tmp_path) if one.study == study]
-    assert not {"quick cut"} & {one.verdict for one in found}
-    if study not in ("mixed-policies", "prediction", "energy-fairshare"):  # of named traces alone
-        assert {one.verdict for one in found} & {"close", "trend", "not met"}
+    rows = json.loads(result.stdout)["rows"]
+    assert list(dict.fromkeys(row["workload"] for row in rows)) == parts
+    assert "quick cut" in (folder / "report.md").read_text()
+    tables = [file for file in folder.glob("*.csv") if file.stat().st_size > 1]
+    assert len(tables) > 3 or study == "mixed-policies"
+    assert all(len(pd.read_csv(file)) for file in tables)
+    if pictures:
+        assert sorted(file.name for file in folder.glob("*.png")) == sorted(pictures)
+    if study != "frontier":  # which is of no document
+        usual = [one.verdict.verdict for one in documents.all_items(tmp_path) if one.study == study]
+        assert "quick cut" in usual
+        monkeypatch.setattr(items, "_QUICK", "no such words")
+        found = {one.verdict.verdict for one in documents.all_items(tmp_path) if one.study == study}
+        assert "quick cut" not in found
+        # others are of named traces alone
+        assert found & {"close", "trend", "not met"} or options[:2] == ["--workload", SMALL]
+    kept = {file: file.read_bytes() for file in folder.rglob("results.jsonl")}
+    again = CliRunner().invoke(app, arguments)
+    assert json.loads(again.stdout)["rows"] == rows
+    assert {file: file.read_bytes() for file in folder.rglob("results.jsonl")} == kept != {}
 
 
 @pytest.mark.parametrize(("jobs", "expected"), [(800, "trend"), (42, "not run")])

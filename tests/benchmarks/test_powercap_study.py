@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -244,27 +243,6 @@ def test_statements_can_hold_and_fail() -> None:
     so = dict(zip(table["Glesser 2016, section 4.6.3"], table["so, t, r"], strict=True))
     order = "24 h, 40 %: the work, in order"
     assert {words for words, yes in so.items() if yes == "yes"} == {order}
-
-
-def test_the_whole_study(tmp_path: Path) -> None:
-    folder = tmp_path / "study"
-    steps: list[str] = []
-    path, made = reproduce(
-        [], Folder(folder, "serial", None, lambda what, *_: steps.append(what)), quick=True
-    )
-    assert "intervals" in steps
-    assert "quick cut" in path.read_text()
-    for name in made:
-        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert made["4.6"]["policy"].tolist() == ["none", "SHUT", "DVFS", "MIX", "none"] * 7
-    readings = ["12,000 times", "as requested"]
-    readings = [f"{r}{of}" for r in readings for of in ("", ", a cap on nodes", WITH_BONUS)]
-    assert list(dict.fromkeys(made["4.6"]["requests"])) == [*readings, OF_SHORT]
-    assert made["4.6"]["work / possible"].between(0, 1).all()
-    assert len(list(folder.glob("*.png"))) == 7
-    before = (folder / "tasks" / "results.jsonl").read_bytes()
-    reproduce([], Folder(folder, "serial"), quick=True)
-    assert (folder / "tasks" / "results.jsonl").read_bytes() == before
 
 
 def test_by_command_with_a_workload(tmp_path: Path) -> None:
