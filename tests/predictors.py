@@ -48,57 +48,8 @@ class Told:
         pass
 
 
-class PlainRegression:
-    """A Regression in numpy, from the formulas that the class states."""
-
-    def __init__(self, rules: Regression) -> None:
-        self.rules = rules
-        n = len(self.phi(dict.fromkeys(JOB_FEATURES, 0.0)))
-        self.w, self.s, self.squares = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.norm, self.steps = 0.0, 0
-
-    def phi(self, x: dict[str, Any]) -> Any:
-        own = np.array([x[name] for name in self.rules.features], np.float64)
-        i, j = np.triu_indices(len(own))
-        products = own[i] * own[j] if self.rules.degree == 2 else []
-        return np.concatenate([[1.0], own, products])
-
-    def predict_one(self, x: dict[str, Any]) -> float:
-        return float(self.w @ self.phi(x))
-
-    def slope(self, error: float) -> float:
-        rules = self.rules
-        kind, scale = rules.over, rules.over_scale
-        if error < 0:
-            kind, scale = rules.under, rules.under_scale
-        size = abs(error)
-        slopes = {"absolute": scale, "squared": 2 * scale * size}
-        return float(np.sign(error)) * slopes[kind]
-
-    def weight(self, p: float, q: float) -> float:
-        long, wide = np.log(p / q), np.log(q / p)
-        sums = {"1": 1.0, "long": 5 + long, "wide": 5 + wide}
-        sums |= {"small": 11 + np.log(1 / (p * q)), "large": 1 + np.log(p * q)}
-        return float(sums[self.rules.weight])
-
-    def learn_one(self, x: dict[str, Any], y: float) -> None:
-        phi, rules = self.phi(x), self.rules
-        larger = np.abs(phi) > self.s
-        self.w[larger] *= self.s[larger] / np.abs(phi[larger])
-        self.s[larger] = np.abs(phi[larger])
-        used = self.s > 0
-        self.norm += ((phi[used] / self.s[used]) ** 2).sum()
-        self.steps += 1
-        slope = self.weight(y, x["processors"]) * self.slope(self.w @ phi - y - rules.threshold)
-        g = slope * phi + rules.l2 * self.w
-        self.squares += g**2
-        moved = self.squares > 0
-        root = np.sqrt(self.norm * self.squares[moved] / self.steps)
-        self.w[moved] -= rules.eta * g[moved] / (self.s[moved] * root)
-
-
 class CompiledRegression:
-    """The same by the engine's steps, to the last bit; the rest of the protocol is in Python."""
+    """A Regression by the engine's steps; the rest of the protocol is in Python."""
 
     def __init__(self, rules: Regression) -> None:
         self.rules = rules

@@ -26,7 +26,7 @@ from online import (
     named,
     oracle,
 )
-from predictors import CompiledRegression, Crooked, PlainRegression, Told
+from predictors import CompiledRegression, Crooked, Told
 from strategies import workloads
 
 from hpcgym import Cluster, HpcgymError, Scheduler, simulate, validate_schedule
@@ -156,36 +156,6 @@ def test_what_was_learned_is_not_changed_by_going_on() -> None:
     assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
     assert learned.model.tobytes() == saved.model.tobytes()
     assert pickle.dumps(learned.memory) == pickle.dumps(saved.memory)
-
-
-# --- Compiled and in Python -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weight", ["1", "long", "wide", "small", "large"])
-def test_the_compiled_regression_is_that_of_plain_numpy(weight: str) -> None:
-    for rules in (
-        Regression("squared", "absolute", weight=weight),
-        Regression("absolute", "squared", 3, 0.5, weight=weight, eta=50, l2=10, threshold=60),
-    ):
-        kept: list[float] = []
-
-        class Kept(PlainRegression):
-            def predict_one(self, x: dict[str, Any], kept: list[float] = kept) -> float:
-                kept.append(super().predict_one(x))
-                return kept[-1]
-
-        fast = simulate(BUSY, "easy++", estimate=rules)
-        slow = simulate(BUSY, "easy++", estimate=Kept(rules))
-        assert fast.start.tolist() == slow.start.tolist()
-        assert fast.predicted_run_time.tolist() == slow.predicted_run_time.tolist()
-        assert len(set(kept)) > 300
-        # the compiled sums are another order of the same: the model, not only whole seconds
-        assert fast.learned is not None
-        assert slow.learned is not None
-        model = slow.learned.predictors[0]
-        assert isinstance(model, PlainRegression)
-        np.testing.assert_allclose(fast.learned.model[0, 0], model.w, rtol=1e-6)
-        np.testing.assert_allclose(fast.learned.model_sums[0, 0], model.norm, rtol=1e-6)
 
 
 # --- Whole seconds ----------------------------------------------------------------------------
@@ -326,8 +296,10 @@ def test_jobs_are_learned_once_and_only_after_their_end(
 
 
 def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
-    for estimate in ("e-loss", "user-ratio", Told(lambda x: x["ave3"]), PlainRegression(ELOSS)):
-        before = pickle.dumps(estimate.__dict__) if isinstance(estimate, PlainRegression) else b""
+    for estimate in ("e-loss", "user-ratio", Told(lambda x: x["ave3"]), CompiledRegression(ELOSS)):
+        before = (
+            pickle.dumps(estimate.__dict__) if isinstance(estimate, CompiledRegression) else b""
+        )
         rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
         one, other = (simulate(BUSY, rules) for _ in range(2))
         assert one.start.tolist() == other.start.tolist()

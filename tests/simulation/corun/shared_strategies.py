@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drawing import strategies as st
+from few_jobs import few_jobs
 
 from hpcgym.reference.shared import (
     COMPACT,
@@ -18,6 +19,8 @@ from hpcgym.reference.shared import (
     Speedups,
     simulate_shared,
 )
+from hpcgym.workload import Workload
+from hpcgym.workload.codes import with_codes
 
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
 ESTIMATES = ("requested", "double-requested", "clairvoyant")
@@ -167,3 +170,12 @@ def with_files(draw: st.DrawFn, of: st.SearchStrategy[Case]) -> Case:
     most = max(cores * max(demand), 1)  # what the full machine may ask for
     part = draw(st.sampled_from([2.0, 1.0, 0.6, 0.3, 0.1]) | st.floats(0.01, 2))
     return replace(case, files=FileSystem(max(round(part * most), 1), share, demand))
+
+
+def coded(
+    *rows: tuple[int, int, int, int, str], processors: int = 8, **columns: list[int]
+) -> Workload:
+    """Jobs (submit, run, requested, processors, code), numbered from 1."""
+    submit, run, requested, wide, codes = zip(*rows, strict=True)
+    columns["job_number"] = list(range(1, len(rows) + 1))
+    return with_codes(few_jobs(processors, submit, run, wide, requested, **columns), codes)

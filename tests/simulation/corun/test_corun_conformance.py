@@ -17,7 +17,7 @@ from few_jobs import few_jobs
 from pieces import same_in_pieces
 from quota_strategies import quotas, with_queues
 from restrictions import DRAWN
-from shared_strategies import Case, cases, with_files
+from shared_strategies import Case, cases, coded, with_files
 from slow_shares import Accounts, SlowOrder
 from submission_strategies import chains
 
@@ -28,7 +28,6 @@ from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload
-from hpcgym.workload.codes import with_codes
 
 pytestmark = [*DRAWN, pytest.mark.filterwarnings("ignore:fair share")]
 
@@ -138,28 +137,32 @@ def compare(result: hpcgym.Result, slow: list[Job]) -> None:
         assert sorted(allocation.node[cells].tolist()) == [node for node, _ in job.nodes]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_many_nodes_and_jobs(seed: int) -> None:
-    # more nodes than a word of bits has, more running and waiting jobs than a block of a list
+def crowd(seed: int, count: int, gaps: list[int]) -> Case:
+    """More nodes than a word of bits has, more running and waiting jobs than a block of a list."""
     draw = random.Random(seed)
     nodes, codes = draw.choice([64, 65, 70, 130]), 6
     row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
     pairs = [draw.sample(one, codes) for one in row]
     jobs = []
-    for number in range(80):
+    for number in range(count):
         run = draw.choice([5, 20, 100, draw.randint(1, 200)])
         size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
-        jobs.append((number // draw.choice([1, 3]), run, 2 * run, size, draw.randrange(codes)))
+        jobs.append((number // draw.choice(gaps), run, 2 * run, size, draw.randrange(codes)))
     rules = Rules(
         parts=2 + seed % 2,
         pairs_above=draw.choice([None, 0.95]),
         backfill=draw.choice(["easy", "easy", "fill"]),
         order=draw.choice(["fcfs", "sjf", "lqf"]),
+        backfill_order=draw.choice(["fcfs", "sjbf", "policy"]),
     )
     true = Speedups(pairs, [max(one) for one in pairs])
-    ordered = tuple(sorted(jobs))
-    agree(Case(ordered, Machine(nodes, 1, 3), rules, true, None, 10**9))
+    return Case(tuple(sorted(jobs)), Machine(nodes, 1, 3), rules, true, None, 10**9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_nodes_and_jobs(seed: int) -> None:
+    agree(crowd(seed, 80, [1, 3]))
 
 
 # --- Fair share -----------------------------------------------------------------------------------
@@ -271,26 +274,8 @@ def test_where_usage_or_waiting_orders(data: st.DataObject, case: Case, seed: in
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_more_nodes_than_a_word_has_bits_and_more_jobs_than_a_block(seed: int) -> None:
-    draw = random.Random(seed)
-    nodes, codes = draw.choice([64, 65, 70, 130]), 6
-    row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
-    pairs = [draw.sample(one, codes) for one in row]
-    jobs = []
-    for number in range(300):
-        run = draw.choice([5, 20, 100, draw.randint(1, 200)])
-        size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
-        jobs.append((number // draw.choice([2, 5]), run, 2 * run, size, draw.randrange(codes)))
-    rules = Rules(
-        parts=2 + seed % 2,
-        pairs_above=draw.choice([None, 0.95]),
-        backfill=draw.choice(["easy", "easy", "fill"]),
-        order=draw.choice(["fcfs", "sjf", "lqf"]),
-        backfill_order=draw.choice(["fcfs", "sjbf", "policy"]),
-    )
-    true = Speedups(pairs, [max(one) for one in pairs])
-    machine = Machine(nodes, 1, 3)
-    assert_same_in_pieces(seed, Case(tuple(sorted(jobs)), machine, rules, true, None, 10**9))
+def test_many_nodes_and_jobs_in_pieces(seed: int) -> None:
+    assert_same_in_pieces(seed, crowd(seed, 300, [2, 5]))
 
 
 @pytest.mark.parametrize(
@@ -324,14 +309,6 @@ def test_years_in_ticks(backfill: str, allocation: str) -> None:
 TWO = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
 
 
-def workload(*jobs: tuple[int, int, int, int, str], **columns: list[int]) -> Workload:
-    """Jobs (submit, run, requested, processors, code)."""
-    names = ("submit_time", "run_time", "requested_time", "requested_processors")
-    given = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
-    found = with_codes(Workload.from_columns(given, processors=8), [job[4] for job in jobs])
-    return found.with_columns(job_number=list(range(1, len(jobs) + 1)), **columns)
-
-
 def simulate(jobs: Workload, scheduler: str = "easy-co", **rules: Any) -> hpcgym.Result:
     arguments = {"cluster": "2x1x4", "speedups": TWO, **rules}
     result = hpcgym.simulate(jobs, scheduler, **arguments)
@@ -346,18 +323,18 @@ def test_who_would_exceed_a_quota_is_passed_over() -> None:
     # one job of each user: the second of user 1 waits, though half of the nodes is free, and the
     # job of user 2 starts beside the first. a runs at 1.25 beside b, and ends at 80
     jobs = [(0, 100, 100, 4, "a"), (0, 10, 10, 4, "a"), (0, 100, 100, 4, "b")]
-    result = simulate(workload(*jobs, user_id=[1, 1, 2]), quota="user:jobs=1")
+    result = simulate(coded(*jobs, user_id=[1, 1, 2]), quota="user:jobs=1")
     assert result.start.tolist() == [0, 80, 0]
     assert result.end[0] == 80
     assert result.backfilled.tolist() == [False, False, False]
-    assert simulate(workload(*jobs, user_id=[1, 2, 3]), quota="user:jobs=1").start[1] == 0
+    assert simulate(coded(*jobs, user_id=[1, 2, 3]), quota="user:jobs=1").start[1] == 0
 
 
 def test_a_job_that_follows_comes_at_a_whole_second() -> None:
     # the first runs at 3, and has done 10 s of work after 3 and a third: who follows comes at 4
     third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
     jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b")]
-    chain = workload(*jobs, preceding_job=[-1, -1, 1], think_time=[-1, -1, 0])
+    chain = coded(*jobs, preceding_job=[-1, -1, 1], think_time=[-1, -1, 0])
     result = simulate(chain, speedups=third, dependencies="after")
     assert result.workload.job_number.tolist() == [1, 2, 3]
     assert result.workload.submit_time.tolist() == [0, 0, 4]
@@ -370,9 +347,7 @@ def test_a_job_that_follows_comes_at_a_whole_second() -> None:
 def test_who_waits_outside_comes_at_a_whole_second() -> None:
     third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
     jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b"), (3, 5, 5, 8, "b")]
-    result = simulate(
-        workload(*jobs, user_id=[1, 2, 1, 1]), speedups=third, quota="user:submitted=1"
-    )
+    result = simulate(coded(*jobs, user_id=[1, 2, 1, 1]), speedups=third, quota="user:submitted=1")
     # the third waits for the first; the last for the third, which ends at 9
     assert result.workload.submit_time.tolist() == [0, 0, 4, 9]
     assert result.start.tolist() == [0, 0, 4, 10]
@@ -498,7 +473,7 @@ def test_what_a_function_sees() -> None:
         views.append(view)
         return -view.submit
 
-    jobs = workload((0, 10, 20, 3, "a"), (0, 10, 10, 4, "b"), (1, 5, 5, 4, "b"), user_id=[1, 2, 3])
+    jobs = coded((0, 10, 20, 3, "a"), (0, 10, 10, 4, "b"), (1, 5, 5, 4, "b"), user_id=[1, 2, 3])
     result = simulate(jobs, speedups=third, policy=seen)
     # the first two share both nodes; the third is asked about when the first ends
     assert result.start.tolist() == [0, 0, pytest.approx(10 / 3)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from shared_strategies import Case, cases, with_files
+from shared_strategies import Case, cases, coded, with_files
 from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, simulated
 
 import hpcgym
@@ -25,7 +26,6 @@ from hpcgym.reference.shared import (
 )
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
-from hpcgym.workload.codes import with_codes
 
 pytestmark = pytest.mark.slow
 
@@ -36,15 +36,11 @@ CODES = ("cpu", "read", "write")
 ONES = Heatmap(CODES, np.ones((3, 3)), io_share=[0, 0.5, 0.125], io_demand_mb_s=[0, 10, 20])
 
 
+workload = partial(coded, processors=16)
+
+
 def machine(gb_s: float | None, shape: str = "4x1x4") -> hpcgym.Cluster:
     return dataclasses.replace(hpcgym.cluster.find_cluster(shape), io_bandwidth_gb_s=gb_s)
-
-
-def workload(*jobs: tuple[int, int, int, int, str]) -> Workload:
-    """Jobs (submit, run, requested, processors, code)."""
-    names = ("submit_time", "run_time", "requested_time", "requested_processors")
-    columns = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
-    return with_codes(Workload.from_columns(columns, processors=16), [job[4] for job in jobs])
 
 
 def simulate(jobs: Workload, scheduler: Any = "easy", **rules: Any) -> hpcgym.Result:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
+from shared_strategies import coded as workload
 
 import hpcgym
 from hpcgym.baselines.schedulers import COSCHEDULERS
@@ -21,14 +22,6 @@ from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
 TWO = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
-
-
-def workload(*jobs: tuple[int, int, int, int, str], processors: int = 8) -> Workload:
-    """Jobs (submit, run, requested, processors, code)."""
-    names = ("submit_time", "run_time", "requested_time", "requested_processors")
-    columns = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
-    plain = Workload.from_columns(columns, processors=processors)
-    return with_codes(plain, [job[4] for job in jobs])
 
 
 def simulate(jobs: Workload, scheduler: Any = "easy-co", **rules: Any) -> hpcgym.Result:
