@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pytest
 from drawing import strategies as st
-from quota_strategies import COLUMNS, with_queues
+from preemption_strategies import preemptions
+from quota_strategies import COLUMNS, quotas, with_queues
+from submission_strategies import chains
 
 from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
@@ -107,3 +110,40 @@ def around_windows(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
     kills = rules["correction"] == "kill"
     estimate = "requested" if estimate == "ave2" and not kills else estimate
     return {**rules, "hold": None, "estimate": estimate}
+
+
+def restrict(
+    data: st.DataObject,
+    which: Collection[str],
+    log: Workload,
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+    cluster: Cluster | None = None,
+) -> Workload:
+    """Draw what restricts who may start when: the rules, and those rules as the oracle has them.
+
+    Who follows whom is written into the jobs, which are returned.
+    """
+    if "follow" in which:
+        log, ours["dependencies"], theirs["follows"] = data.draw(chains(log))
+    if "stop" in which:
+        told = preemptions(log)
+        if "follow" in which:  # nobody follows a job that is cancelled
+            told = told.filter(lambda drawn: drawn[1][2] != "cancel")
+        if "failing" in which:  # who is suspended has its memory on nodes
+            told = told.filter(lambda drawn: drawn[1][2] != "suspend")
+        ours["preemption"], theirs["preemption"] = data.draw(told)
+    texts = []
+    if "quota" in which:
+        text, theirs["quotas"] = data.draw(quotas(log))
+        texts.append(text)
+    if "places" in which:
+        text, theirs["places"], running = data.draw(bounds(log))
+        theirs["quotas"] = [*theirs.get("quotas", []), *running]
+        texts.append(text)
+    if texts:
+        ours["quota"] = "; ".join(texts)
+    if "windows" in which and cluster and "suspend" not in theirs.get("preemption", ()):
+        theirs["windows"], windows = windows_for(data, cluster, log)
+        ours["maintenance"] = "; ".join(windows)
+    return log

@@ -21,15 +21,14 @@ from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from pieces import same_in_pieces
 from predictors import Crooked, Whim
-from preemption_strategies import CLOSE, crowded, preemptions
-from quota_strategies import fitted, quotas
-from restrictions import DRAWN, around_windows, bounds, windows_for, with_numbers
+from preemption_strategies import CLOSE, crowded
+from quota_strategies import fitted
+from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same, assert_same_results, cells_of
 from share_strategies import BUSY_W, accounts, heeded, order, watts_of, with_power
 from slow_expressions import general
 from slow_shares import SlowOrder
 from strategies import SLURM, cases, plans
-from submission_strategies import chains
 from submission_strategies import fitted as as_moved
 
 import hpcgym
@@ -137,13 +136,9 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
             return
     if "learned" in which:
         common = learned(data, which, common)
-    if "follow" in which:
-        part, dependencies, follows = data.draw(chains(log))
-        log = part
-        ours, theirs = {"dependencies": dependencies}, {"follows": follows}
-    else:
-        ours, theirs = dict[str, Any](), dict[str, Any]()
-    restrict(data, which | {place}, cluster, log, ours, theirs)
+    ours, theirs = dict[str, Any](), dict[str, Any]()
+    log = restrict(data, which | {place}, log, ours, theirs, cluster)
+    part = part if "extract" in which else log
     put_in_order(data, which, cluster, log, ours, theirs)
     ours, theirs = common | ours, common | theirs
     if "usage" in which:
@@ -223,7 +218,7 @@ def test_a_simulation_goes_on_as_if_never_interrupted(
     which, log = {*rules.split()}, with_numbers(log, data.draw(QUEUES))
     ours: dict[str, Any] = {}
     common = chosen(data, which, usable(drawn), log)
-    restrict(data, which, cluster, log, ours, {})
+    restrict(data, which, log, ours, {}, cluster)
     put_in_order(data, which, cluster, log, ours, {})
     ours = common | ours
     ours = (heeded(ours) if "usage" in which else ours) | {"cluster": cluster}
@@ -288,37 +283,6 @@ def learned(data: st.DataObject, which: set[str], rules: dict[str, Any]) -> dict
         known = ["requested", "incremental", "recursive-doubling", "predicted-again"]
         rules["correction"] = data.draw(st.sampled_from(known))
     return rules
-
-
-def restrict(
-    data: st.DataObject,
-    which: set[str],
-    cluster: Cluster,
-    log: Workload,
-    ours: dict[str, Any],
-    theirs: dict[str, Any],
-) -> None:
-    """Draw what restricts who may start when."""
-    if "stop" in which:
-        told = preemptions(log)
-        if "follow" in which:  # nobody follows a job that is cancelled
-            told = told.filter(lambda drawn: drawn[1][2] != "cancel")
-        if "failing" in which:  # who is suspended has its memory on nodes
-            told = told.filter(lambda drawn: drawn[1][2] != "suspend")
-        ours["preemption"], theirs["preemption"] = data.draw(told)
-    texts = []
-    if "quota" in which:
-        text, theirs["quotas"] = data.draw(quotas(log))
-        texts.append(text)
-    if "places" in which:
-        text, theirs["places"], running = data.draw(bounds(log))
-        theirs["quotas"] = [*theirs.get("quotas", []), *running]
-        texts.append(text)
-    if texts:
-        ours["quota"] = "; ".join(texts)
-    if "windows" in which and "suspend" not in theirs.get("preemption", ()):
-        theirs["windows"], windows = windows_for(data, cluster, log)
-        ours["maintenance"] = "; ".join(windows)
 
 
 def put_in_order(

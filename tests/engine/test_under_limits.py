@@ -17,12 +17,11 @@ from few_jobs import few_jobs
 from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
 from predictors import Crooked, Whim
-from quota_strategies import quotas
-from restrictions import DRAWN, bounds, with_numbers
+from restrictions import DRAWN, restrict, with_numbers
 from slow_limits import LimitedSimulation
 from slow_shares import Accounts, SlowOrder
 from strategies import POLICY, predictions
-from submission_strategies import chains, fitted
+from submission_strategies import fitted
 
 import hpcgym
 from hpcgym import simulate, validate_schedule
@@ -126,18 +125,7 @@ def restricted(data: st.DataObject, case: Case) -> tuple[Case, dict[str, Any]]:
     if {"follow", "places"} & {*which}:
         rules = fitted(rules, alone=True)
         rules.pop("passes", None)
-    if "follow" in which:
-        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
-    texts = []
-    if "quota" in which:
-        text, slow["quotas"] = data.draw(quotas(workload))
-        texts.append(text)
-    if "places" in which:
-        text, slow["places"], running = data.draw(bounds(workload))
-        slow["quotas"] = [*slow.get("quotas", []), *running]
-        texts.append(text)
-    if texts:
-        rules["quota"] = "; ".join(texts)
+    workload = restrict(data, which, workload, rules, slow)
     return replace(case, workload=workload, rules=rules), slow
 
 

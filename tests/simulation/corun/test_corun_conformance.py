@@ -15,11 +15,10 @@ from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from pieces import same_in_pieces
-from quota_strategies import quotas, with_queues
-from restrictions import DRAWN
+from quota_strategies import with_queues
+from restrictions import DRAWN, restrict
 from shared_strategies import Case, cases, coded, with_files
 from slow_shares import Accounts, SlowOrder
-from submission_strategies import chains
 
 import hpcgym
 from hpcgym.cluster.pool import NodeGroup
@@ -372,20 +371,7 @@ def restricted(data: st.DataObject, case: Case, which: str) -> tuple[Case, Workl
     told: dict[str, Any] = {}
     if case.rules.order == "lcfs" and ("follow" in which or "places" in which):
         changes["order"] = "saf"
-    texts = []
-    if "quota" in which:
-        text, changes["quotas"] = data.draw(quotas(jobs))
-        texts.append(text)
-    if "places" in which:
-        each = data.draw(st.sampled_from(["all", "user", "queue"]))
-        most = data.draw(st.sampled_from([1, 1, 2, 3]))
-        keys = {"all": [0] * n, "user": users, "queue": jobs.queue.tolist()}[each]
-        changes["places"] = [(keys, most)]
-        texts.append(f"{each}:submitted={most}")
-    if texts:
-        told["quota"] = "; ".join(texts)
-    if "follow" in which:
-        jobs, told["dependencies"], changes["follows"] = data.draw(chains(jobs))
+    jobs = restrict(data, which, jobs, told, changes)
     case = replace(case, rules=replace(case.rules, **changes))
     return case, jobs, scheduler_of(case).but(**told)
 
