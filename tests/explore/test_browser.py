@@ -341,12 +341,12 @@ def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth:
     assert re.match(r"#t=-?\d+_\d+&colour=user&job=4034$", tab.evaluate("location.hash"))
 
 
-pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 NAMES = ("fcfs", "easy", "saf")
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     jobs = load_workload("lublin:jobs=400,processors=64,load=1.1,seed=3")
     return {name: simulate(jobs, name) for name in NAMES}
 

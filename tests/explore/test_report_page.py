@@ -24,8 +24,6 @@ from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
-pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-
 VOID = {"meta", "img", "input"}
 
 
@@ -56,6 +54,7 @@ class Page(HTMLParser):
 
 
 def schedule(source="lublin:jobs=300,processors=64,load=0.9", scheduler="easy"):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     return simulate(load_workload(source), scheduler)
 
 
@@ -117,6 +116,7 @@ def test_it_says_why_there_are_no_gantt_charts(text):
 
 
 def test_texts_of_the_workload_are_no_html(made):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     name = '<script>alert("x")</script> & more'
     text = page(made([(0, 50, 2)], name=name, header={"Computer": ["<b>"]}), report=True)
     read = Page(text)
