@@ -183,12 +183,15 @@ def test_long_queues_on_nodes(data: st.DataObject, seed: int) -> None:
     beside_reference(workload, data.draw(node_schedulers(workload)), cluster)
 
 
+@pytest.mark.parametrize("fails", [False, True])
 @settings(max_examples=100)
-@given(node_cases())
+@given(data=st.data(), case=node_cases())
 def test_random_nodes_are_valid_and_the_same_again(
-    case: tuple[Cluster, Workload, dict[str, Any]],
+    fails: bool, data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]
 ) -> None:
     cluster, workload, rules = case
+    if fails:
+        rules["failures"] = table_of(data.draw(failures_for(cluster, workload)))
     first, second, other = (
         hpcgym.simulate(workload, cluster=cluster, **{**rules, "allocation": allocation})
         for allocation in ("random:7", "random:7", "random")
@@ -238,21 +241,6 @@ def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -
     beside_reference(
         workload.with_columns(requested_memory=kilobytes), rules, Cluster(groups=(nodes,))
     )
-
-
-@settings(max_examples=100)
-@given(st.data(), node_cases())
-def test_random_nodes_that_fail_are_the_same_again(data: st.DataObject, case: Any) -> None:
-    cluster, workload, rules = case
-    failures = table_of(data.draw(failures_for(cluster, workload)))
-    first, second = (
-        hpcgym.simulate(
-            workload, cluster=cluster, failures=failures, **{**rules, "allocation": "random:7"}
-        )
-        for _ in range(2)
-    )
-    assert first.start.tolist() == second.start.tolist()
-    hpcgym.validate_schedule(first)
 
 
 @pytest.mark.slow

@@ -70,13 +70,6 @@ def test_policies(policy: Any, shift: int) -> None:
     check_same(BUSY, shift, policy=policy, backfill="easy", backfill_order="spf")
 
 
-@pytest.mark.parametrize("policy", BY_SUBMISSION)
-def test_orders_of_backfilling(policy: str) -> None:
-    for backfill in ("easy", "conservative"):
-        orders = {"backfill_order": policy} if backfill == "easy" else {"policy": policy}
-        check_same(BUSY, EPOCHS[1], backfill=backfill, passes="per-event", **orders)
-
-
 @given(cases(), st.sampled_from([1, 12_345, *EPOCHS]))
 def test_any_rules(case: tuple[Workload, dict[str, Any]], shift: int) -> None:
     if case[1]["backfill"].startswith("slurm"):  # passes are at multiples of so many seconds
