@@ -11,10 +11,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from freeze_suite import main, pack
 
 from hpcgym.agents import load, released
 from hpcgym.errors import HpcgymError
-from hpcgym.suite.submissions import main, pack, run
+from hpcgym.suite.submissions import run
 from hpcgym.suite.tasks import find_tasks
 
 pytestmark = pytest.mark.usefixtures("small")
