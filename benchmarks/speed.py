@@ -263,28 +263,24 @@ def jobs(given: argparse.Namespace) -> Section:
     )
 
 
+def growth_by(given: argparse.Namespace, key: str, form: str, generator: str, what: str) -> Section:
+    """Let something else than the number of jobs grow, and with it machine or queue."""
+    count = given.sizes["middle"]
+    sizes = dict.fromkeys(given.sizes["schedulers"], given.sizes[key])
+    rows = growth(given, key, sizes, f"lublin:jobs={count},{generator}")
+    columns = (NAME, Column(key, key, form), NS, MEDIAN_NS, *QUEUES, NOTE)
+    return Section(f"Growth with {key}: {count:,} jobs, {what}", columns, rows)
+
+
 def processors(given: argparse.Namespace) -> Section:
     """Let the machine grow at equal load."""
-    count = given.sizes["middle"]
-    sizes = dict.fromkeys(given.sizes["schedulers"], given.sizes["processors"])
-    rows = growth(given, "processors", sizes, f"lublin:jobs={count},processors={{}},load=0.8")
-    return Section(
-        f"Growth with processors: {count:,} jobs, load 0.8",
-        (NAME, Column("processors", "processors", ",d"), NS, MEDIAN_NS, *QUEUES, NOTE),
-        rows,
-    )
+    return growth_by(given, "processors", ",d", "processors={},load=0.8", "load 0.8")
 
 
 def load(given: argparse.Namespace) -> Section:
     """Let the offered load grow, and with it the queue."""
-    count = given.sizes["middle"]
-    sizes = dict.fromkeys(given.sizes["schedulers"], given.sizes["load"])
-    rows = growth(given, "load", sizes, f"lublin:jobs={count},processors=256,load={{}}")
-    return Section(
-        f"Growth with load: {count:,} jobs, 256 processors; from load 1 on the queue grows",
-        (NAME, Column("load", "load", ".1f"), NS, MEDIAN_NS, *QUEUES, NOTE),
-        rows,
-    )
+    what = "256 processors; from load 1 on the queue grows"
+    return growth_by(given, "load", ".1f", "processors=256,load={}", what)
 
 
 #: Name -> what measures it; in the order in which they are shown.

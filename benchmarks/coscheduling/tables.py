@@ -19,7 +19,7 @@ from hpcgym.benchmarks.coscheduling.runs import (
     REFERENCE,
     SCHEDULERS,
 )
-from hpcgym.benchmarks.studies.tables import interval
+from hpcgym.benchmarks.studies.tables import heading_above, interval, legend_below, pearson
 from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure, plain
 
 if TYPE_CHECKING:
@@ -319,13 +319,6 @@ def _correlation(x: Floats, y: Floats) -> str:
     return f"{pearson(x, y):+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
-def pearson(x: Floats, y: Floats) -> float:
-    """Return the correlation of two series; NaN where one of them does not vary."""
-    a, b = x - x.mean(), y - y.mean()
-    both = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / both if both > 0 else float("nan")
-
-
 # --- The pictures of the study --------------------------------------------------------------------
 
 _GAIN = "makespan improvement over EASY (%)"
@@ -424,19 +417,12 @@ def _style(name: str) -> dict[str, Any]:
 
 def _finish(figure: Figure, *drawn: Axes, heading: str) -> None:
     """Write the heading and, below all, a legend of what some axes have."""
-    figure.suptitle(heading, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")
+    heading_above(figure, heading)
     found: dict[str, Any] = {}
     for axes in drawn:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(found.values()),
-        list(found),
-        loc="outside lower center",
-        ncols=6,
-        fontsize=8,
-        frameon=False,
-    )
+    legend_below(figure, list(found.values()), list(found), 6)
 
 
 # --- The report of the study ----------------------------------------------------------------------

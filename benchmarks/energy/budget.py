@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.benchmarks.energy.common import energy_within
-from hpcgym.benchmarks.studies.harness import check_same_jobs
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.cluster.power_plans import greatest_w

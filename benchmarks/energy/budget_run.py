@@ -24,8 +24,7 @@ from hpcgym.benchmarks.energy.budget import (
     weeks_of,
 )
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.benchmarks.studies.harness import Folder, note_name
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import Folder, load_jobs, note_name
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import (
     NOT_SIMULATED,

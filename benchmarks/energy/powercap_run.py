@@ -40,7 +40,9 @@ from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import (
     NOT_SIMULATED,
     Finding,
+    heading_above,
     interval,
+    legend_below,
     picture_sections,
     quick_note,
     resampled,
@@ -507,11 +509,9 @@ def draw_4_6(outcomes: Outcomes, trace: str, requests: str) -> Figure:
     for axes, label in zip(rows[-1], _MEASURES.values(), strict=True):
         axes.set_xlabel(label)
     heading = f"{trace}; requested times: {requests}; lines: 95 % of resampled workloads"
-    figure.suptitle(heading, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")
+    heading_above(figure, heading)
     handles, labels = rows[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False
-    )
+    legend_below(figure, handles, labels, len(labels))
     return figure
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.benchmarks.energy.published_shares import BURST, FREQUENCIES
-from hpcgym.benchmarks.studies.harness import check_same_jobs
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.schedule.result import Result

@@ -20,8 +20,7 @@ from hpcgym.benchmarks.frontier.runs import (
     simulate_rule,
 )
 from hpcgym.benchmarks.frontier.tables import chosen, chosen_alone
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_jobs, note_name
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError

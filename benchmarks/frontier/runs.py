@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.prediction.predictors import Similar
-from hpcgym.benchmarks.studies.harness import check_same_jobs
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
 from hpcgym.schedule.measures import HOUR, measures
 from hpcgym.schedule.result import Result

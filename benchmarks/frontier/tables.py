@@ -19,7 +19,7 @@ from hpcgym.benchmarks.frontier.runs import (
     Rule,
     named_rules,
 )
-from hpcgym.benchmarks.studies.tables import log_ticks, table_sections
+from hpcgym.benchmarks.studies.tables import legend_below, log_ticks, table_sections
 from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
 from hpcgym.version import __version__
 
@@ -302,7 +302,7 @@ def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str 
         axes.set_ylabel("mean bounded slowdown / EASY's")
         plain(axes, None)
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
+    legend_below(figure, handles, labels, 7)
     figure.suptitle(
         f"Rules on {log}. Triangles hold long jobs back; the line: the best for each tail"
     )

@@ -23,7 +23,7 @@ from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.agents.search import candidates, normalised
 from hpcgym.agents.xnes import Xnes
 from hpcgym.benchmarks.mixed_policies.study import RECIPE
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES

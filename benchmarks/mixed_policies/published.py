@@ -148,6 +148,10 @@ def _place(trace: str, name: str) -> str:
     return f"{trace}-{_READING}/{name}"
 
 
+def _places(name: str) -> dict[str, str]:
+    return {trace: _place(trace, name) for trace in TRACES}
+
+
 def _tables_3_to_6(trace: str) -> Judge:
     """Judge the sums with and without thresholds by their ratios to the paper's."""
 
@@ -162,13 +166,9 @@ def _tables_3_to_6(trace: str) -> Judge:
 def _table_1(stored: Stored) -> Verdict:
     ours: list[float] = []
     printed: list[float] = []
-    for trace, values in JOBS.items():
-        try:
-            table = stored.table(_place(trace, "jobs"), "jobs of").set_index("jobs of")
-        except NotThereError:
-            continue
-        ours += table.loc["after cleaning"].tolist()
-        printed += [*values]
+    for trace, table in stored.each(_places("jobs"), "jobs of"):
+        ours += table.set_index("jobs of").loc["after cleaning"].tolist()
+        printed += JOBS[trace]
     return of_values(ours, printed, 1, "numbers and means")
 
 
@@ -193,13 +193,10 @@ def _table_7(stored: Stored) -> Verdict:
 def _figure_1(stored: Stored) -> Verdict:
     """Section 6.1: SAF has the least sum, SPF and LEXP are among the best, FCFS is among worse."""
     so = {}
-    for trace in TRACES:
-        try:
-            table = stored.table(_place(trace, "thresholds"), "threshold (s)", "policy", "ours")
-        except NotThereError:
-            continue
-        table = table[table["threshold (s)"] == f"{THRESHOLDS[1]:,}"]
-        order = table.sort_values("ours")["policy"].tolist()
+    columns = ("threshold (s)", "policy", "ours")
+    for trace, table in stored.each(_places("thresholds"), *columns):
+        rows = table[table["threshold (s)"] == f"{THRESHOLDS[1]:,}"]
+        order = rows.sort_values("ours")["policy"].tolist()
         so[f"{trace}: SAF is best"] = order[0] == "saf"
         so[f"{trace}: SPF and LEXP are of the best five"] = {"spf", "lexp"} <= {*order[:5]}
         so[f"{trace}: FCFS is of the worst six"] = "fcfs" in order[6:]
@@ -302,12 +299,8 @@ def _figure_4(stored: Stored) -> Verdict:
 def _months(stored: Stored) -> Verdict:
     """Section 11: w* outperforms by a large margin, w*_train and SAF are comparable."""
     so = {}
-    for trace in TRACES:
-        try:
-            test = stored.table(_place(trace, "months"), "policy", "test")
-        except NotThereError:
-            continue
-        test = test.set_index("policy")["test"]
+    for trace, table in stored.each(_places("months"), "policy", "test"):
+        test = table.set_index("policy")["test"]
         pure = test.drop(["w*", "w*_train", "w_greedy"])
         so[f"{trace}: w* is below 3/4 of the best pure policy"] = bool(
             test["w*"] < 0.75 * pure.min()

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT
-from hpcgym.benchmarks.studies.harness import Progress, no_progress
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice

@@ -26,8 +26,7 @@ import numpy as np
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
-from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, load_jobs
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import (

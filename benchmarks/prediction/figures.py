@@ -23,7 +23,7 @@ from hpcgym.benchmarks.prediction.runs import (
     with_thresholds,
 )
 from hpcgym.benchmarks.prediction.tables import Findings, name_of, reduction
-from hpcgym.benchmarks.studies.tables import log_ticks
+from hpcgym.benchmarks.studies.tables import legend_below, log_ticks, pearson
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -218,13 +218,6 @@ _MANY = 10  # times the thesis's configurations are a whole campaign
 def spearman(first: Floats, second: Floats) -> float:
     """Return Spearman's rank correlation: Pearson's of the ranks, ties at their mean rank."""
     return pearson(_ranks(first), _ranks(second))
-
-
-def pearson(first: Floats, second: Floats) -> float:
-    """Return the linear correlation, nan where one side does not vary."""
-    a, b = first - first.mean(), second - second.mean()
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / scale if scale else float("nan")
 
 
 def kendall(first: Floats, second: Floats) -> float:
@@ -515,15 +508,8 @@ def _legend(figure: Figure, table: pd.DataFrame) -> None:
     entries["without learning"] = tuple(mark(form, **hollow) for form in _MARKERS.values())
     entries |= {order.upper(): (mark(_MARKERS[order], color=DARK_GREY),) for order in _MARKERS}
     handles: list[Any] = list(entries.values())  # what their handler draws
-    figure.legend(
-        handles,
-        list(entries),
-        handler_map={tuple: HandlerTuple(ndivide=None)},
-        loc="outside lower center",
-        ncols=3,
-        fontsize=8,
-        frameon=False,
-    )
+    each = {tuple: HandlerTuple(ndivide=None)}
+    legend_below(figure, handles, list(entries), 3, handler_map=each)
 
 
 def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:

@@ -243,13 +243,11 @@ def _table_7_7(stored: Stored) -> Verdict:
 def _correlations(stored: Stored) -> Verdict:
     """Section 7.5.3: the coefficients of pairs of logs are within the published least and most."""
     names = [str(one) for one in thesis()]
-    values = {}
-    for log in LOGS:
-        try:
-            table = stored.table(f"{log}/configurations", "configuration", "mean_bsld")
-        except NotThereError:
-            continue
-        values[log] = table.set_index("configuration")["mean_bsld"].reindex(names)
+    logs = {log: f"{log}/configurations" for log in LOGS}
+    values = {
+        log: table.set_index("configuration")["mean_bsld"].reindex(names)
+        for log, table in stored.each(logs, "configuration", "mean_bsld")
+    }
     so = {}
     for first, second in combinations(values, 2):
         found = float(values[first].corr(values[second]))

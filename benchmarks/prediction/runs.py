@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.studies.harness import check_same_jobs
-from hpcgym.benchmarks.studies.logs import load_jobs
+from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate

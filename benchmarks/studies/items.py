@@ -6,7 +6,7 @@ values, and computes it from tables that the study has written; it is never type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -84,6 +84,12 @@ class Stored:
                     f" {column!r} in {path.name}): run it again"
                 )
         return found
+
+    def each(self, names: Mapping[str, str], *columns: str) -> Iterator[tuple[str, Any]]:
+        """Return what :meth:`table` does of those that were written, by what they are of."""
+        for key, name in names.items():
+            if self.has(f"{name}.csv"):
+                yield key, self.table(name, *columns)
 
     def has(self, name: str) -> bool:
         """Return whether a file was written."""

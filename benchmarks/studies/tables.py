@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.evaluation.intervals import FEWEST
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -127,6 +130,13 @@ def interval_of_groups(groups: Sequence[Floats], digits: int = 2) -> str:
     return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def pearson(first: Floats, second: Floats) -> float:
+    """Return the linear correlation of two series; NaN where one of them does not vary."""
+    a, b = first - first.mean(), second - second.mean()
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / scale if scale else float("nan")
+
+
 # --- Pictures -------------------------------------------------------------------------------------
 
 
@@ -137,3 +147,21 @@ def log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
     axis.set_major_locator(LogLocator(subs=digits))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter("")
+
+
+def legend_below(figure: Figure, handles: Any, labels: Any, columns: int, **more: Any) -> None:
+    """Put one legend below all panels of a figure."""
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=8,
+        frameon=False,
+        **more,
+    )
+
+
+def heading_above(figure: Figure, text: str) -> None:
+    """Put a heading above all panels of a figure."""
+    figure.suptitle(text, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")

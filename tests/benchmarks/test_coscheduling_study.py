@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from hpcgym.benchmarks.coscheduling import published, run, runs, speed, tables
 from hpcgym.benchmarks.coscheduling.tables import TEXTS
 from hpcgym.benchmarks.studies.harness import Folder
+from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
@@ -268,9 +269,9 @@ def test_beyond_what_was_simulated_there_is_no_value() -> None:
 
 def test_correlations_by_hand() -> None:
     up, down = np.array([1.0, 2.0, 4.0]), np.array([-1.0, -2.0, -4.0])
-    assert tables.pearson(up, down) == pytest.approx(-1)
-    assert tables.pearson(up, np.array([1.0, 3.0, 2.0])) == pytest.approx(0.3273268)
-    assert math.isnan(tables.pearson(up, np.ones(3)))
+    assert pearson(up, down) == pytest.approx(-1)
+    assert pearson(up, np.array([1.0, 3.0, 2.0])) == pytest.approx(0.3273268)
+    assert math.isnan(pearson(up, np.ones(3)))
 
 
 def test_wins_against_easy() -> None:

@@ -25,11 +25,11 @@ from hpcgym.benchmarks.studies.harness import (
     Folder,
     check_report,
     folder_name,
+    load_jobs,
     save_picture,
     write_csv,
     write_text,
 )
-from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
