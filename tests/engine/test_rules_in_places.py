@@ -105,8 +105,7 @@ PROVED = {
 def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
     """Orders beside restrictions, and most of those on nodes, are slow."""
     slow = "usage|anew" if " " in rules else "anew"
-    if place == "nodes":
-        slow += "|stop|follow"
+    slow += {"pool": "", "nodes": "|stop|follow", "failing": "|stop|learned|function"}[place]
     return [pytest.mark.slow] * bool(re.search(slow, rules))
 
 
