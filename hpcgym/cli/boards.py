@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -296,63 +296,32 @@ _AROUND = ("start", "warmup", "arrivals", "horizon")
 
 @dataclass(frozen=True)
 class Slices(EpisodeSettings):
-    """What policies are compared on: of the part that agents have not seen."""
+    """What policies are compared on: of the part that agents have not seen.
 
-    panel: ClassVar[str] = "Experiment"
+    Experiment
+    ----------
+    part test|train|all : Part of the workload in time; agents are trained on the first part.
+        [default: test; all with --protocol prequential]
+    episodes windows|weeks|months|whole : What a slice is: a window of jobs, a week, a month, or all
+        of the part.
+    start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
+        and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole
+        workload. [default: as agents were trained, or empty]
+    warmup TIME|none : How long before its slice a simulation begins, such as 1d; only the jobs of
+        the slice count. [default: as agents were trained, or none]
+    arrivals stop|continue : Whether later jobs keep coming, up to the horizon. [default: as agents
+        were trained, or stop]
+    horizon TIME|none : When a slice is over, such as 7d after its first submission; jobs that still
+        wait are charged the time that they have waited. [default: as agents were trained, or none]
+    """
 
-    part: Annotated[
-        str,
-        typer.Option(
-            "--slices",
-            metavar="test|train|all",
-            help="Part of the workload in time; agents are trained on the first part.",
-            show_default="test; all with --protocol prequential",
-        ),
-    ] = ""
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
-        ),
-    ] = "windows"
+    part: Annotated[str, typer.Option("--slices")] = ""
+    episodes: str = "windows"
     number: NumberOption = None
-    start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="empty|warm|SCHEDULER",
-            help="What a slice begins with: an empty machine, or the jobs that run and wait at"
-            " that time in the schedule of EASY (warm), or of another scheduler, on the"
-            " whole workload.",
-            show_default="as agents were trained, or empty",
-        ),
-    ] = None
-    warmup: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|none",
-            help="How long before its slice a simulation begins, such as 1d; only the jobs of"
-            " the slice count.",
-            show_default="as agents were trained, or none",
-        ),
-    ] = None
-    arrivals: Annotated[
-        str | None,
-        typer.Option(
-            metavar="stop|continue",
-            help="Whether later jobs keep coming, up to the horizon.",
-            show_default="as agents were trained, or stop",
-        ),
-    ] = None
-    horizon: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|none",
-            help="When a slice is over, such as 7d after its first submission; jobs that still"
-            " wait are charged the time that they have waited.",
-            show_default="as agents were trained, or none",
-        ),
-    ] = None
+    start: str | None = None
+    warmup: str | None = None
+    arrivals: str | None = None
+    horizon: str | None = None
 
     def around(self) -> dict[str, Any]:
         """Return what is around slices, as ``evaluate`` takes it."""

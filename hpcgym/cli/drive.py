@@ -6,15 +6,15 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli import options, output
 from hpcgym.cli.files import ForceOption, Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import seconds_of
 
@@ -27,46 +27,14 @@ _COLUMNS = (
 )
 
 
-class Drive(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym drive --policy saf --dry-run",
-        "hpcgym drive --policy agent.json --every 60s --log drive.jsonl",
-        "hpcgym drive --policy 'wait - 0.1 * requested * processors'",
-    )
-    lists: ClassVar[Lists] = {"Policies (--policy)": options.policies}
-
-
+@listing({"Policies (--policy)": options.policies})
 @grouped
 def drive(
     *,
-    policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|EXPRESSION|FILE",
-            help="What orders the queue: a policy, an expression, a scheduler, or an agent that has"
-            " learned weights, such as agent.json of hpcgym train xnes.",
-            autocompletion=options.complete_policies,
-        ),
-    ],
-    every: Annotated[
-        str, typer.Option(metavar="TIME", help="How often to look at the queue: 60s, 5min, 1h.")
-    ] = "60s",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the order that would be set, set nothing, and end."),
-    ] = False,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write what is set, a line of JSON each time: .jsonl.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("log", (".jsonl",)),
-    ] = None,
+    policy: Annotated[str, typer.Option()],
+    every: str = "60s",
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+    log: Annotated[Path | None, Written("log", (".jsonl",))] = None,
     format: options.FormatOption = Format.table,
     force: ForceOption = False,
 ) -> None:
@@ -77,6 +45,23 @@ def drive(
     ends, for whatever reason, the jobs whose priorities it set get Slurm's own again.
 
     To set priorities, you need the rights of an operator of Slurm.
+
+    Options
+    -------
+    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, or an
+        agent that has learned weights, such as agent.json of hpcgym train xnes.
+    every TIME : How often to look at the queue: 60s, 5min, 1h.
+    dry_run : Print the order that would be set, set nothing, and end.
+
+    Output
+    ------
+    log FILE : Write what is set, a line of JSON each time: .jsonl.
+
+    Examples
+    --------
+    hpcgym drive --policy saf --dry-run
+    hpcgym drive --policy agent.json --every 60s --log drive.jsonl
+    hpcgym drive --policy 'wait - 0.1 * requested * processors'
     """
     every_s = _seconds(every)
 
@@ -138,29 +123,23 @@ def _rows(asked: Asked) -> list[dict[str, Any]]:
 def _show(asked: Asked, format: Format) -> None:
     """Print the order that would be set."""
     rows = _rows(asked)
-    if format is Format.json:
-        output.print_json({"time": asked.time, "queue": rows})
-    elif format is Format.csv:
-        output.print_csv(rows)
-    else:
-        _print(rows, len(asked.changed))
+    facts = {"time": asked.time, "queue": rows}
+    output.show(format, lambda: facts, lambda: rows, lambda: _print(rows, len(asked.changed)))
 
 
 def _print(rows: list[dict[str, Any]], changed: int) -> None:
     """Print it for people."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
     from hpcgym.naming import duration
 
     out = output.console()
     if not rows:
         out.print("No job waits.")
         return
-    table = Table(*_COLUMNS, box=SIMPLE_HEAD)
-    for row in rows:
-        times = {name: duration(row[name]) for name in ("requested_time", "wait_time")}
-        table.add_row(*(escape(str(value)) for value in {**row, **times}.values()))
-    out.print(table)
+    times = ("requested_time", "wait_time")
+    cells = [
+        [duration(value) if name in times else str(value) for name, value in row.items()]
+        for row in rows
+    ]
+    every = range(len(_COLUMNS))
+    out.print(output.table_of(_COLUMNS, cells, left=every, fold=every, edges=True))
     out.print(f"{len(rows):,} jobs wait; of {changed:,} the priority would be set")

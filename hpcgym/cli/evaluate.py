@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,12 +23,12 @@ from hpcgym.cli.boards import (
     report_failures,
     save_figures,
 )
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
-from hpcgym.cli.output import FigureOptions
+from hpcgym.cli.output import FigureOptions, rows_of
 from hpcgym.cli.reproduce import print_tables
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
 from hpcgym.progress import counting
 
@@ -47,39 +47,25 @@ PROTOCOLS = ("slices", "prequential")
 
 @dataclass(frozen=True)
 class Protocol:
-    """How policies are compared, and what one pass takes."""
+    """How policies are compared, and what one pass takes.
 
-    panel: ClassVar[str] = "Experiment"
+    Experiment
+    ----------
+    protocol slices|prequential : How agents are judged: on slices that they have not seen; or in
+        one pass through all jobs of the part, in which learners learn while they schedule
+        (prequential; see the list of learners below).
+    interval day|week|hour|6h|N : For prequential: how long a learner's weights hold; a number N
+        means N submissions. [default: day]
 
-    protocol: Annotated[
-        str,
-        typer.Option(
-            metavar="slices|prequential",
-            help="How agents are judged: on slices that they have not seen; or in one pass"
-            " through all jobs of the part, in which learners learn while they schedule"
-            " (prequential; see the list of learners below).",
-        ),
-    ] = "slices"
-    interval: Annotated[
-        str | None,
-        typer.Option(
-            metavar="day|week|hour|6h|N",
-            help="For prequential: how long a learner's weights hold; a number N means N"
-            " submissions.",
-            show_default="day",
-        ),
-    ] = None
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Of prequential: where tables, by week too, and the picture regret.png are"
-            " written.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-    ] = None
+    Output
+    ------
+    folder FOLDER : Of prequential: where tables, by week too, and the picture regret.png are
+        written.
+    """
+
+    protocol: str = "slices"
+    interval: str | None = None
+    folder: Annotated[Path | None, typer.Option("--output")] = None
 
     def is_prequential(self) -> bool:
         """Return whether learners go through all jobs once.
@@ -150,25 +136,20 @@ def run(
     why = why_no_intervals(n // block, f"blocks of {block} weeks")
     if format is not Format.table and why:  # the table has it below
         note(why)
-    if format is Format.json:
-        each = {"weeks": weeks, "regret": board.regret}
-        by_week = {name: _rows(one.reset_index()) for name, one in each.items()}
-        facts = {"workload": workload.name, "interval": interval, **settings}
-        output.print_json({**facts, "policies": _rows(table), **by_week})
-    elif format is Format.csv:
-        output.print_csv({"workload": workload.name, **row} for row in _rows(table))
-    else:
-        what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
-        intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
-        _print_table(board, table, what, intervals)
+    each = {"weeks": weeks, "regret": board.regret}
+    by_week = {name: rows_of(one.reset_index()) for name, one in each.items()}
+    facts = {"workload": workload.name, "interval": interval, **settings}
+    what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
+    intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
+    output.show(
+        format,
+        lambda: {**facts, "policies": rows_of(table), **by_week},
+        lambda: [{"workload": workload.name, **row} for row in rows_of(table)],
+        lambda: _print_table(board, table, what, intervals),
+    )
     if protocol.folder is not None:
         files = board.save(protocol.folder)
         note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table, by the names of its columns."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> None:
@@ -198,155 +179,38 @@ def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: 
 _METRIC = "mean_bsld"
 
 
-class Evaluate(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9",
-        "hpcgym evaluate model.zip my_package:Policy --workload KTH-SP2 --env JobSelection",
-        "hpcgym evaluate ppo=ppo-seed0.pt,ppo-seed1.pt,ppo-seed2.pt --workload KTH-SP2",
-        "hpcgym evaluate wfp3 --workload KTH-SP2 --metric p99_wait_s --reference saf",
-        "hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex",
-        "hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html --figures figures",
-        "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
-        "hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10",
-        "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
-        "hpcgym evaluate prb easy++ --workload eurora:days=30 --cluster eurora --episodes whole",
-        "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
-        "hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown"
-        " --workload KTH-SP2 --episodes weeks",
-        "hpcgym evaluate weight-bandit my_module:MyLearner --protocol prequential"
-        " --workload KTH-SP2 --clean legrand",
-        "hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload"
-        " codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20",
-    )
-    lists: ClassVar[Lists] = {
+@listing(
+    {
         "Learners (--protocol prequential)": learners,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": options.limit_rules,
         "Where jobs share nodes (--env CoSchedule)": options.coscheduling,
         "Metrics (--metric)": options.ranking_metrics,
-    }
-    brief: ClassVar[Lists] = {
+    },
+    brief={
         "Schedulers": options.schedulers,
         "Dispatchers": options.dispatchers,
         **options.OF_READING,
-    }
-
-
+    },
+)
 @grouped
 def evaluate(
     workload: loading.WorkloadOption,
     *,
-    policies: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
-            help="Files of saved agents (.pt, .json); models of Stable-Baselines3 (.zip, with"
-            " model.env.json beside model.zip as hpcgym.agents.save_spec writes it, or with --env;"
-            " reading one runs code that is in it); package.module:Class or :function of your own,"
-            " or a Scheduler(policy=function) there, from this folder too; lookahead, schedulers,"
-            " dispatchers and rules of the lists below, learners with --protocol prequential;"
-            " expressions such as '20 * wait - area', as hpcgym simulate --policy takes them;"
-            " or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus."
-            " NAME=FILE,FILE,... is one row of several trainings of one agent.",
-            show_default=False,
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The environment: EnergyBudget or PowerCap, whose limits all rows keep;"
-            " CoSchedule, in which jobs share nodes; or the one for policies that do not"
-            " name theirs.",
-            show_default="as agents were trained",
-            rich_help_panel="Experiment",
-        ),
-    ] = None,
-    share: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            help="The budget of EnergyBudget or the cap of PowerCap, as a share of the energy"
-            " or power with all nodes busy.",
-            show_default="as agents were trained, or 0.6",
-            rich_help_panel="Power",
-        ),
-    ] = None,
-    shutdown: Annotated[
-        bool | None,
-        typer.Option(
-            "--shutdown/--no-shutdown",
-            help="Whether EnergyBudget switches idle nodes off.",
-            show_default="as agents were trained, or no",
-            rich_help_panel="Power",
-        ),
-    ] = None,
-    speedups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|generated:...",
-            help="For CoSchedule: how fast codes run beside each other.",
-            show_default="as agents were trained, or generated",
-            rich_help_panel="Shared nodes",
-        ),
-    ] = None,
+    policies: Annotated[list[str] | None, typer.Argument()] = None,
+    env: str | None = None,
+    share: float | None = None,
+    shutdown: Annotated[bool | None, typer.Option("--shutdown/--no-shutdown")] = None,
+    speedups: str | None = None,
     protocol: Protocol,
     slices: Slices,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Seed of all random choices: the same seed gives the same table.",
-            rich_help_panel="Experiment",
-        ),
-    ] = 0,
-    budget: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Weight vectors tried on the training part for best-static; 0 leaves it out."
-            " For prequential they are tried on all jobs, for the best in hindsight.",
-            rich_help_panel="Experiment",
-        ),
-    ] = 200,
-    metric: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The metric that ranks policies, one of those below, as a mean over the slices.",
-            rich_help_panel="Experiment",
-            autocompletion=options.complete_metrics,
-        ),
-    ] = _METRIC,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROW",
-            help="Row that the others are compared with: the table says how far they are above"
-            " it, with p-values.",
-            show_default="easy, without backfilling fcfs",
-            rich_help_panel="Experiment",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="slice|class|user",
-            help="A row for each, such as each week with --episodes weeks. Classes of jobs by run"
-            " time are short, below 10 minutes, medium, below 2 hours, and long.",
-            show_default="one row for each policy",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    seed: int = 0,
+    budget: int = 200,
+    metric: str = _METRIC,
+    reference: str | None = None,
+    by: str | None = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
-    format: Annotated[
-        TableFormat,
-        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = TableFormat.table,
+    format: TableFormat = TableFormat.table,
     page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
@@ -365,6 +229,68 @@ def evaluate(
     With --protocol prequential, learners go through all jobs once, from the first to the last, and
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
     in hindsight.
+
+    Arguments
+    ---------
+    policies AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS : Files of saved agents
+        (.pt, .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
+        hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
+        package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
+        this folder too; lookahead, schedulers, dispatchers and rules of the lists below, learners
+        with --protocol prequential; expressions such as '20 * wait - area', as hpcgym simulate
+        --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a
+        minus. NAME=FILE,FILE,... is one row of several trainings of one agent.
+
+    Experiment
+    ----------
+    env NAME : The environment: EnergyBudget or PowerCap, whose limits all rows keep; CoSchedule, in
+        which jobs share nodes; or the one for policies that do not name theirs. [default: as agents
+        were trained]
+    seed N : Seed of all random choices: the same seed gives the same table.
+    budget N : Weight vectors tried on the training part for best-static; 0 leaves it out. For
+        prequential they are tried on all jobs, for the best in hindsight.
+    metric NAME : The metric that ranks policies, one of those below, as a mean over the slices.
+    reference ROW : Row that the others are compared with: the table says how far they are above it,
+        with p-values. [default: easy, without backfilling fcfs]
+
+    Output
+    ------
+    by slice|class|user : A row for each, such as each week with --episodes weeks. Classes of jobs
+        by run time are short, below 10 minutes, medium, below 2 hours, and long. [default: one row
+        for each policy]
+    format : latex: a tabular for the package booktabs.
+
+    Power
+    -----
+    share S : The budget of EnergyBudget or the cap of PowerCap, as a share of the energy or power
+        with all nodes busy. [default: as agents were trained, or 0.6]
+    shutdown : Whether EnergyBudget switches idle nodes off. [default: as agents were trained, or
+        no]
+
+    Shared nodes
+    ------------
+    speedups FILE|generated:... : For CoSchedule: how fast codes run beside each other. [default: as
+        agents were trained, or generated]
+
+    Examples
+    --------
+    hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9
+    hpcgym evaluate model.zip my_package:Policy --workload KTH-SP2 --env JobSelection
+    hpcgym evaluate ppo=ppo-seed0.pt,ppo-seed1.pt,ppo-seed2.pt --workload KTH-SP2
+    hpcgym evaluate wfp3 --workload KTH-SP2 --metric p99_wait_s --reference saf
+    hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex
+    hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html --figures figures
+    hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks
+    hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10
+    hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json
+    hpcgym evaluate prb easy++ --workload eurora:days=30 --cluster eurora --episodes whole
+    hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf
+    hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown --workload
+        KTH-SP2 --episodes weeks
+    hpcgym evaluate weight-bandit my_module:MyLearner --protocol prequential --workload KTH-SP2
+        --clean legrand
+    hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
+        codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
     from hpcgym.evaluation.brought import runs_own_code
     from hpcgym.evaluation.shared import schedulers_of

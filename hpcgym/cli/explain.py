@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.files import ForceOption, Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.output import rows_of, table_of
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import ONCE_CALLED, counted
@@ -45,15 +46,23 @@ def show(
     table = _table(results, by)
     if picture is not None:
         _draw(table, results, picture)
-    if format is Format.json:
-        result = next(iter(results.values()))
-        facts = {"workload": result.workload.name, "schedulers": list(results)}
-        record = {KEY: provenance_of(results)}
-        output.print_json({**facts, "waited_for": _rows(table), **record})
-    elif format is Format.csv:
-        output.print_csv(_rows(table))
-    else:
-        _print(table, results)
+    rows = rows_of(
+        table.rename(
+            columns={name: f"{name}_s" for name in table.columns if name != "jobs"}
+        ).reset_index()
+    )
+    first = next(iter(results.values())).workload.name
+    output.show(
+        format,
+        lambda: {
+            "workload": first,
+            "schedulers": list(results),
+            "waited_for": rows,
+            KEY: provenance_of(results),
+        },
+        lambda: rows,
+        lambda: _print(table, results),
+    )
 
 
 def _table(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
@@ -74,13 +83,6 @@ def _table(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
         return waits_by(result, found[name], by or "requested_processors")
     rows = {name: {"jobs": len(one), **one.sum()} for name, one in found.items()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table, seconds in columns that say so."""
-    named = table.rename(columns={name: f"{name}_s" for name in table.columns if name != "jobs"})
-    rows = named.reset_index().to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def _print(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
@@ -114,25 +116,17 @@ def _say(say: Any, seconds: pd.Series[int]) -> None:
 
 def _shares(table: pd.DataFrame) -> Table:
     """Return a table of shares, the last rows of a long one as one."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
     from hpcgym.explanation.explain import shortened
     from hpcgym.explanation.story import CALLED
 
     reasons = [name for name in CALLED if table[name].any()]
-    rows = [(str(name), row) for name, row in shortened(table, MOST_ROWS).iterrows()]
-    found = Table(str(table.index.name), "jobs", "waited (h)", box=SIMPLE_HEAD)
-    for name in reasons:
-        found.add_column(CALLED[name], justify="right")
-    for column in found.columns[1:3]:
-        column.justify = "right"
-    for name, row in rows:
+    lines = []
+    for name, row in shortened(table, MOST_ROWS).iterrows():
         spent = sum(int(row[reason]) for reason in reasons)
         parts = [f"{100 * row[reason] / spent:.1f}" if spent else "" for reason in reasons]
-        found.add_row(escape(name), f"{int(row['jobs']):,}", _hours(spent), *parts)
-    return found
+        lines.append([str(name), f"{int(row['jobs']):,}", _hours(spent), *parts])
+    headings = [str(table.index.name), "jobs", "waited (h)", *(CALLED[name] for name in reasons)]
+    return table_of(headings, lines, fold=range(len(headings)), edges=True)
 
 
 def _hours(seconds: int) -> str:
@@ -159,87 +153,29 @@ MOST = 2000  # jobs that are left out, unless --most says otherwise
 SECONDS = 20.0  # that this takes, unless --seconds says otherwise
 
 
-class Explain(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym explain KTH-SP2 --job 4034",
-        "hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative",
-        "hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json",
-        "hpcgym explain KTH-SP2 --by user --picture waits.png",
-        "hpcgym explain KTH-SP2 --scheduler easy,saf,conservative",
-    )
-    brief: ClassVar[Lists] = {
+@listing(
+    brief={
         "Schedulers (--scheduler)": options.schedulers,
         "Policies (--policy, --backfill-order)": options.policies,
         "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
         **options.OF_READING,
     }
-
-
+)
 @grouped
 def explain(
     workload: loading.WorkloadArgument,
     *,
-    job: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.",
-            show_default=False,
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested_processors|user|group|code|queue|partition|week",
-            help="Without --job: groups of jobs, a row each. Several schedulers have a row each.",
-            show_default="requested_processors",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME...",
-            help="The scheduler whose schedule is explained. If you name others behind it, you see"
-            " how long the same job waits under them.",
-            show_default="easy",
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="How many other jobs are tried: one at a time is left out, to see whether this job"
-            " would have started earlier. Those that used most while it waited are taken.",
-            show_default=str(MOST),
-        ),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            min=0,
-            help="How long the explanation of one job takes at most. It says what was not tried.",
-            show_default=f"{SECONDS:g}",
-        ),
-    ] = None,
+    job: str | None = None,
+    by: str | None = None,
+    scheduler: list[str] | None = None,
+    most: Annotated[int | None, typer.Option(min=0, show_default=str(MOST))] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     failures: loading.FailuresOption = None,
     format: options.FormatOption = Format.table,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("picture", (".png", ".svg", ".pdf"), drawn=True),
+        Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
     ] = None,
     force: ForceOption = False,
 ) -> None:
@@ -253,6 +189,32 @@ def explain(
     --seconds, and it is said how many jobs were not tried.
 
     Without --job, say what all jobs waited for, in hours and shares, by --by.
+
+    Options
+    -------
+    job ID : The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.
+    by requested_processors|user|group|code|queue|partition|week : Without --job: groups of jobs, a
+        row each. Several schedulers have a row each. [default: requested_processors]
+    most N : How many other jobs are tried: one at a time is left out, to see whether this job would
+        have started earlier. Those that used most while it waited are taken.
+    seconds S : How long the explanation of one job takes at most. It says what was not tried.
+
+    Scheduler
+    ---------
+    scheduler NAME... : The scheduler whose schedule is explained. If you name others behind it, you
+        see how long the same job waits under them. [default: easy]
+
+    Output
+    ------
+    picture FILE : Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.
+
+    Examples
+    --------
+    hpcgym explain KTH-SP2 --job 4034
+    hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative
+    hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json
+    hpcgym explain KTH-SP2 --by user --picture waits.png
+    hpcgym explain KTH-SP2 --scheduler easy,saf,conservative
     """
     number, allowed = None if job is None else _number(job), SECONDS if seconds is None else seconds
     called = scheduler_names(scheduler) or ["easy"]
@@ -269,13 +231,12 @@ def explain(
         found = explained(results[called[0]], number, most=most, seconds=allowed, progress=progress)
     _say_untried(found, most, allowed)
     beside = _beside(results, number)
-    if format is Format.json:
-        record = {KEY: provenance_of(results)}
-        output.print_json({**found.to_dict(), "schedulers": beside, **record})
-    elif format is Format.csv:
-        output.print_csv(found.to_dict()["others"])
-    else:
-        _print_explanation(found, results[called[0]].workload.name, called[0], beside)
+    output.show(
+        format,
+        lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
+        lambda: found.to_dict()["others"],
+        lambda: _print_explanation(found, results[called[0]].workload.name, called[0], beside),
+    )
 
 
 def _check_all_or_one(
@@ -338,9 +299,6 @@ def _print_explanation(
     found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
 ) -> None:
     """Print an explanation for people: sentences first, figures behind."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from hpcgym.naming import duration
 
     out = output.console()
@@ -349,26 +307,31 @@ def _print_explanation(
         out.print(sentence, markup=False)
     others = found.others
     late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
+
+    def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        every = range(len(headings))
+        out.print(title, markup=False)
+        out.print(table_of(headings, rows, left=every, fold=every, edges=True))
+
     if len(late):
-        table = Table("job", "processors", "started", "ran for", "delay", box=SIMPLE_HEAD)
         submit = found.facts["submit_time"]
-        for number, row in late.head(10).iterrows():
-            when = row["start_time"] - submit
-            table.add_row(
+        rows = [
+            [
                 str(number),
                 f"{row['requested_processors']:,}",
                 f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
                 duration(row["end_time"] - row["start_time"]),
                 duration(int(row["delay"])),
-            )
+            ]
+            for number, row in late.head(10).iterrows()
+            for when in [row["start_time"] - submit]
+        ]
         out.print()
-        out.print("Who delayed it, and by how much:", markup=False)
-        out.print(table)
+        headings = ("job", "processors", "started", "ran for", "delay")
+        show("Who delayed it, and by how much:", headings, rows)
     if len(beside) > 1:
-        table = Table("scheduler", "wait", "backfilled", box=SIMPLE_HEAD)
-        for one in beside:
-            table.add_row(
-                one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"
-            )
-        out.print("The same job under other schedulers:", markup=False)
-        out.print(table)
+        rows = [
+            [one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"]
+            for one in beside
+        ]
+        show("The same job under other schedulers:", ("scheduler", "wait", "backfilled"), rows)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.files import ForceOption, Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.lineup import scheduler_names, simulated_each
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
@@ -24,74 +24,28 @@ if TYPE_CHECKING:
 # --- ``hpcgym explore`` ---------------------------------------------------------------------------
 
 
-class Explore(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym explore KTH-SP2",
-        "hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf",
-        "hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html",
-        "hpcgym explore KTH-SP2 --output kth.json.gz",
-        "hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser",
-        "hpcgym explore eurora:days=7 --cluster eurora --output eurora.html",
-    )
-    brief: ClassVar[Lists] = {
+@listing(
+    brief={
         "Schedulers (--scheduler)": options.schedulers,
         "Policies (--policy, --backfill-order)": options.policies,
         "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
         **options.OF_READING,
     }
-
-
+)
 @grouped
 def explore(
     workload: loading.WorkloadArgument,
     *,
-    scheduler: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME...",
-            help="One scheduler or several; two at a time are shown, one above the other. The live"
-            " app takes one or two, and its sliders change the second.",
-            show_default="easy",
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = None,
+    scheduler: list[str] | None = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     output_file: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write a page, .html, that shows the schedules without hpcgym and without a"
-            " network; or a trace of events for Perfetto, .json or .json.gz. Without it the live"
-            " app is opened.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
+        typer.Option("--output"),
         Written("page or trace", (".html", ".json", ".json.gz")),
     ] = None,
-    port: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=65535,
-            help="Port of the live app.",
-            show_default="a free one",
-            rich_help_panel="Output",
-        ),
-    ] = 0,
-    browser: Annotated[
-        bool,
-        typer.Option(
-            "--browser/--no-browser",
-            help="Open the live app in the web browser.",
-            rich_help_panel="Output",
-        ),
-    ] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
     force: ForceOption = False,
 ) -> None:
     """Look into a schedule down to each job: zoom, pick jobs, compare two schedulers.
@@ -99,6 +53,28 @@ def explore(
     With --output it is one file to keep or to send. Without, it is a live app on this machine
     alone, until Ctrl-C. Sliders change order, backfilling, estimates, threshold, hold and the size
     of the machine, and the schedule follows. A click on a job says why it waited.
+
+    Scheduler
+    ---------
+    scheduler NAME... : One scheduler or several; two at a time are shown, one above the other. The
+        live app takes one or two, and its sliders change the second. [default: easy]
+
+    Output
+    ------
+    output_file FILE : Write a page, .html, that shows the schedules without hpcgym and without a
+        network; or a trace of events for Perfetto, .json or .json.gz. Without it the live app is
+        opened.
+    port N : Port of the live app. [default: a free one]
+    browser : Open the live app in the web browser.
+
+    Examples
+    --------
+    hpcgym explore KTH-SP2
+    hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf
+    hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html
+    hpcgym explore KTH-SP2 --output kth.json.gz
+    hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser
+    hpcgym explore eurora:days=7 --cluster eurora --output eurora.html
     """
     outcome = explored(workload, scheduler, rules, reading)
     if output_file is None:
@@ -117,9 +93,8 @@ def explored(
 ) -> output.Outcome:
     """Return what the command computes, which prints nothing; arguments as of :func:`explore`."""
     called = scheduler_names(scheduler) or ["easy"]
-    return output.Outcome(
-        simulated_each(called, workload, rules, reading), dict, list, report=False
-    )
+    results = simulated_each(called, workload, rules, reading)
+    return output.Outcome(results, dict, list, lambda: None, report=False)
 
 
 def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:
@@ -147,24 +122,10 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
 # --- ``hpcgym index``: a page about the results in a folder ---------------------------------------
 
 
-class Index(ExplainedCommand):
-    """The command with examples in its help."""
-
-    examples = (
-        "hpcgym index results results/index.html",
-        "hpcgym index results results/index.html --force",
-    )
-
-
+@grouped
 def index(
-    results: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of results.", show_default=False)
-    ],
-    output: Annotated[
-        Path,
-        typer.Argument(metavar="OUTPUT", help="Page to write: .html.", show_default=False),
-        Written("page", (".html",)),
-    ],
+    results: Path,
+    output: Annotated[Path, Written("page", (".html",))],
     force: ForceOption = False,
 ) -> None:
     """Write a page with a row for each schedule in the files of a folder, and links to them.
@@ -172,6 +133,16 @@ def index(
     It reads the records of the files: when they were written, by which command, for which jobs,
     with which scheduler and metrics. Files without a record are named below the table. A click on a
     heading sorts.
+
+    Arguments
+    ---------
+    results FOLDER : Folder of results.
+    output OUTPUT : Page to write: .html.
+
+    Examples
+    --------
+    hpcgym index results results/index.html
+    hpcgym index results results/index.html --force
     """
     from hpcgym.explore.document import indexed, write_index
 

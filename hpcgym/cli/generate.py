@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
-
-import typer
+from typing import Annotated
 
 from hpcgym.cli.files import ForceOption, Written, called
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream
@@ -55,41 +54,20 @@ def _default(value: int | float | str | None) -> str:
     return "" if shown is None else f" [default: {shown}]"
 
 
-class Generate(ExplainedCommand):
-    """The command with the generator's parameters in its help."""
-
-    examples = (
-        "hpcgym generate lublin:jobs=100000,processors=512,load=0.9,seed=1 jobs.swf.gz",
-        "hpcgym generate lublin jobs.csv",
-        "hpcgym generate eurora:days=30,load=0.8,seed=1 jobs.json",
-        "hpcgym generate light-esp:processors=180,repeat=4,users=3,spread=0.3 jobs.csv",
-        "hpcgym generate codes:speedups=aris.json,jobs=500,arrivals=poisson,interval=60 jobs.swf",
-    )
-    lists: ClassVar[Lists] = {
+@listing(
+    {
         "Parameters of lublin": partial(_parameters, "lublin"),
         "Parameters of eurora": partial(_parameters, "eurora"),
         "Parameters of kit": partial(_parameters, "kit"),
         "Parameters of light-esp": partial(_parameters, "light-esp"),
         "Parameters of codes": partial(_parameters, "codes"),
     }
-
-
+)
+@grouped
 def generate(
-    generator: Annotated[
-        str,
-        typer.Argument(
-            metavar="GENERATOR",
-            help="Name and parameters: lublin, or eurora:NAME=VALUE,NAME=VALUE.",
-            show_default=False,
-        ),
-    ],
+    generator: str,
     output: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUTPUT",
-            help="File to write: .swf, .csv or .json, also with .gz, or .parquet; - prints SWF.",
-            show_default=False,
-        ),
         Written(
             "workload",
             (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz"),
@@ -107,6 +85,19 @@ def generate(
     230 jobs, parts of a machine of any size; only tables keep its power. codes are jobs that run
     known codes, for co-scheduling; a file of speedups tells their processes and run times. Other
     commands take the same text in place of a file.
+
+    Arguments
+    ---------
+    generator GENERATOR : Name and parameters: lublin, or eurora:NAME=VALUE,NAME=VALUE.
+    output OUTPUT : File to write: .swf, .csv or .json, also with .gz, or .parquet; - prints SWF.
+
+    Examples
+    --------
+    hpcgym generate lublin:jobs=100000,processors=512,load=0.9,seed=1 jobs.swf.gz
+    hpcgym generate lublin jobs.csv
+    hpcgym generate eurora:days=30,load=0.8,seed=1 jobs.json
+    hpcgym generate light-esp:processors=180,repeat=4,users=3,spread=0.3 jobs.csv
+    hpcgym generate codes:speedups=aris.json,jobs=500,arrivals=poisson,interval=60 jobs.swf
     """
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload import load_workload, write_swf, write_table

@@ -1,4 +1,7 @@
-"""Groups of options, values that may be given several times, and executors of tasks."""
+"""Parameters and dataclasses of commands as options, which their docstrings tell of.
+
+Also values that may be given several times, what a recorded command may cost, and executors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,6 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
-    ClassVar,
     Generic,
     NamedTuple,
     TypeVar,
@@ -115,6 +117,9 @@ def _too_many(number: int, told: Told) -> str:
 
 T = TypeVar("T")
 
+#: Title of a list in the help of a command -> function that returns (name, what it is).
+Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
+
 #: Marks an option whose values may have commas: they separate values only where all are names, or
 #: ``module:name`` of the user's own, and beside a first or last "none".
 OWN_COMMAS = "own commas"
@@ -158,9 +163,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
     command is called with an instance of it, or with :class:`Several`. A field is written as a
-    parameter is, ``name: Annotated[type, typer.Option(...)] = default``, or as
-    :class:`hpcgym.agents.declared.Setting` has it. The ``panel`` of the dataclass that has a field
-    is the heading that help shows it under, unless the option has a ``rich_help_panel``.
+    parameter is, ``name: type = default``, and told in the docstring: see :func:`entries_in`. Or it
+    has ``Annotated[type, typer.Option(...)]`` for what docstrings do not tell, or is written as
+    :class:`hpcgym.agents.declared.Setting` has it.
 
     Raises
     ------
@@ -169,12 +174,15 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, _Group] = {}
     shown: dict[str, Parameter] = {}
     hints = get_type_hints(command, include_extras=True)
+    told = sections(command.__doc__)
+    entries = entries_in(command.__doc__)
     for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        options = [parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY)]
-        group = _group_of(kind)
+        group = _group_of(hints[name])
         if group is not None:
             groups[name], options = group, list(_shown_options(group))
+        else:
+            kind = _explained(name, hints[name], parameter.default, entries)
+            options = [parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY)]
         for option in options:
             if option.name in shown:
                 raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
@@ -189,7 +197,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         command(**arguments(values))
 
     seen: Any = run
-    seen.arguments = arguments
+    seen.arguments, seen.examples = arguments, told.get("Examples", [])
+    seen.__doc__ = told[""][0]
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
@@ -203,11 +212,16 @@ def arguments_of(command: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _group_of(kind: Any) -> _Group | None:
     """Return the group of options that an annotation is, if it is one."""
-    bare, *names = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    bare, *names = _parted(kind)
     if get_origin(bare) is Several:
         (group,) = get_args(bare)
         return _Group(group, tuple(names) or tuple(field.name for field in fields(group)))
     return _Group(kind) if is_dataclass(kind) and isinstance(kind, type) else None
+
+
+def _parted(annotation: Any) -> tuple[Any, ...]:
+    """Return a type, and what marks it."""
+    return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
 def _made(group: Any, repeated: Sequence[str] | None, values: dict[str, Any]) -> Any:
@@ -242,7 +256,7 @@ def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
     ------
     HpcgymError : what is no number of an option that takes one, or a value that is there twice.
     """
-    kind, *marks = get_args(hint)
+    kind, *marks = _parted(hint)
     option = f"--{name.replace('_', '-')}"
     parts = [part for text in texts for part in _parts(text, OWN_COMMAS in marks)]
     check_each_once(option, parts)
@@ -290,41 +304,32 @@ def _shown_options(group: _Group) -> Iterator[Parameter]:
 
 
 def _told(annotation: Any) -> Any:
-    """Return what an annotation says of an option."""
-    marks = get_args(annotation)[1:]
-    return next(one for one in marks if isinstance(one, typer.models.OptionInfo))
+    """Return what an annotation says of an option or argument; None if it says nothing."""
+    return next((one for one in _parted(annotation)[1:] if isinstance(one, _INFO)), None)
 
 
-def _under(annotation: Any, panel: str | None) -> Any:
-    """Return the annotation of an option that help shows under a heading, unless it has its own."""
-    told = _told(annotation)
-    if panel is None or told.rich_help_panel is not None:
-        return annotation
-    kind, *marks = get_args(annotation)
-    shown = copy.copy(told)
-    shown.rich_help_panel = panel
-    return Annotated[(kind, *(shown if one is told else one for one in marks))]
+def _options_of(group: Any) -> Iterator[Parameter]:
+    """Return the fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(group, include_extras=True)
+    entries: dict[str, Entry] = {}
+    for one in reversed(group.__mro__):
+        entries |= entries_in(one.__dict__.get("__doc__"))
+    for field in fields(group):
+        kind, told = hints[field.name], field.metadata.get("setting")
+        default = Parameter.empty if field.default is MISSING else field.default
+        if told is None:
+            kind = _explained(field.name, kind, default, entries, _panel(group, field.name))
+        elif told.options is None:
+            continue
+        else:
+            kind = Annotated[kind, _option(told, field.default)]
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _panel(group: Any, name: str) -> str | None:
     """Return the heading of the class that has a field."""
     owner = next(one for one in group.__mro__ if name in inspect.get_annotations(one))
     return getattr(owner, "panel", None)
-
-
-def _options_of(group: Any) -> Iterator[Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        kind, told = hints[field.name], field.metadata.get("setting")
-        if told is not None:
-            if told.options is None:
-                continue
-            kind = Annotated[kind, _option(told, field.default)]
-        else:
-            kind = _under(kind, _panel(group, field.name))
-        default = Parameter.empty if field.default is MISSING else field.default
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _option(told: Setting, default: Any) -> Any:
@@ -339,6 +344,99 @@ def _option(told: Setting, default: Any) -> Any:
     )
 
 
+# --- What docstrings tell of options --------------------------------------------------------------
+#
+# A command, or a dataclass that stands for options, has sections in its docstring, called as the
+# headings of help, with a line for each option:
+#
+#     name METAVAR : what it is. [default: what stands for no value]
+
+#: Headings of options in help, in their order; those of a command alone stand above, as "Options".
+PANELS = (
+    *("Workload", "Scheduler", "Machine", "Experiment", "Output", "Power", "Shared nodes"),
+    "Running",
+)
+_OWN = ("Arguments", "Options")  # those that have no heading of their own
+_INFO = (typer.models.OptionInfo, typer.models.ArgumentInfo)
+_ENTRY = re.compile(r"(\w+)(?: (\S+))? :(?: (.*?))?(?: \[default: (.*)\])?")
+
+
+class Entry(NamedTuple):
+    """What a docstring tells of an option; None: nothing."""
+
+    metavar: str | None
+    help: str | None
+    default: str | None
+    panel: str | None
+
+
+def sections(docstring: str | None) -> dict[str, list[str]]:
+    """Return the entries of the sections of a docstring, by heading; of "" all before them.
+
+    Entries go on in lines that are indented.
+    """
+    text, *parts = re.split(r"^(.+)\n-+\n", inspect.cleandoc(docstring or ""), flags=re.MULTILINE)
+    found = {"": [text.strip()]}
+    for heading, body in zip(parts[::2], parts[1::2], strict=True):
+        found[heading] = re.sub(r"\n +", " ", body.strip()).splitlines()
+    return found
+
+
+def entries_in(docstring: str | None) -> dict[str, Entry]:
+    """Return what a docstring tells of options, by their names."""
+    found = {}
+    for heading, entries in sections(docstring).items():
+        panel = heading if heading in PANELS else None
+        for entry in entries if panel or heading in _OWN else ():
+            match = _ENTRY.fullmatch(entry)
+            assert match is not None, entry
+            name, metavar, text, default = match.groups()
+            found[name] = Entry(metavar, text, default, panel)
+    return found
+
+
+def _explained(
+    name: str, kind: Any, default: Any, entries: Mapping[str, Entry], panel: str | None = None
+) -> Any:
+    """Return the annotation of an option or argument with what is known of it."""
+    from hpcgym.cli.options import COMPLETED
+
+    bare, *marks = _parted(kind)
+    told, entry = _told(kind), entries.get(name)
+    if told is None and entry is None:
+        return kind
+    if told is None:
+        told = typer.Argument() if default is Parameter.empty else typer.Option()
+    elif told.help:
+        entry = None  # that of a class below it
+    shown: Any = copy.copy(told)
+    shown.rich_help_panel = told.rich_help_panel or panel
+    if entry is not None:
+        shown.help, shown.metavar = entry.help, told.metavar or entry.metavar
+        shown.rich_help_panel = entry.panel or shown.rich_help_panel
+        shown.show_default = entry.default or told.show_default
+        shown.autocompletion = told.autocompletion or COMPLETED.get(name)
+    return Annotated[(bare, *(one for one in marks if one is not told), shown)]
+
+
+def listing(
+    lists: Lists | None = None,
+    *,
+    brief: Lists | None = None,
+    files: Mapping[str, str] | None = None,
+) -> Callable[..., Any]:
+    """Let the help of a command have lists of names, and examples of files, by their titles.
+
+    Of the ``brief`` lists only the names are shown.
+    """
+
+    def add(command: Any) -> Any:
+        command.lists, command.brief, command.files = lists, brief, files
+        return command
+
+    return add
+
+
 # --- Where commands do their tasks ----------------------------------------------------------------
 
 
@@ -351,24 +449,17 @@ def names() -> Iterable[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class ExecutorOptions:
-    """Where tasks are done."""
+    """Where tasks are done.
 
-    panel: ClassVar[str] = "Running"
+    Running
+    -------
+    executor NAME : Where tasks run; see the list below. Results are the same.
+    workers N : Number of processes to start on this machine, for processes. [default: as many as
+        processors]
+    """
 
-    executor: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Where tasks run; see the list below. Results are the same."
-        ),
-    ] = "processes"
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of processes to start on this machine, for processes.",
-            show_default="as many as processors",
-        ),
-    ] = None
+    executor: str = "processes"
+    workers: int | None = None
 
     def become_mpi(self) -> None:
         """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.options import given_rules
 from hpcgym.errors import HpcgymError, reworded
@@ -41,45 +39,28 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """Limits of power and energy, and how they are kept."""
+    """Limits of power and energy, and how they are kept.
 
-    panel: ClassVar[str] = "Power"
+    Power
+    -----
+    cap KEY=VALUE,... : A limit of power, on a machine of --cluster, such as
+        percent=60,start=90000,end=93600. watts, or percent of the power with all nodes busy; start
+        and end, seconds of the workload; announced, the time from which it is known; kills, if jobs
+        are killed for it. follow=price or follow=carbon, with swing from 0 to 1: the limit is
+        higher when the signal of --price or --carbon is lower, with the same mean. May be repeated.
+    budget KEY=VALUE,... : A limit of energy, such as percent=60,start=86400,end=345600,shutdown.
+        joules, or percent of the energy with all nodes busy; start and end; period, the seconds
+        between two readings of the meter; shutdown, if idle nodes are switched off; off_as_idle, if
+        nodes that are off count as idle until the meter is read. follow and swing work as in --cap.
+        May be repeated.
+    power none|shut|dvfs|mix|powercap|reduce-pc|energy-bud : How limits are kept: nodes are switched
+        off (shut), jobs are slowed down (dvfs), both (mix), or neither; under budgets powercap,
+        reduce-pc or energy-bud. Each job then has nodes of its own.
+    """
 
-    cap: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE,...",
-            help="A limit of power, on a machine of --cluster, such as"
-            " percent=60,start=90000,end=93600. watts, or percent of the power with all"
-            " nodes busy; start and end, seconds of the workload; announced, the time from"
-            " which it is known; kills, if jobs are killed for it. follow=price or"
-            " follow=carbon, with swing from 0 to 1: the limit is higher when the signal of"
-            " --price or --carbon is lower, with the same mean. May be repeated.",
-            show_default=False,
-        ),
-    ] = None
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE,...",
-            help="A limit of energy, such as percent=60,start=86400,end=345600,shutdown."
-            " joules, or percent of the energy with all nodes busy; start and end; period,"
-            " the seconds between two readings of the meter; shutdown, if idle nodes are"
-            " switched off; off_as_idle, if nodes that are off count as idle until the"
-            " meter is read. follow and swing work as in --cap. May be repeated.",
-            show_default=False,
-        ),
-    ] = None
-    power: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|shut|dvfs|mix|powercap|reduce-pc|energy-bud",
-            help="How limits are kept: nodes are switched off (shut), jobs are slowed down"
-            " (dvfs), both (mix), or neither; under budgets powercap, reduce-pc or"
-            " energy-bud. Each job then has nodes of its own.",
-            show_default=False,
-        ),
-    ] = None
+    cap: list[str] | None = None
+    budget: list[str] | None = None
+    power: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the rules of schedulers that were given."""
@@ -199,45 +180,23 @@ def of_environment(env: str | None, share: float | None, shutdown: bool | None) 
 
 @dataclass(frozen=True)
 class SignalOptions:
-    """What energy costs, and how much carbon it stands for, over time."""
+    """What energy costs, and how much carbon it stands for, over time.
 
-    panel: ClassVar[str] = "Power"
+    Power
+    -----
+    carbon FILE : CSV file with the carbon intensity over time, such as the columns time_s and
+        g_per_kwh: adds the metric carbon_g.
+    price FILE : CSV file with the price of energy over time, such as the columns datetime and
+        eur_per_mwh: adds the metric cost.
+    time_zero DATE : The date of the workload's second 0, such as 2024-01-01T00:00Z, for --carbon
+        and --price with date-times; by default the date in its header.
+    repeat day|week : Repeat the first day or week of --carbon and --price before and after it.
+    """
 
-    carbon: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV file with the carbon intensity over time, such as the columns time_s and"
-            " g_per_kwh: adds the metric carbon_g.",
-            show_default=False,
-        ),
-    ] = None
-    price: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV file with the price of energy over time, such as the columns datetime and"
-            " eur_per_mwh: adds the metric cost.",
-            show_default=False,
-        ),
-    ] = None
-    time_zero: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE",
-            help="The date of the workload's second 0, such as 2024-01-01T00:00Z, for --carbon"
-            " and --price with date-times; by default the date in its header.",
-            show_default=False,
-        ),
-    ] = None
-    repeat: Annotated[
-        str | None,
-        typer.Option(
-            metavar="day|week",
-            help="Repeat the first day or week of --carbon and --price before and after it.",
-            show_default=False,
-        ),
-    ] = None
+    carbon: Path | None = None
+    price: Path | None = None
+    time_zero: str | None = None
+    repeat: str | None = None
 
     def read(self, jobs: Workload, machine: Cluster | None) -> dict[str, Signal]:
         """Return the signals by the metric that they make."""

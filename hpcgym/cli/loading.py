@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -100,22 +100,6 @@ def _to_drop(error: HpcgymError) -> HpcgymError:
 
 # --- Options of simulations in which jobs share nodes ---------------------------------------------
 
-AllocationOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Which nodes of --cluster are filled first: by number (first-fit), those with the"
-        " least free (best-fit), those with the most free (worst-fit), those without scarce"
-        " resources (balanced), those with least left of what waiting jobs ask for (weighted), by"
-        " both rules (hybrid), or at random (random[:SEED]). contiguous: each job has nodes of its"
-        " own, in a row. With --speedups, how jobs lie on nodes: compact, spread (half of each"
-        " socket, alone), half-socket or part:K (one of K parts of each socket; others may have"
-        " the rest).",
-        show_default="first-fit; with --speedups compact, co-schedulers half-socket",
-        rich_help_panel="Machine",
-    ),
-]
-
 
 @dataclass(frozen=True)
 class Sharing:
@@ -153,58 +137,29 @@ class Sharing:
 
 @dataclass(frozen=True)
 class SharingOptions:
-    """How fast jobs run that share nodes, and the rules by which they do."""
+    """How fast jobs run that share nodes, and the rules by which they do.
 
-    panel: ClassVar[str] = "Shared nodes"
+    Shared nodes
+    ------------
+    speedups FILE|generated:... : Let jobs share the nodes of --cluster: how fast codes run beside
+        each other. A file (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or
+        generated:codes=16,mean=1.1,spread=0.1,seed=0.
+    codes SEED : Give each job a code of --speedups, drawn at random, for workloads that do not tell
+        what their jobs run.
+    partners best|fill|first : Which nodes a job that shares nodes takes: those where it is fastest,
+        where an idle node counts as one without a neighbour (best); nodes in use first (fill); by
+        number (first). [default: fill]
+    pairs_above X|none : Two jobs start beside each other only if the mean of both speedups is above
+        X, such as 1; else a job takes idle nodes, or waits. [default: any may]
+    pair_estimate known|learned|FILE : The speedups that the scheduler assumes: the true ones, those
+        that it learns while jobs run, or those of another file (or generated:...). [default: known]
+    """
 
-    speedups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|generated:...",
-            help="Let jobs share the nodes of --cluster: how fast codes run beside each other. A"
-            " file (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or"
-            " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
-            show_default=False,
-        ),
-    ] = None
-    codes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SEED",
-            help="Give each job a code of --speedups, drawn at random, for workloads that do"
-            " not tell what their jobs run.",
-            show_default=False,
-        ),
-    ] = None
-    partners: Annotated[
-        str | None,
-        typer.Option(
-            metavar="best|fill|first",
-            help="Which nodes a job that shares nodes takes: those where it is fastest, where"
-            " an idle node counts as one without a neighbour (best); nodes in use first"
-            " (fill); by number (first).",
-            show_default="fill",
-        ),
-    ] = None
-    pairs_above: Annotated[
-        str | None,
-        typer.Option(
-            metavar="X|none",
-            help="Two jobs start beside each other only if the mean of both speedups is above"
-            " X, such as 1; else a job takes idle nodes, or waits.",
-            show_default="any may",
-        ),
-    ] = None
-    pair_estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="known|learned|FILE",
-            help="The speedups that the scheduler assumes: the true ones, those that it learns"
-            " while jobs run, or those of another file (or generated:...).",
-            show_default="known",
-        ),
-        OWN_COMMAS,
-    ] = None
+    speedups: str | None = None
+    codes: int | None = None
+    partners: str | None = None
+    pairs_above: str | None = None
+    pair_estimate: Annotated[str | None, OWN_COMMAS] = None
 
     def read(self, machine: Cluster | None, *, limited: bool = False) -> Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``.
@@ -328,34 +283,19 @@ FailuresOption = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """What becomes of the jobs of a file before anything is done with them."""
+    """What becomes of the jobs of a file before anything is done with them.
 
-    panel: ClassVar[str] = "Workload"
+    Workload
+    --------
+    clean RECIPE : Cleaning recipe or filter, several joined by '+'; see the list below.
+    errors raise|skip : What to do with a line of the file that is not a job: stop, or drop and
+        count it.
+    tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
+    """
 
-    clean: Annotated[
-        str,
-        typer.Option(
-            metavar="RECIPE",
-            help="Cleaning recipe or filter, several joined by '+'; see the list below.",
-            autocompletion=options.complete_recipes,
-        ),
-    ] = "default"
-    errors: Annotated[
-        str,
-        typer.Option(
-            metavar="raise|skip",
-            help="What to do with a line of the file that is not a job: stop, or drop and count"
-            " it.",
-        ),
-    ] = "raise"
-    tz: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ZONE",
-            help="Time zone of dates in the file that have none, such as Europe/Berlin.",
-            show_default="UTC",
-        ),
-    ] = None
+    clean: str = "default"
+    errors: str = "raise"
+    tz: str | None = None
 
     def load(self, source: str) -> Workload:
         """Return the workload that a command is about."""
@@ -383,19 +323,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class PoolReading(Reading):
-    """The same, for a machine of which only the processors are told."""
+    """The same, for a machine of which only the processors are told.
 
-    panel: ClassVar[str] = "Machine"
+    Machine
+    -------
+    processors N : Processors of the machine, in place of the workload's own number; larger jobs are
+        dropped.
+    """
 
-    processors: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Processors of the machine, in place of the workload's own number; larger jobs"
-            " are dropped.",
-            show_default=False,
-        ),
-    ] = None
+    processors: int | None = None
 
     def _read(self, source: str, **where: Any) -> Workload:
         return super()._read(source, processors=self.processors, **where)
@@ -403,40 +339,25 @@ class PoolReading(Reading):
 
 @dataclass(frozen=True)
 class MachineReading(PoolReading):
-    """The same, for a machine that may have nodes."""
+    """The same, for a machine that may have nodes.
 
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
-            " machines NAME prints one to begin with). Without it the machine is a pool of"
-            " processors. Cleaning drops jobs larger than it; --unfit is about others that do not"
-            " fit.",
-            show_default=False,
-            autocompletion=options.complete_machines,
-        ),
-    ] = None
-    allocation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]"
-            "|contiguous",
-            help="Which nodes of --cluster are filled first: by number, those with the least free,"
-            " those with the most free, those without scarce resources (balanced), those on which"
-            " least is left of what waiting jobs ask for (weighted), by both rules (hybrid), or at"
-            " random. contiguous: each job has nodes of its own, in a row.",
-            show_default="first-fit",
-        ),
-    ] = None
-    unfit: Annotated[
-        str,
-        typer.Option(
-            metavar="raise|drop",
-            help="What to do with a job that does not fit on the empty machine, or that a limit of"
-            " its partition or a quota never lets run: stop, or drop and count it.",
-        ),
-    ] = "raise"
+    Machine
+    -------
+    cluster NAME|FILE : A machine with nodes: a ready-made one of the list below, or a TOML file
+        (hpcgym machines NAME prints one to begin with). Without it the machine is a pool of
+        processors. Cleaning drops jobs larger than it; --unfit is about others that do not fit.
+    allocation first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]|contiguous :
+        Which nodes of --cluster are filled first: by number, those with the least free, those with
+        the most free, those without scarce resources (balanced), those on which least is left of
+        what waiting jobs ask for (weighted), by both rules (hybrid), or at random. contiguous: each
+        job has nodes of its own, in a row. [default: first-fit]
+    unfit raise|drop : What to do with a job that does not fit on the empty machine, or that a limit
+        of its partition or a quota never lets run: stop, or drop and count it.
+    """
+
+    cluster: str | None = None
+    allocation: str | None = None
+    unfit: str = "raise"
 
     def given(self) -> dict[str, Any]:
         """Return the rules of schedulers that were given."""
@@ -522,51 +443,36 @@ def whole_seconds(text: str) -> int:
 
 @dataclass(frozen=True)
 class PeriodReading(MachineReading):
-    """The same, of all that a workload has or of a part of its time; nodes may be shared."""
+    """The same, of all that a workload has or of a part of its time; nodes may be shared.
 
-    panel: ClassVar[str] = "Workload"
+    Workload
+    --------
+    week N : Only week N of the trace, from an empty machine. Weeks have 7 days and count from the
+        log's first submission; jobs that cross the end of the week are dropped.
+    month N : Only month N, of 30 days, in the same way.
+    begin TIME : Only the trace from this time of its clock on, in seconds or as 84d, with the
+        machine as it was then: jobs that ran keep their starts, jobs that waited are queued, and
+        fair share knows the users' past usage. This needs the waiting times that the trace
+        recorded.
+    end TIME : With --from: only jobs submitted before this time. They are simulated to their ends.
+        [default: the last submission]
 
-    allocation: AllocationOption = None
-    week: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Only week N of the trace, from an empty machine. Weeks have 7 days and count"
-            " from the log's first submission; jobs that cross the end of the week are"
-            " dropped.",
-            show_default=False,
-        ),
-    ] = None
-    month: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Only month N, of 30 days, in the same way.", show_default=False
-        ),
-    ] = None
-    begin: Annotated[
-        int | None,
-        typer.Option(
-            "--from",
-            metavar="TIME",
-            parser=whole_seconds,
-            help="Only the trace from this time of its clock on, in seconds or as 84d, with the"
-            " machine as it was then: jobs that ran keep their starts, jobs that waited are"
-            " queued, and fair share knows the users' past usage. This needs the waiting times"
-            " that the trace recorded.",
-            show_default=False,
-        ),
-    ] = None
-    end: Annotated[
-        int | None,
-        typer.Option(
-            "--to",
-            metavar="TIME",
-            parser=whole_seconds,
-            help="With --from: only jobs submitted before this time. They are simulated to"
-            " their ends.",
-            show_default="the last submission",
-        ),
-    ] = None
+    Machine
+    -------
+    allocation NAME : Which nodes of --cluster are filled first: by number (first-fit), those with
+        the least free (best-fit), those with the most free (worst-fit), those without scarce
+        resources (balanced), those with least left of what waiting jobs ask for (weighted), by both
+        rules (hybrid), or at random (random[:SEED]). contiguous: each job has nodes of its own, in
+        a row. With --speedups, how jobs lie on nodes: compact, spread (half of each socket, alone),
+        half-socket or part:K (one of K parts of each socket; others may have the rest). [default:
+        first-fit; with --speedups compact, co-schedulers half-socket]
+    """
+
+    allocation: str | None = None
+    week: int | None = None
+    month: int | None = None
+    begin: Annotated[int | None, typer.Option("--from", parser=whole_seconds)] = None
+    end: Annotated[int | None, typer.Option("--to", parser=whole_seconds)] = None
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.week is not None and self.month is not None:

@@ -9,9 +9,10 @@ import typer
 
 from hpcgym.cli import options, output
 from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
@@ -24,44 +25,34 @@ if TYPE_CHECKING:
 # --- ``hpcgym machines`` --------------------------------------------------------------------------
 
 
-class Machines(ExplainedCommand):
-    """The command with its examples."""
-
-    examples = (
-        "hpcgym machines",
-        "hpcgym machines eurora > mine.toml",
-        "hpcgym machines mine.toml --format json",
-        "hpcgym machines /etc/slurm/slurm.conf > mine.toml",
-        "hpcgym machines --of grid.swf.gz > grid.toml",
-    )
-
-
+@grouped
 def machines(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="The machine to print: a ready-made one, a TOML file, a slurm.conf, or a"
-            " description such as 100x2x24.",
-            show_default=False,
-            autocompletion=options.complete_machines,
-        ),
-    ] = None,
-    of: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOG",
-            help="Print the machine of a log's partitions: each as large as the most that the"
-            " log shows in use.",
-            show_default=False,
-        ),
-    ] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
+    of: str | None = None,
     format: options.FormatOption = Format.table,
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
     A machine has groups of nodes with resources and power, and expected waits of its queues. To
     describe another machine, print one into a file and change it.
+
+    Arguments
+    ---------
+    name NAME : The machine to print: a ready-made one, a TOML file, a slurm.conf, or a description
+        such as 100x2x24.
+
+    Options
+    -------
+    of LOG : Print the machine of a log's partitions: each as large as the most that the log shows
+        in use.
+
+    Examples
+    --------
+    hpcgym machines
+    hpcgym machines eurora > mine.toml
+    hpcgym machines mine.toml --format json
+    hpcgym machines /etc/slurm/slurm.conf > mine.toml
+    hpcgym machines --of grid.swf.gz > grid.toml
     """
     from hpcgym.cluster import cluster_toml, find_cluster, machine_names
     from hpcgym.workload import load_workload
@@ -78,13 +69,13 @@ def machines(
     names = machine_names() if name is None else [name]
     clusters = [find_cluster(machine) for machine in names]
     rows = [_facts(cluster, machine) for cluster, machine in zip(clusters, names, strict=True)]
-    if format is Format.json:
-        whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
-        output.print_json(whole if name is None else whole[0])
-    elif format is Format.csv:
-        output.print_csv([{key: _text(value) for key, value in row.items()} for row in rows])
-    else:
-        _print_table(rows)
+    whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
+    output.show(
+        format,
+        lambda: whole if name is None else whole[0],
+        lambda: [{key: _text(value) for key, value in row.items()} for row in rows],
+        lambda: _print_table(rows),
+    )
 
 
 def _print_toml(name: str) -> None:
@@ -213,13 +204,7 @@ def _text(value: Any) -> Any:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     """Print the list for people."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for key in ("name", "nodes", "resources", "queues", "power of a node"):
-        table.add_column(key, justify="right" if key == "nodes" else "left")
+    lines = []
     for row in rows:
         resources = (
             f"{amount / 1000:,.0f} GB mem" if name == "mem" else f"{amount:,} {name}"
@@ -228,54 +213,24 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         waits = (f"{name} ({wait / 3600:g} h)" for name, wait in row["queues"].items())
         watts = (f"{state} {value:g} W" for state, value in row["node_w"].items())
         lists = (", ".join(cells) or "-" for cells in (resources, waits, watts))
-        table.add_row(Text(row["name"]), Text(f"{row['nodes']:,}"), *map(Text, lists))
-    output.console().print(table)
+        lines.append([row["name"], f"{row['nodes']:,}", *lists])
+    headings = ("name", "nodes", "resources", "queues", "power of a node")
+    left = (0, 2, 3, 4)
+    output.console().print(output.table_of(headings, lines, left=left, fold=range(5)))
 
 
 # --- ``hpcgym speedups`` --------------------------------------------------------------------------
 
 
-class Speedups(ExplainedCommand):
-    """The command with its examples."""
-
-    examples = (
-        "hpcgym speedups aris.json",
-        "hpcgym speedups loads.json --output aris.csv    # from ELiSE's form to a table",
-        "hpcgym speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture heatmap.png",
-    )
-
-
+@grouped
 def speedups(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|generated:...",
-            help="Speedups of pairs of codes: CSV, JSON, load files of ELiSE, or generated ones,"
-            " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
-            show_default=False,
-        ),
-    ],
+    source: str,
     format: options.FormatOption = Format.table,
     output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the speedups as .csv (pairs only) or .json (all that is known).",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("file of speedups", (".csv", ".json")),
+        Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the heatmap: .png, .svg or .pdf.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("picture", (".png", ".svg", ".pdf"), drawn=True),
+        Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
     ] = None,
     force: ForceOption = False,
 ) -> None:
@@ -284,6 +239,22 @@ def speedups(
     The speedup of a code beside another is its run time alone on whole nodes, divided by its run
     time on half of each socket with the other code on the other halves. Below 1 it is slowed down.
     The table has the mean over all neighbours, and the mean that others have beside the code.
+
+    Arguments
+    ---------
+    source FILE|generated:... : Speedups of pairs of codes: CSV, JSON, load files of ELiSE, or
+        generated ones, generated:codes=16,mean=1.1,spread=0.1,seed=0.
+
+    Output
+    ------
+    output_file FILE : Write the speedups as .csv (pairs only) or .json (all that is known).
+    picture FILE : Draw the heatmap: .png, .svg or .pdf.
+
+    Examples
+    --------
+    hpcgym speedups aris.json
+    hpcgym speedups loads.json --output aris.csv    # from ELiSE's form to a table
+    hpcgym speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture heatmap.png
     """
     from hpcgym.speedups import find_speedups, write_speedups
 
@@ -294,13 +265,8 @@ def speedups(
     if picture is not None:
         _draw(heatmap, picture)
     rows = _rows(heatmap)
-    if format is Format.json:
-        mean = {"mean_speedup": heatmap.mean_speedup}
-        output.print_json({**heatmap.describe(), **mean, "codes": rows})
-    elif format is Format.csv:
-        output.print_csv(rows)
-    else:
-        _print_heatmaps(heatmap, rows)
+    facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows}
+    output.show(format, lambda: facts, lambda: rows, lambda: _print_heatmaps(heatmap, rows))
 
 
 def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
@@ -341,10 +307,6 @@ def _draw(heatmap: Heatmap, path: Path) -> None:
 
 def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
     """Print what is known for people."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     out = output.console()
     unknown = f"{heatmap.unknown:,} of {heatmap.speedup.size:,} pairs unknown"
     dropped = f" · {heatmap.dropped:,} measurements left out" if heatmap.dropped else ""
@@ -353,19 +315,19 @@ def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
     out.print(title, style="bold", markup=False, soft_wrap=True)
     out.print(f"SHA-256 {heatmap.digest}", markup=False, soft_wrap=True)
     out.print()
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("code", overflow="fold")
-    headings = ("processes", "compact (s)", "alone", "mean speedup", "least", "greatest")
-    for heading in (*headings, "mean of others", "unknown pairs"):
-        table.add_column(heading, justify="right", no_wrap=True)
     reads = heatmap.io_share is not None
-    for heading in ("I/O share", "MB/s a core") if reads else ():
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ["code", "processes", "compact (s)", "alone", "mean speedup", "least", "greatest"]
+    headings += [
+        "mean of others",
+        "unknown pairs",
+        *(("I/O share", "MB/s a core") if reads else ()),
+    ]
+    lines = []
     for row in rows:
         io = [f"{row.pop(name):g}" for name in ("io_share", "io_demand_mb_s") if reads]
         code, processes, compact_s, *speedups, unknown_pairs = row.values()
         cells = ["-" if processes is None else f"{processes:,}"]
         cells.append("-" if compact_s != compact_s else f"{compact_s:,.1f}")
         cells += ["-" if value is None else f"{value:.3f}" for value in speedups]
-        table.add_row(Text(code), *map(Text, [*cells, f"{unknown_pairs:,}", *io]))
-    print_table(out, table)
+        lines.append([code, *cells, f"{unknown_pairs:,}", *io])
+    print_table(out, output.table_of(headings, lines, fold=(0,)))

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hpcgym.cli import options, output
-from hpcgym.cli.output import print_table
+from hpcgym.cli import output
+from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
@@ -63,49 +63,26 @@ class TableFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a table of means has."""
+    """What a table of means has.
 
-    panel: ClassVar[str] = "Experiment"
+    Experiment
+    ----------
+    metric NAME... : Metrics, also joined by commas. [default: some of the main ones; the first of
+        these with the options below]
+    ci : 95 % intervals of the means, by the bootstrap.
+    paired SCHEDULER : How far the others are above this one on the same jobs, with its interval,
+        effect size (mean over standard deviation of the differences) and p-value (permutations).
+    normalise SCHEDULER : Geometric means of the ratios to this one's values on the same jobs.
+    by slice|seed|shuffle|class|user : A row for each, such as each week. Classes of jobs by run
+        time are short, below 10 minutes, medium, below 2 hours, and long; classes and users need by
+        = ["class", "user"] in the experiment. [default: one row for all]
+    """
 
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME...",
-            help="Metrics, also joined by commas.",
-            show_default="some of the main ones; the first of these with the options below",
-            autocompletion=options.complete_metrics,
-        ),
-    ] = None
-    ci: Annotated[
-        bool, typer.Option("--ci", help="95 % intervals of the means, by the bootstrap.")
-    ] = False
-    paired: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCHEDULER",
-            help="How far the others are above this one on the same jobs, with its interval, effect"
-            " size (mean over standard deviation of the differences) and p-value (permutations).",
-            show_default=False,
-        ),
-    ] = None
-    normalise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCHEDULER",
-            help="Geometric means of the ratios to this one's values on the same jobs.",
-            show_default=False,
-        ),
-    ] = None
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="slice|seed|shuffle|class|user",
-            help="A row for each, such as each week. Classes of jobs by run time are short, below"
-            " 10 minutes, medium, below 2 hours, and long; classes and users need by ="
-            ' ["class", "user"] in the experiment.',
-            show_default="one row for all",
-        ),
-    ] = None
+    metric: list[str] | None = None
+    ci: Annotated[bool, typer.Option("--ci")] = False
+    paired: str | None = None
+    normalise: str | None = None
+    by: str | None = None
 
     @property
     def statistics(self) -> bool:
@@ -356,5 +333,4 @@ def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table; without a seed it is None."""
     if "seed" in rows:
         rows = rows.assign(seed=rows["seed"].astype(object).where(rows["seed"].notna(), None))
-    plain = rows.to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in plain]
+    return rows_of(rows)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.files import PAGE, PICTURE
 from hpcgym.cli.groups import OWN_COMMAS, names_in
 from hpcgym.errors import HpcgymError
 
@@ -45,17 +44,29 @@ COSCHEDULERS = {
 }
 
 
+def named(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
+    """Return what lists the names in a table of a module, which is imported then, with meanings."""
+
+    def listed() -> list[tuple[str, str]]:
+        entries = getattr(import_module(module), table).items()
+        return [(name, one if isinstance(one, str) else one.meaning) for name, one in entries]
+
+    return listed
+
+
+policies = named("hpcgym.scheduler.policies", "POLICIES")
+shared_policies = named("hpcgym.scheduler.policies.index", "PASS_POLICIES")
+estimates = named("hpcgym.scheduler.estimates", "ESTIMATES")
+limit_rules = named("hpcgym.scheduler.rules", "POWER")
+coschedulers = named(__name__, "COSCHEDULERS")
+
+
 def schedulers() -> Iterable[tuple[str, str]]:
     """Return the named schedulers and their rules."""
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.labels import describe
 
     return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
-
-
-def coschedulers() -> Iterable[tuple[str, str]]:
-    """Return the named co-schedulers and what they do."""
-    return list(COSCHEDULERS.items())
 
 
 def dispatchers() -> Iterable[tuple[str, str]]:
@@ -70,18 +81,10 @@ def dispatchers() -> Iterable[tuple[str, str]]:
 def coscheduling() -> Iterable[tuple[str, str]]:
     """Return the co-schedulers, and the rules that act in CoSchedule."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.baselines.pair_policies import PAIR_POLICIES
     from hpcgym.baselines.schedulers import COSCHEDULERS
 
     simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
-    return [*simulated, *((name, rule.meaning) for name, rule in PAIR_POLICIES.items())]
-
-
-def limit_rules() -> Iterable[tuple[str, str]]:
-    """Return how limits of power and energy are kept."""
-    from hpcgym.scheduler.rules import POWER
-
-    return list(POWER.items())
+    return [*simulated, *named("hpcgym.baselines.pair_policies", "PAIR_POLICIES")()]
 
 
 def machines() -> Iterable[tuple[str, str]]:
@@ -112,33 +115,12 @@ def recipes() -> Iterable[tuple[str, str]]:
     return [*RECIPES.items(), *filters]
 
 
-def policies() -> Iterable[tuple[str, str]]:
-    """Return the index policies and what they serve first."""
-    from hpcgym.scheduler.policies import POLICIES
-
-    return [(name, policy.meaning) for name, policy in POLICIES.items()]
-
-
 def in_expressions() -> Iterable[tuple[str, str]]:
     """Return what an expression may name, and its functions."""
     from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
 
     functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
     return [*NAMES.items(), *functions]
-
-
-def estimates() -> Iterable[tuple[str, str]]:
-    """Return the estimates of run times and what they are."""
-    from hpcgym.scheduler.estimates import ESTIMATES
-
-    return [(name, estimate.meaning) for name, estimate in ESTIMATES.items()]
-
-
-def shared_policies() -> Iterable[tuple[str, str]]:
-    """Return the policies of jobs that share nodes and what they serve first."""
-    from hpcgym.scheduler.policies.index import PASS_POLICIES
-
-    return [(name, policy.meaning) for name, policy in PASS_POLICIES.items()]
 
 
 def _first_line(text: str | None) -> str:
@@ -196,10 +178,6 @@ def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return [name for name, _ in pairs]
 
 
-def _policies() -> list[str]:
-    return _of(policies())
-
-
 def _traces() -> list[str]:
     from hpcgym.workload.archive import TRACES, own_traces
 
@@ -213,19 +191,24 @@ def _traces() -> list[str]:
     return [*TRACES, *(name for name in own if name not in copies)]
 
 
-def _machines() -> list[str]:
-    from hpcgym.cluster import machine_names
-
-    return list(machine_names())
-
-
-complete_policies = _completing(_policies)
-complete_schedulers = _completing(lambda: [*SCHEDULERS, *_policies(), *DISPATCHERS, *COSCHEDULERS])
+complete_policies = _completing(lambda: _of(policies()))
+complete_schedulers = _completing(
+    lambda: [*SCHEDULERS, *_of(policies()), *DISPATCHERS, *COSCHEDULERS]
+)
 complete_estimates = _completing(lambda: ESTIMATES)
 complete_traces = _completing(_traces)
-complete_machines = _completing(_machines)
+complete_machines = _completing(lambda: _of(machines()))
 complete_metrics = _completing(lambda: _of(ranking_metrics()))
 complete_recipes = _completing(lambda: _of(recipes()))
+
+#: Option or argument -> what completes it.
+COMPLETED = {
+    **dict.fromkeys(("scheduler", "against", "reference", "policies"), complete_schedulers),
+    **dict.fromkeys(("policy", "backfill_order"), complete_policies),
+    **dict.fromkeys(("estimate", "policy_estimate"), complete_estimates),
+    **dict.fromkeys(("cluster", "name"), complete_machines),
+    **{"workload": complete_traces, "clean": complete_recipes, "metric": complete_metrics},
+}
 
 
 # --- Options that several commands have, and what their values become -----------------------------
@@ -239,25 +222,6 @@ class Format(StrEnum):
     csv = "csv"
 
 
-PassesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="per-timestamp|per-event",
-        help="When the queue is looked at: once at each time, after all that happens then; or after"
-        " each submission and each end, as older simulators do.",
-        show_default="per-timestamp",
-    ),
-]
-FairShareOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|KEY=VALUE,...|none",
-        help="For policies by usage: half_life_s=604800, damping=1, accounts=group,"
-        " formula=fair-tree; or a TOML file with these and the tables shares and accounts.",
-        show_default=False,
-    ),
-    OWN_COMMAS,
-]
 BackfillOption = Annotated[
     str | None,
     typer.Option(
@@ -275,27 +239,6 @@ FormatOption = Annotated[
         help="How to print the result; numbers are in full in json and csv.",
         rich_help_panel="Output",
     ),
-]
-PictureOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw Gantt charts, utilization, queue and slowdowns: .png, .svg, .pdf, or a page,"
-        " .html, with tables too.",
-        show_default=False,
-        rich_help_panel="Output",
-    ),
-    PICTURE,
-]
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write a page with all tables and pictures.",
-        show_default=False,
-        rich_help_panel="Output",
-    ),
-    PAGE,
 ]
 
 
@@ -316,21 +259,15 @@ def given_rules(**texts: str | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class BackfillRules:
-    """How jobs are backfilled in environments in which agents learn."""
+    """How jobs are backfilled in environments in which agents learn.
 
-    panel: ClassVar[str] = "Scheduler"
+    Scheduler
+    ---------
+    backfill_order fcfs|sjbf|NAME : Order of backfilling.
+    """
 
     backfill: BackfillOption = None
-    backfill_order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs|sjbf|NAME",
-            help="Order of backfilling.",
-            show_default=False,
-            autocompletion=complete_policies,
-        ),
-        OWN_COMMAS,
-    ] = None
+    backfill_order: Annotated[str | None, OWN_COMMAS] = None
 
     def given(self) -> dict[str, Any]:
         """Return the rules that were given, by name: the scheduler keeps its own for others."""
@@ -339,224 +276,142 @@ class BackfillRules:
 
 @dataclass(frozen=True)
 class PredictedRules(BackfillRules):
-    """The same, and what run times are taken to be."""
+    """The same, and what run times are taken to be.
 
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How run times are predicted for backfilling; hpcgym simulate --help lists the"
-            " names.",
-            show_default=False,
-            autocompletion=complete_estimates,
-        ),
-        OWN_COMMAS,
-    ] = None
-    policy_estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Which run times policies look at in place of requested times; names as for"
-            " --estimate.",
-            show_default=False,
-            autocompletion=complete_estimates,
-        ),
-        OWN_COMMAS,
-    ] = None
+    Scheduler
+    ---------
+    estimate NAME : How run times are predicted for backfilling; hpcgym simulate --help lists the
+        names.
+    policy_estimate NAME : Which run times policies look at in place of requested times; names as
+        for --estimate.
+    """
+
+    estimate: Annotated[str | None, OWN_COMMAS] = None
+    policy_estimate: Annotated[str | None, OWN_COMMAS] = None
 
 
 @dataclass(frozen=True)
 class WeighedRules(PredictedRules):
-    """The same, and what counts beside the weights of a policy."""
+    """The same, and what counts beside the weights of a policy.
 
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|none",
-            help="Jobs that waited longer come first, whatever the policy.",
-            show_default=False,
-        ),
-    ] = None
-    hold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE|KEY=VALUE,...|none",
-            help="Long jobs start only if up to this share of the machine stays free behind them:"
-            " share=0.1, from_s=3600, factor=64, erode_s=14400, by=requested|policy_estimate|both.",
-            show_default=False,
-        ),
-        OWN_COMMAS,
-    ] = None
-    fair_share: FairShareOption = None
+    Scheduler
+    ---------
+    threshold TIME|none : Jobs that waited longer come first, whatever the policy.
+    hold SHARE|KEY=VALUE,...|none : Long jobs start only if up to this share of the machine stays
+        free behind them: share=0.1, from_s=3600, factor=64, erode_s=14400,
+        by=requested|policy_estimate|both.
+    fair_share FILE|KEY=VALUE,...|none : For policies by usage: half_life_s=604800, damping=1,
+        accounts=group, formula=fair-tree; or a TOML file with these and the tables shares and
+        accounts.
+    """
+
+    threshold: str | None = None
+    hold: Annotated[str | None, OWN_COMMAS] = None
+    fair_share: Annotated[str | None, OWN_COMMAS] = None
 
 
 @dataclass(frozen=True)
 class _AllRules(WeighedRules):
-    """The same, with all rules that environments and single simulations have."""
+    """The same, with all rules that environments and single simulations have.
 
-    correction: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested|incremental|recursive-doubling|predicted-again|kill|next-second",
-            help="What replaces a prediction that was too short: the requested time; somewhat more"
-            " (incremental); twice the time so far; what the estimate says then (predicted-again);"
-            " nothing, because the job is killed (kill); or, for dispatchers, the next second, over"
-            " and over (next-second).",
-            show_default=False,
-        ),
-    ] = None
-    passes: PassesOption = None
-    quota: Annotated[
-        str | None,
-        typer.Option(
-            metavar="user:jobs=10|...|FILE|none",
-            help="How many jobs or processors may run at once: of each user, group, queue,"
-            " partition or array (user:jobs=10), of one of them (queue=normal:processors=512), of"
-            " each user of one (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100)."
-            " How many may run or wait: user:submitted=50; other jobs are submitted later. Put ';'"
-            " between several quotas. Or a file that sacctmgr -P show qos printed, or a dump of"
-            " sacct, for the throttles of its arrays.",
-            show_default=False,
-        ),
-    ] = None
-    maintenance: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BEGIN/END|...|FILE|none",
-            help="When the machine is closed to jobs, as is known from the beginning: dates or"
-            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add :processors=32 or"
-            " :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file like that of"
-            " --failures.",
-            show_default=False,
-        ),
-        OWN_COMMAS,
-    ] = None
-    preemption: Annotated[
-        str | None,
-        typer.Option(
-            metavar="partition:interactive>batch|...|FILE|none",
-            help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
-            " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
-            " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
-            " and they go on later. With ',exempt=600' no run is stopped in its first 600 s."
-            " Or a file that sacctmgr -P show qos printed.",
-            show_default=False,
-        ),
-        OWN_COMMAS,
-    ] = None
-    dependencies: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|after|closed-loop",
-            help="When jobs that follow others (preceding_job, think_time) are submitted: when the"
-            " log says (none); then, but not before the others have ended and the user has thought"
-            " (after); or as soon as this is so, whatever the log says (closed-loop).",
-            show_default="none",
-        ),
-    ] = None
+    Scheduler
+    ---------
+    correction requested|incremental|recursive-doubling|predicted-again|kill|next-second : What
+        replaces a prediction that was too short: the requested time; somewhat more (incremental);
+        twice the time so far; what the estimate says then (predicted-again); nothing, because the
+        job is killed (kill); or, for dispatchers, the next second, over and over (next-second).
+    passes per-timestamp|per-event : When the queue is looked at: once at each time, after all that
+        happens then; or after each submission and each end, as older simulators do. [default:
+        per-timestamp]
+    quota user:jobs=10|...|FILE|none : How many jobs or processors may run at once: of each user,
+        group, queue, partition or array (user:jobs=10), of one of them
+        (queue=normal:processors=512), of each user of one
+        (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100). How many may run or
+        wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or
+        a file that sacctmgr -P show qos printed, or a dump of sacct, for the throttles of its
+        arrays.
+    maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, as is known from the
+        beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
+        :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file
+        like that of --failures.
+    preemption partition:interactive>batch|...|FILE|none : Which jobs may stop others to start at
+        once: those of a partition, a queue or QOS (qos:high>low), a user or a group. Put ';'
+        between several. Stopped jobs wait again and run from the beginning; add ',cancel', and they
+        do not run again, or ',suspend', and they go on later. With ',exempt=600' no run is stopped
+        in its first 600 s. Or a file that sacctmgr -P show qos printed.
+    dependencies none|after|closed-loop : When jobs that follow others (preceding_job, think_time)
+        are submitted: when the log says (none); then, but not before the others have ended and the
+        user has thought (after); or as soon as this is so, whatever the log says (closed-loop).
+        [default: none]
+    """
+
+    correction: str | None = None
+    passes: str | None = None
+    quota: str | None = None
+    maintenance: Annotated[str | None, OWN_COMMAS] = None
+    preemption: Annotated[str | None, OWN_COMMAS] = None
+    dependencies: str | None = None
 
 
 @dataclass(frozen=True)
 class _Order:
-    """The order of the queue; in help before the other rules."""
+    """The order of the queue; in help before the other rules.
 
-    panel: ClassVar[str] = "Scheduler"
+    Scheduler
+    ---------
+    policy NAME|EXPRESSION|WEIGHTS|MODULE:NAME : Order of the queue: a policy of the list below; an
+        expression, highest value first, such as '20 * wait - requested * processors'; six weights
+        such as 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area;
+        or module:function of your own, which scores the queue.
+    """
 
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|EXPRESSION|WEIGHTS|MODULE:NAME",
-            help="Order of the queue: a policy of the list below; an expression, highest value"
-            " first, such as '20 * wait - requested * processors'; six weights such as"
-            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area; or"
-            " module:function of your own, which scores the queue.",
-            show_default=False,
-            autocompletion=complete_policies,
-        ),
-        OWN_COMMAS,
-    ] = None
+    policy: Annotated[str | None, OWN_COMMAS] = None
 
 
 @dataclass(frozen=True)
 class SimulatedRules(_AllRules, _Order):
-    """Those of single simulations, which have more ways to backfill."""
+    """Those of single simulations, which have more ways to backfill.
 
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|easy|until-shadow|K|slurm|conservative|fill",
-            help="Which queued jobs have a reservation that others must not delay: none, and no"
-            " job overtakes; the first (easy; until-shadow: others must end before it begins); the"
-            " first K; all (conservative). slurm: as Slurm does it, every 30 s"
-            " (slurm:bf_interval=60). With --speedups also fill: any job that finds room starts.",
-            show_default=False,
-        ),
-    ] = None
-    backfill_order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs|sjbf|NAME",
-            help="Order in which jobs are tried for backfilling: submission, shortest predicted"
-            " run time first, or a policy.",
-            show_default="as goes with the policy: fcfs with fcfs, fair share its own, else spf",
-            autocompletion=complete_policies,
-        ),
-        OWN_COMMAS,
-    ] = None
-    dispatch_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SECONDS|measured",
-            help="How long each call of a dispatcher takes: the jobs that it names start so much"
-            " later. measured: the time on the clock, so no two runs are the same.",
-            show_default=False,
-        ),
-    ] = None
+    Scheduler
+    ---------
+    backfill none|easy|until-shadow|K|slurm|conservative|fill : Which queued jobs have a reservation
+        that others must not delay: none, and no job overtakes; the first (easy; until-shadow:
+        others must end before it begins); the first K; all (conservative). slurm: as Slurm does it,
+        every 30 s (slurm:bf_interval=60). With --speedups also fill: any job that finds room
+        starts.
+    backfill_order fcfs|sjbf|NAME : Order in which jobs are tried for backfilling: submission,
+        shortest predicted run time first, or a policy. [default: as goes with the policy: fcfs with
+        fcfs, fair share its own, else spf]
+    dispatch_time SECONDS|measured : How long each call of a dispatcher takes: the jobs that it
+        names start so much later. measured: the time on the clock, so no two runs are the same.
+    """
+
+    backfill: str | None = None
+    backfill_order: Annotated[str | None, OWN_COMMAS] = None
+    dispatch_time: str | None = None
 
 
 @dataclass(frozen=True)
 class EvaluatedRules(_AllRules):
-    """Those of a leaderboard: by default each agent has what it was trained with."""
+    """Those of a leaderboard: by default each agent has what it was trained with.
 
-    panel: ClassVar[str] = "Scheduler"
+    Scheduler
+    ---------
+    backfill easy|none : With or without backfilling, in environments and references. [default: as
+        agents were trained, or easy]
+    backfill_order fcfs|sjbf|NAME : Order of backfilling in environments and of policies by name.
+        [default: as agents were trained, or spf]
+    estimate NAME : How run times are predicted for backfilling, in environments and of policies by
+        name; names as for hpcgym simulate. Schedulers with an estimate of their own, such as
+        easy++, keep it and its correction. [default: as agents were trained, or requested]
+    policy_estimate NAME : Which run times policies look at in place of requested times, likewise.
+        [default: as agents were trained, or requested]
+    """
 
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="easy|none",
-            help="With or without backfilling, in environments and references.",
-            show_default="as agents were trained, or easy",
-        ),
-    ] = None
-    backfill_order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs|sjbf|NAME",
-            help="Order of backfilling in environments and of policies by name.",
-            show_default="as agents were trained, or spf",
-            autocompletion=complete_policies,
-        ),
-    ] = None
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How run times are predicted for backfilling, in environments and of policies by"
-            " name; names as for hpcgym simulate. Schedulers with an estimate of their own, such as"
-            " easy++, keep it and its correction.",
-            show_default="as agents were trained, or requested",
-            autocompletion=complete_estimates,
-        ),
-    ] = None
-    policy_estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Which run times policies look at in place of requested times, likewise.",
-            show_default="as agents were trained, or requested",
-            autocompletion=complete_estimates,
-        ),
-    ] = None
+    backfill: str | None = None
+    backfill_order: str | None = None
+    estimate: str | None = None
+    policy_estimate: str | None = None
 
 
 def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:

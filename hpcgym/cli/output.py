@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hpcgym.cli.files import ForceOption, Written, WrittenFolder, called
+from hpcgym.cli.files import PAGE, PICTURE, ForceOption, Written, WrittenFolder, called
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import csv_text, is_stream, json_text, plain, whole, whole_text
@@ -21,7 +23,8 @@ from hpcgym.progress import working
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
+    from rich.console import Console, JustifyMethod
     from rich.table import Column, Table
 
     from hpcgym.cluster import Cluster
@@ -31,6 +34,36 @@ if TYPE_CHECKING:
 
 
 # --- Tables that fit a terminal -------------------------------------------------------------------
+
+
+def table_of(
+    headings: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    left: Collection[int] = (0,),
+    fold: Collection[int] = (),
+    edges: bool = False,
+) -> Table:
+    """Return a table of texts, which are not read as markup.
+
+    Parameters
+    ----------
+    left : the places of columns whose texts stand to the left.
+    fold : the places of columns whose texts may be folded.
+    edges : whether there is room around it.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=edges, pad_edge=edges)
+    for place, heading in enumerate(headings):
+        side: JustifyMethod = "left" if place in left else "right"
+        table.add_column(Text(heading), justify=side, no_wrap=place not in fold, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
 
 #: Columns of words are folded, but not to fewer letters than this.
 LEAST_LETTERS = 12
@@ -102,29 +135,8 @@ def _heading(column: Column) -> str:
 
 def _part(table: Table, columns: Sequence[Column]) -> Table:
     """Return a table with some of its columns only."""
-    from rich.table import Table
-
-    part = Table(
-        title=table.title,
-        caption=table.caption,
-        box=table.box,
-        show_edge=table.show_edge,
-        pad_edge=table.pad_edge,
-        title_style=table.title_style,
-        title_justify=table.title_justify,
-        caption_justify=table.caption_justify,
-    )
-    for one in columns:
-        part.add_column(
-            one.header,
-            justify=one.justify,
-            overflow=one.overflow,
-            no_wrap=one.no_wrap,
-            min_width=one.min_width,
-        )
-    cells = zip(*(one.cells for one in columns), strict=True)
-    for row, texts in zip(table.rows, cells, strict=True):
-        part.add_row(*texts, end_section=row.end_section)
+    part = copy(table)
+    part.columns = [replace(one, _index=place) for place, one in enumerate(columns)]
     return part
 
 
@@ -139,13 +151,38 @@ class Outcome(NamedTuple):
     results : name -> schedule.
     facts : returns what it prints as JSON.
     rows : returns what it prints as CSV.
+    table : prints them for people.
     report : whether its pages have tables and pictures too.
     """
 
     results: Mapping[str, Result]
     facts: Callable[[], dict[str, Any]]
     rows: Callable[[], list[dict[str, Any]]]
+    table: Callable[[], None]
     report: bool = True
+
+
+def show(
+    format: str,
+    facts: Callable[[], Any],
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    table: Callable[[], None],
+) -> None:
+    """Print a result as ``--format`` says: facts as JSON, rows as CSV, or a table for people.
+
+    Floats are in full; in JSON what is no number (0 / 0) is null, in CSV what a row lacks is empty.
+    """
+    if format == "json":
+        print_json(facts())
+    elif format == "csv":
+        print_csv(rows())
+    else:
+        table()
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def console() -> Console:
@@ -255,19 +292,6 @@ def _shared_columns(result: Result) -> dict[str, Any]:
     return {"speedups": result.coschedule.speedups.source}
 
 
-def picture(results: Mapping[str, Result], path: Path | None) -> None:
-    """Draw into a file, if one is asked for."""
-    if path is None:
-        return
-    from hpcgym.report.overview import why_no_gantts
-
-    with working(f"drawing {path}"):
-        draw(results, path)
-    note(f"wrote {path}")
-    if missing := why_no_gantts(results):
-        note(f"{path}: {missing}")
-
-
 def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> None:
     """Write what the name's ending says: a page, with or without a report; a trace; a picture."""
     from hpcgym.explore import write_page, write_trace
@@ -280,13 +304,6 @@ def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> N
         write_trace(results, path)
     else:
         save_picture(results, path)
-
-
-def save_figures(results: Mapping[str, Result], folder: Path, width: float) -> list[Path]:
-    """Write figures of schedules for a paper; see :func:`hpcgym.report.save_figures`."""
-    from hpcgym.report import save_figures
-
-    return save_figures(results, folder, width)
 
 
 def save_schedule(name: str, result: Result, path: Path | None) -> None:
@@ -362,27 +379,17 @@ def print_cleaning(out: Console, workload: Workload, heading: str = "cleaning") 
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Where figures go, and how wide they are."""
+    """Where figures go, and how wide they are.
 
-    panel: ClassVar[str] = "Output"
+    Output
+    ------
+    figures FOLDER : Write figures for a paper, each as PDF and SVG: no titles, TrueType fonts,
+        lines that differ in grey too.
+    figures_width INCHES : Width of the figures: 3.5 is a column, 7.2 a page.
+    """
 
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write figures for a paper, each as PDF and SVG: no titles, TrueType fonts, lines"
-            " that differ in grey too.",
-            show_default=False,
-        ),
-        WrittenFolder(),
-    ] = None
-    figures_width: Annotated[
-        float,
-        typer.Option(
-            metavar="INCHES", help="Width of the figures: 3.5 is a column, 7.2 a page.", min=2.5,
-            max=12,
-        ),
-    ] = 3.5  # fmt: skip
+    figures: Annotated[Path | None, WrittenFolder()] = None
+    figures_width: Annotated[float, typer.Option(min=2.5, max=12)] = 3.5  # fmt: skip
 
     def write(self, save: Callable[[Path, float], list[Path]]) -> None:
         """Write what a function of folder and width writes, if it is asked for, and say so."""
@@ -394,24 +401,54 @@ class FigureOptions:
         note(f"wrote {', '.join(names)} into {self.figures}, each as PDF and SVG")
 
 
+@dataclass(frozen=True)
+class _PictureOptions:
+    """Where a picture of schedules, and a page of them, go.
+
+    Output
+    ------
+    picture FILE : Draw Gantt charts, utilization, queue and slowdowns: .png, .svg, .pdf, or a page,
+        .html, with tables too.
+    html FILE : Write a page with all tables and pictures.
+    """
+
+    picture: Annotated[Path | None, PICTURE] = None
+    html: Annotated[Path | None, PAGE] = None
+
+
+@dataclass(frozen=True)
+class DrawnOptions(FigureOptions, _PictureOptions):
+    """Where all that is drawn of schedules goes."""
+
+    force: ForceOption = False
+
+    def draw(self, results: Mapping[str, Result]) -> None:
+        """Draw schedules into the files that are asked for, and say so."""
+        from hpcgym.report import save_figures
+        from hpcgym.report.overview import why_no_gantts
+
+        for path in filter(None, (self.picture, self.html)):
+            with working(f"drawing {path}"):
+                draw(results, path)
+            note(f"wrote {path}")
+            if missing := why_no_gantts(results):
+                note(f"{path}: {missing}")
+        self.write(partial(save_figures, results))
+
+
 # --- The option of commands that write what they print as a page, too -----------------------------
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """Where a page goes."""
+    """Where a page goes.
 
-    panel: ClassVar[str] = "Output"
+    Output
+    ------
+    html FILE : Write a page too, whose tables can be sorted: .html.
+    """
 
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page too, whose tables can be sorted: .html.",
-            show_default=False,
-        ),
-        Written("page", (".html",)),
-    ] = None
+    html: Annotated[Path | None, Written("page", (".html",))] = None
     force: ForceOption = False
 
     def write(self, make: Callable[[], str]) -> None:

@@ -10,22 +10,22 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.drive import Drive, drive
-from hpcgym.cli.evaluate import Evaluate, evaluate
-from hpcgym.cli.explain import Explain, explain
-from hpcgym.cli.explore import Explore, Index, explore, index
-from hpcgym.cli.generate import Generate, generate
-from hpcgym.cli.machines import Machines, Speedups, machines, speedups
-from hpcgym.cli.replay import Replayed, replay
+from hpcgym.cli.drive import drive
+from hpcgym.cli.evaluate import evaluate
+from hpcgym.cli.explain import explain
+from hpcgym.cli.explore import explore, index
+from hpcgym.cli.generate import generate
+from hpcgym.cli.machines import machines, speedups
+from hpcgym.cli.replay import replay
 from hpcgym.cli.reproduce import reproduce
-from hpcgym.cli.running import Commands, follow
-from hpcgym.cli.simulate import Compare, Simulate, compare, simulate
+from hpcgym.cli.running import Commands, ExplainedCommand, follow
+from hpcgym.cli.simulate import compare, simulate
 from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
-from hpcgym.cli.tune import Tune, tune
-from hpcgym.cli.verify import Verify, verify
+from hpcgym.cli.tune import tune
+from hpcgym.cli.verify import verify
 from hpcgym.version import __version__
 
 app = typer.Typer(
@@ -39,24 +39,13 @@ app = typer.Typer(
         "max_content_width": 120,
     },
 )
-app.command(cls=Simulate)(simulate)
-app.command(cls=Compare)(compare)
-app.command(cls=Explain)(explain)
-app.command(cls=Explore)(explore)
-app.command(cls=Replayed)(replay)
-app.command(cls=Drive)(drive)
-app.command(cls=Verify)(verify)
-app.command(cls=Index)(index)
-app.command(cls=Evaluate)(evaluate)
-app.add_typer(train)
-app.command(cls=Tune)(tune)
-app.add_typer(reproduce)
-app.add_typer(suite)
-app.add_typer(sweep)
-app.add_typer(traces)
-app.command(cls=Machines)(machines)
-app.command(cls=Speedups)(speedups)
-app.command(cls=Generate)(generate)
+for command in (
+    *(simulate, compare, explain, explore, replay, drive, verify, index, evaluate, tune),
+    *(machines, speedups, generate),
+):
+    app.command(cls=ExplainedCommand)(command)
+for group in (train, reproduce, suite, sweep, traces):
+    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:

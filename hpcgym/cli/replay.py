@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.files import SCHEDULE, ForceOption, Written, is_standard_output
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.output import print_table, rows_of
+from hpcgym.cli.running import note
 from hpcgym.errors import check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -26,65 +26,17 @@ _TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why
 _SHOWN = 10  # jobs
 
 
-class Replayed(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym replay KTH-SP2 --week 33 --on slurm",
-        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=until-shadow",
-        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=slurm --cluster"
-        " 100x1x1 --jobs jobs.csv",
-        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none",
-        "hpcgym replay jobs.swf --on slurm --scheduler slurm.conf --cluster slurm.conf",
-    )
-    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": options.recipes}
-
-
+@listing(brief={"Cleaning recipes and filters (--clean)": options.recipes})
 @grouped
 def replay(
     workload: loading.WorkloadArgument,
     *,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="slurm", help="What makes the schedule: slurm, a private one on loopback."
-        ),
-    ],
-    scheduler: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
-            " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
-            " saf:backfill=none: it sets the priorities at each event. Or a slurm.conf, which has"
-            " the partitions too; it is then the --cluster as well.",
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = "fcfs",
+    on: Annotated[str, typer.Option()],
+    scheduler: str = "fcfs",
     reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
-    output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the schedule that Slurm made: .swf, .swf.gz, .csv, .json or .parquet.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        SCHEDULE,
-    ] = None,
-    jobs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write both schedules job by job, and why starts differ: .csv or .json.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("comparison", (".csv", ".json")),
-    ] = None,
+    output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
+    jobs: Annotated[Path | None, Written("comparison", (".csv", ".json"))] = None,
     force: ForceOption = False,
 ) -> None:
     """Run a workload on an unmodified Slurm, and compare its schedule with the simulated one.
@@ -96,6 +48,31 @@ def replay(
 
     Without --cluster Slurm has one node with all processors. Its back-filling reserves whole nodes:
     --cluster 100x1x1 has a node for each of 100 processors.
+
+    Options
+    -------
+    on slurm : What makes the schedule: slurm, a private one on loopback.
+
+    Scheduler
+    ---------
+    scheduler NAME : What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in
+        easy:backfill=slurm:bf_interval=60. Another policy drives it, as in saf:backfill=none: it
+        sets the priorities at each event. Or a slurm.conf, which has the partitions too; it is then
+        the --cluster as well.
+
+    Output
+    ------
+    output_file FILE : Write the schedule that Slurm made: .swf, .swf.gz, .csv, .json or .parquet.
+    jobs FILE : Write both schedules job by job, and why starts differ: .csv or .json.
+
+    Examples
+    --------
+    hpcgym replay KTH-SP2 --week 33 --on slurm
+    hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=until-shadow
+    hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=slurm --cluster 100x1x1
+        --jobs jobs.csv
+    hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none
+    hpcgym replay jobs.swf --on slurm --scheduler slurm.conf --cluster slurm.conf
     """
     check_choice("--on", on, _SYSTEMS)
     given = reading.given()
@@ -114,21 +91,25 @@ def replay(
         _write_jobs(found, jobs)
     if is_standard_output(output_file):
         return
-    if format is Format.table:
-        _print_table(found)
-        return
-    results = _named(found)
     cluster = reading.machine
-    if format is Format.csv:
-        rows = [output.csv_row(one.workload, cluster, name, one) for name, one in results.items()]
-        output.print_csv(rows)
-        return
-    facts = output.workload_facts(found.replayed.workload, reading.clean)
-    facts |= output.machine_facts(loaded, cluster)
-    facts["differences"] = facts_of(found)
-    facts["parted"] = [row for row in _rows(table_of(found)) if row["why"].endswith("first")]
-    facts["results"] = [output.result_facts(name, one) for name, one in results.items()]
-    output.print_json({**facts, KEY: _record(found)})
+    results = _named(found)
+
+    def facts() -> dict[str, Any]:
+        return {
+            **output.workload_facts(found.replayed.workload, reading.clean),
+            **output.machine_facts(loaded, cluster),
+            "differences": facts_of(found),
+            "parted": [row for row in rows_of(table_of(found)) if row["why"].endswith("first")],
+            "results": [output.result_facts(name, one) for name, one in results.items()],
+            KEY: _record(found),
+        }
+
+    output.show(
+        format,
+        facts,
+        lambda: [output.csv_row(r.workload, cluster, name, r) for name, r in results.items()],
+        lambda: _print_table(found),
+    )
 
 
 def _named(found: Replay) -> dict[str, Any]:
@@ -143,17 +124,12 @@ def _record(found: Replay) -> dict[str, Any]:
     return provenance_of(_named(found))
 
 
-def _rows(table: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.to_dict("records")
-    return rows
-
-
 def _write_jobs(found: Replay, path: Path) -> None:
     """Write both schedules job by job, with where they are from in a file beside."""
     from hpcgym.files.writing import csv_text, json_text, whole_text
     from hpcgym.replay import table_of
 
-    rows = _rows(table_of(found))
+    rows = rows_of(table_of(found))
     with whole_text(path) as file:
         file.write(json_text(rows) if path.suffix.casefold() == ".json" else csv_text(rows))
     if not is_stream(path):
@@ -184,7 +160,7 @@ def _print_table(found: Replay) -> None:
     )
     out.print(f"mean bounded slowdowns: a ratio of {facts['mean_bsld_ratio']:.4f}", markup=False)
     table = table_of(found)
-    parted = _rows(table[table["why"].str.endswith("first")])
+    parted = rows_of(table[table["why"].str.endswith("first")])
     if not parted:
         return
     out.print(

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, standard_streams
+from hpcgym.cli.groups import PANELS
+from hpcgym.cli.groups import Lists as Lists
 from hpcgym.cli.interruption import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, reworded
 from hpcgym.files import toml_file
@@ -182,9 +184,6 @@ def wrong_in_file(error: Any) -> str | None:
 
 # --- How commands run -----------------------------------------------------------------------------
 
-#: Title of a list in the help of a command -> function that returns (name, what it is).
-Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
-
 #: What typer says of a value that is no number -> what is said.
 _NO_NUMBER = {
     "Input should be a valid integer, unable to parse string as an integer": "no whole number",
@@ -264,11 +263,6 @@ def _fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-#: Headings of options in help, in their order; those of a command alone stand above, as "Options".
-PANELS = (
-    *("Workload", "Scheduler", "Machine", "Experiment", "Output", "Power", "Shared nodes"),
-    "Running",
-)
 _FIRST = 2  # examples at the top of help
 
 
@@ -280,9 +274,16 @@ class ExplainedCommand(TyperCommand):
     write are checked before it runs.
     """
 
-    examples: ClassVar[tuple[str, ...]] = ()
+    examples: ClassVar[Sequence[str]] = ()
     lists: ClassVar[Lists] = {}
     brief: ClassVar[Lists] = {}  # of which only the names stand there: simulate explains them
+    files: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for name in ("examples", "lists", "brief", "files"):
+            if told := getattr(self.callback, name, None):
+                setattr(self, name, told)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
@@ -324,7 +325,10 @@ class ExplainedCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write more examples and lists below the options."""
+        """Write files, more examples and lists below the options."""
+        for title, text in self.files.items():
+            with formatter.section(title):
+                _write_lines(formatter, text.splitlines())
         if more := self.examples[_FIRST:]:
             with formatter.section("More examples"):
                 _write_lines(formatter, more)
@@ -353,7 +357,7 @@ def _heading(parameter: Any) -> str:
 def _write_lines(formatter: Any, lines: Iterable[str]) -> None:
     """Write lines as they are, to be copied."""
     for line in lines:
-        formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
 
 
 def note(text: str) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hpcgym.cli import limits, loading, options, output
-from hpcgym.cli.files import SCHEDULE, ForceOption, is_standard_output
-from hpcgym.cli.groups import Several, check_simulations, grouped
+from hpcgym.cli.files import SCHEDULE, is_standard_output
+from hpcgym.cli.groups import Several, check_simulations, grouped, listing
 from hpcgym.cli.lineup import (
     choices_of,
     failures_in_a_line,
@@ -23,8 +23,7 @@ from hpcgym.cli.lineup import (
     scheduler_names,
 )
 from hpcgym.cli.options import Format
-from hpcgym.cli.output import FigureOptions, print_table
-from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.output import print_table
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting, working
@@ -38,30 +37,8 @@ if TYPE_CHECKING:
 # --- ``hpcgym simulate``: one workload, one scheduler ---------------------------------------------
 
 
-class Simulate(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym simulate lublin:jobs=10000,load=0.9",
-        "hpcgym simulate KTH-SP2 --clean glesser --passes per-event --format json",
-        "hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000",
-        "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
-        "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
-        "hpcgym simulate KTH-SP2 --scheduler fairshare --fair-share half_life_s=86400",
-        "hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf",
-        "hpcgym simulate KTH-SP2 --from 7257600 --to 7862400 --scheduler fairshare",
-        "hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv",
-        "hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2",
-        "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv",
-        "hpcgym simulate lublin:jobs=1000,processors=80640 --cluster curie --power mix --cap"
-        " percent=60,start=90000,end=93600",
-        "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --failures failures.csv",
-        "hpcgym simulate codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated"
-        " --scheduler easy-co",
-        "hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler"
-        " filler-co --pairs-above 1 --pair-estimate learned",
-    )
-    lists: ClassVar[Lists] = {
+@listing(
+    {
         "Schedulers (--scheduler), the names of bundles of the other options": options.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": options.dispatchers,
         "Co-schedulers (--scheduler), with --speedups: half-socket allocation": (
@@ -73,63 +50,64 @@ class Simulate(ExplainedCommand):
         "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
         **options.OF_READING,
     }
-
-
+)
 @grouped
 def simulate(
     workload: loading.WorkloadArgument,
     *,
-    scheduler: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,"
-            " one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with"
-            " QOS as slurm.conf:qos=qos.txt.",
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = "easy",
+    scheduler: str = "easy",
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
-    output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three have"
-            " the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on"
-            " 4. - prints it alone, in the form of --format; a table is SWF.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        SCHEDULE,
-    ] = None,
+    output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
     failures: loading.FailuresOption = None,
-    picture: options.PictureOption = None,
-    html: options.HtmlOption = None,
-    paper: FigureOptions,
-    force: ForceOption = False,
+    drawn: output.DrawnOptions,
     under: limits.LimitOptions,
     signal: limits.SignalOptions,
     shared: loading.SharingOptions,
 ) -> None:
-    """Simulate one scheduler or dispatcher on a workload and print its metrics."""
+    """Simulate one scheduler or dispatcher on a workload and print its metrics.
+
+    Scheduler
+    ---------
+    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,
+        one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with QOS as
+        slurm.conf:qos=qos.txt.
+
+    Output
+    ------
+    output_file FILE : Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three
+        have the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4. -
+        prints it alone, in the form of --format; a table is SWF.
+
+    Examples
+    --------
+    hpcgym simulate lublin:jobs=10000,load=0.9
+    hpcgym simulate KTH-SP2 --clean glesser --passes per-event --format json
+    hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000
+    hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental
+    hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio
+    hpcgym simulate KTH-SP2 --scheduler fairshare --fair-share half_life_s=86400
+    hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf
+    hpcgym simulate KTH-SP2 --from 7257600 --to 7862400 --scheduler fairshare
+    hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv
+    hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2
+    hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv
+    hpcgym simulate lublin:jobs=1000,processors=80640 --cluster curie --power mix --cap
+        percent=60,start=90000,end=93600
+    hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --failures failures.csv
+    hpcgym simulate codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated --scheduler
+        easy-co
+    hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler filler-co
+        --pairs-above 1 --pair-estimate learned
+    """
     outcome = simulated(workload, scheduler, rules, reading, failures, under, signal, shared)
     ((name, result),) = outcome.results.items()
     output.save_schedule(name, result, output_file)
-    for path in (picture, html):
-        output.picture(outcome.results, path)
-    paper.write(partial(output.save_figures, outcome.results))
+    drawn.draw(outcome.results)
     if is_standard_output(output_file):
         return
-    if format is Format.json:
-        output.print_json(outcome.facts())
-    elif format is Format.csv:
-        output.print_csv(outcome.rows())
-    else:
-        _print_table(name, result)
+    output.show(format, outcome.facts, outcome.rows, outcome.table)
 
 
 def simulated(
@@ -179,7 +157,7 @@ def simulated(
     def rows() -> list[dict[str, Any]]:
         return [output.csv_row(jobs, machine, name, result)]
 
-    return output.Outcome({name: result}, facts, rows)
+    return output.Outcome({name: result}, facts, rows, partial(_print_table, name, result))
 
 
 def _print_table(name: str, result: Result) -> None:
@@ -209,29 +187,6 @@ DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
 UNLIMITED = ("conservative",)
 #: The same beside all co-schedulers; the others are compared with the first.
 SHARED_DEFAULT = ("easy", "fcfs", "conservative", *options.COSCHEDULERS)
-
-
-class Compare(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000",
-        "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
-        "hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv",
-        "hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2",
-        "hpcgym compare KTH-SP2 --processors 100,128 --scheduler easy,saf --picture sizes.png",
-        "hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2",
-        "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
-        "hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated",
-    )
-    brief: ClassVar[Lists] = {
-        "Schedulers (--scheduler)": options.schedulers,
-        "Dispatchers (--scheduler), which say themselves what starts": options.dispatchers,
-        "Co-schedulers (--scheduler), with --speedups": options.coschedulers,
-        "Policies (--policy, --backfill-order)": options.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
-        **options.OF_READING,
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +221,16 @@ class Row(NamedTuple):
         return self.setting.labelled(self.name)
 
 
+@listing(
+    brief={
+        "Schedulers (--scheduler)": options.schedulers,
+        "Dispatchers (--scheduler), which say themselves what starts": options.dispatchers,
+        "Co-schedulers (--scheduler), with --speedups": options.coschedulers,
+        "Policies (--policy, --backfill-order)": options.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
+        **options.OF_READING,
+    }
+)
 @grouped
 def compare(
     workload: loading.WorkloadArgument,
@@ -273,23 +238,14 @@ def compare(
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME...",
-            help="Scheduler or dispatcher of the lists below, or one of your own, module:name (a"
-            " function is a dispatcher). A scheduler may have other rules,"
-            " as in saf:threshold=18000,hold=0.1.",
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
-            " fcfs, conservative and all co-schedulers",
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
+            " fcfs, conservative and all co-schedulers"
         ),
     ] = None,
     rules: Several[options.SimulatedRules],
     reading: Annotated[Several[loading.PeriodReading], "processors", "cluster", "allocation"],
     format: options.FormatOption = Format.table,
-    picture: options.PictureOption = None,
-    html: options.HtmlOption = None,
-    paper: FigureOptions,
-    force: ForceOption = False,
+    drawn: output.DrawnOptions,
     under: Annotated[Several[limits.LimitOptions], "power"],
     signal: limits.SignalOptions,
     shared: Annotated[Several[loading.SharingOptions], "partners", "pairs_above", "pair_estimate"],
@@ -301,18 +257,27 @@ def compare(
     schedulers. --policy without --scheduler means EASY with each policy. docs/comparing.md says
     which rules change which schedulers. A scheduler that cannot keep a rule is left out, with the
     reason.
+
+    Scheduler
+    ---------
+    scheduler NAME... : Scheduler or dispatcher of the lists below, or one of your own, module:name
+        (a function is a dispatcher). A scheduler may have other rules, as in
+        saf:threshold=18000,hold=0.1.
+
+    Examples
+    --------
+    hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000
+    hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html
+    hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv
+    hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2
+    hpcgym compare KTH-SP2 --processors 100,128 --scheduler easy,saf --picture sizes.png
+    hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2
+    hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
+    hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
-    rows = _compared(workload, scheduler, rules, reading, under, signal, shared)
-    outcome = _outcome(rows)
-    for path in (picture, html):
-        output.picture(outcome.results, path)
-    paper.write(partial(output.save_figures, outcome.results))
-    if format is Format.json:
-        output.print_json(outcome.facts())
-    elif format is Format.csv:
-        output.print_csv(outcome.rows())
-    else:
-        _print_comparison(rows)
+    outcome = compared(workload, scheduler, rules, reading, under, signal, shared)
+    drawn.draw(outcome.results)
+    output.show(format, outcome.facts, outcome.rows, outcome.table)
 
 
 def compared(
@@ -325,18 +290,6 @@ def compared(
     shared: Several[loading.SharingOptions],
 ) -> output.Outcome:
     """Return what the command computes; arguments as those of :func:`compare`."""
-    return _outcome(_compared(workload, scheduler, rules, reading, under, signal, shared))
-
-
-def _compared(
-    workload: str,
-    scheduler: list[str] | None,
-    rules: Several[options.SimulatedRules],
-    reading: Several[loading.PeriodReading],
-    under: Several[limits.LimitOptions],
-    signal: limits.SignalOptions,
-    shared: Several[loading.SharingOptions],
-) -> list[Row]:
     choices = choices_of(rules, reading.only("allocation"), under, shared)
     settings = _settings(reading, under, shared)
     sharing = settings[0].sharing
@@ -347,7 +300,7 @@ def _compared(
     of_pairs = pair_rules(sharing is not None)
     given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
     loading.check(sharing, chosen, given)
-    return _simulate(workload, settings, chosen, signal)
+    return _outcome(_simulate(workload, settings, chosen, signal))
 
 
 def _going_with(
@@ -377,7 +330,10 @@ def _outcome(rows: Sequence[Row]) -> output.Outcome:
             for row in rows
         ]
 
-    return output.Outcome({row.label: row.result for row in rows}, lambda: _facts(rows), lines)
+    results = {row.label: row.result for row in rows}
+    return output.Outcome(
+        results, partial(_facts, rows), lines, partial(_print_comparison, rows, results)
+    )
 
 
 def _usual(setting: Setting) -> list[str]:
@@ -477,13 +433,12 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
     return facts
 
 
-def _print_comparison(rows: Sequence[Row]) -> None:
+def _print_comparison(rows: Sequence[Row], results: Mapping[str, Result]) -> None:
     """Print a comparison for people."""
     from hpcgym.baselines.labels import describe
     from hpcgym.report.labels import limits_in_words, subtitle
     from hpcgym.report.tables import rich_comparison
 
-    results = {row.label: row.result for row in rows}
     out = output.console()
     out.print(subtitle(results), style="bold", markup=False)
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import files, options, output
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table
@@ -18,8 +19,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-
     from hpcgym.suite.board import Board
     from hpcgym.suite.submissions import Submission
 
@@ -33,32 +32,6 @@ Folders = Annotated[
 _CURVES = files.Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 
 
-class _List(ExplainedCommand):
-    examples = ("hpcgym suite list", "hpcgym suite list --format json")
-
-
-class _Run(ExplainedCommand):
-    examples = (
-        "hpcgym suite run --agent saf --output saf",
-        "hpcgym suite run --agent best-static --tasks mini --output static",
-        "hpcgym suite run --agent model.zip --tasks select --output ppo",
-        "hpcgym suite run --agent rule-es --tasks weights --output rule-es",
-        "hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine",
-    )
-
-
-class _Verify(ExplainedCommand):
-    examples = ("hpcgym suite verify saf",)
-
-
-class _Report(ExplainedCommand):
-    examples = (
-        "hpcgym suite report easy saf mine",
-        "hpcgym suite report saf mine --format latex > table.tex",
-        "hpcgym suite report rule-es job-ppo --curves curves.svg",
-    )
-
-
 @suite.callback()
 def _group() -> None:
     """Play frozen tasks, compare what agents reach there, and prove what others have reached.
@@ -67,56 +40,57 @@ def _group() -> None:
     """
 
 
-@suite.command("list", cls=_List)
+@suite.command("list", cls=ExplainedCommand)
+@grouped
 def list_tasks(format: options.FormatOption = Format.table) -> None:
-    """List the tasks: their jobs, their environments, and whether their traces are here."""
+    """List the tasks: their jobs, their environments, and whether their traces are here.
+
+    Examples
+    --------
+    hpcgym suite list
+    hpcgym suite list --format json
+    """
     from hpcgym.suite.tasks import tasks
 
     rows = [_facts(task) for task in tasks().values()]
-    if format is Format.json:
-        output.print_json(rows)
-    elif format is Format.csv:
-        output.print_csv(rows)
-    else:
-        headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
-        _print_table(headings, [[_word(row[key]) for key in headings] for row in rows])
+    headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
+    cells = [[_word(row[key]) for key in headings] for row in rows]
+    output.show(format, lambda: rows, lambda: rows, lambda: _print_table(headings, cells))
 
 
-@suite.command("run", cls=_Run)
+@suite.command("run", cls=ExplainedCommand)
+@grouped
 def run_agent(
     *,
-    agent: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE|MODULE:CLASS",
-            help="A reference (random, fcfs, easy, sjf, saf, f1, best-static, saf-typical) or any"
-            " scheduler; job-ppo, rule-es, xnes, maskable-ppo or ppo, which are trained;"
-            " lookahead; a saved agent (.pt, .json, suite:TASK/AGENT/SEED), a model of"
-            " Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your own,"
-            " from this folder too. What has train(make, seed, steps) is trained in each task, once"
-            " for each of five seeds.",
-            show_default=False,
-        ),
-    ],
-    tasks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mini|KIND|ID,...",
-            help="Ids, kinds (select, order, weights, power, pairs), or mini: three small ones.",
-            show_default="all but mini; of these and of kinds, those that the agent can play",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Of the submission; a run goes on with what it has.",
-            rich_help_panel="Output",
-        ),
-    ],
+    agent: Annotated[str, typer.Option()],
+    tasks: str | None = None,
+    folder: Annotated[Path, typer.Option("--output")],
 ) -> None:
-    """Let an agent play the test part of tasks, and write its submission."""
+    """Let an agent play the test part of tasks, and write its submission.
+
+    Options
+    -------
+    agent NAME|FILE|MODULE:CLASS : A reference (random, fcfs, easy, sjf, saf, f1, best-static,
+        saf-typical) or any scheduler; job-ppo, rule-es, xnes, maskable-ppo or ppo, which are
+        trained; lookahead; a saved agent (.pt, .json, suite:TASK/AGENT/SEED), a model of
+        Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your own, from
+        this folder too. What has train(make, seed, steps) is trained in each task, once for each of
+        five seeds.
+    tasks mini|KIND|ID,... : Ids, kinds (select, order, weights, power, pairs), or mini: three small
+        ones. [default: all but mini; of these and of kinds, those that the agent can play]
+
+    Output
+    ------
+    folder FOLDER : Of the submission; a run goes on with what it has.
+
+    Examples
+    --------
+    hpcgym suite run --agent saf --output saf
+    hpcgym suite run --agent best-static --tasks mini --output static
+    hpcgym suite run --agent model.zip --tasks select --output ppo
+    hpcgym suite run --agent rule-es --tasks weights --output rule-es
+    hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine
+    """
     from hpcgym.scheduler.own_code import look_here
     from hpcgym.suite.submissions import run
     from hpcgym.suite.tasks import find_tasks
@@ -132,12 +106,17 @@ def run_agent(
         typer.echo(f"{name}: mean BSLD {values.mean():.4g} over {values.shape[1]} slices{seeds}")
 
 
-@suite.command("verify", cls=_Verify)
+@suite.command("verify", cls=ExplainedCommand)
+@grouped
 def verify_submissions(folders: Folders) -> None:
     """Prove the schedules of submissions, and compute their metrics anew, without the agents.
 
     A line a task; the exit code is 1 unless all are equal. What is proved: that the schedules are
     possible for these jobs on this machine, and that the metrics are theirs; not who made them.
+
+    Examples
+    --------
+    hpcgym suite verify saf
     """
     from hpcgym.suite.proofs import verify
     from hpcgym.suite.submissions import read
@@ -157,23 +136,12 @@ def verify_submissions(folders: Folders) -> None:
         raise typer.Exit(1)
 
 
-@suite.command("report", cls=_Report)
+@suite.command("report", cls=ExplainedCommand)
+@grouped
 def report_submissions(
     folders: Folders,
-    format: Annotated[
-        TableFormat,
-        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = TableFormat.table,
-    curves: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw how the trainings went (.png, .svg, .pdf).",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        _CURVES,
-    ] = None,
+    format: TableFormat = TableFormat.table,
+    curves: Annotated[Path | None, _CURVES] = None,
     force: files.ForceOption = False,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
@@ -186,6 +154,17 @@ def report_submissions(
 
     A submission whose proof fails in some task has no score, and is not ranked; the exit code is
     then 1.
+
+    Output
+    ------
+    format : latex: a tabular for the package booktabs.
+    curves FILE : Draw how the trainings went (.png, .svg, .pdf).
+
+    Examples
+    --------
+    hpcgym suite report easy saf mine
+    hpcgym suite report saf mine --format latex > table.tex
+    hpcgym suite report rule-es job-ppo --curves curves.svg
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
@@ -194,16 +173,12 @@ def report_submissions(
     if curves is not None:
         _draw_curves(found, curves)
     board = board_of(found, progress=counting)
-    if format is TableFormat.json:
-        output.print_json(board.facts())
-    elif format is TableFormat.csv:
-        output.print_csv(board.rows())
-    elif format is TableFormat.latex:
+    if format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
     elif format is TableFormat.markdown:
         sys.stdout.write(board.to_markdown())
     else:
-        _print_board(board)
+        output.show(format, board.facts, board.rows, lambda: _print_board(board))
     failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
     for agent, task in failed:
         note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
@@ -266,16 +241,8 @@ def _print_board(board: Board) -> None:
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows of texts, the first column to the left."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, heading in enumerate(headings):
+    table = output.table_of(headings, rows, fold=range(len(headings)))
+    for place, column in enumerate(table.columns[1:], 1):
         # headings may be folded
-        least = max((len(row[place]) for row in rows), default=0) if place else None
-        side: JustifyMethod = "right" if place else "left"
-        table.add_column(Text(heading), justify=side, overflow="fold", min_width=least)
-    for row in rows:
-        table.add_row(*map(Text, row))
+        column.min_width = max((len(row[place]) for row in rows), default=0)
     print_table(output.console(), table, [])

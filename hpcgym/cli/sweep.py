@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli import groups, options, output
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.means import Asked, Means, TableFormat, means_of, print_means, word
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import FigureOptions
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
@@ -176,59 +176,6 @@ cluster = "taurus"
 """
 
 
-class _Run(ExplainedCommand):
-    examples = (
-        "hpcgym sweep run weeks.toml",
-        "hpcgym sweep run weeks.toml --executor dask:tcp://node1:8786",
-        "mpiexec -n 9 hpcgym sweep run weeks.toml --executor mpi    # 8 workers",
-        "hpcgym sweep resume weeks.sweep",
-        "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
-    )
-    lists: ClassVar[Lists] = {
-        "Executors (--executor)": groups.names,
-        "Schedulers, or what a table in schedulers begins with": options.schedulers,
-        "Co-schedulers, with speedups": options.coschedulers,
-        "Cleaning recipes and filters (clean)": options.recipes,
-    }
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write experiments above examples and lists."""
-        files = {
-            "An experiment, weeks.toml": EXPERIMENT,
-            "Another, of jobs that share nodes, sharing.toml": SHARING,
-            "Another, under limits of power and energy, limited.toml": LIMITED,
-        }
-        for title, text in files.items():
-            with formatter.section(title):
-                for line in text.splitlines():
-                    formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
-        super().format_epilog(ctx, formatter)
-
-
-class _Status(ExplainedCommand):
-    examples = ("hpcgym sweep status weeks.sweep", "hpcgym sweep status weeks.sweep --format json")
-
-
-class _Resume(ExplainedCommand):
-    examples = (
-        "hpcgym sweep resume weeks.sweep",
-        "hpcgym sweep resume weeks.sweep --executor serial",
-    )
-    lists: ClassVar[Lists] = {"Executors (--executor)": groups.names}
-
-
-class _Table(ExplainedCommand):
-    examples = (
-        "hpcgym sweep table weeks.sweep",
-        "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
-        "hpcgym sweep table weeks.sweep --html weeks.html",
-        "hpcgym sweep table weeks.sweep --paired easy --format latex > weeks.tex",
-        "hpcgym sweep table weeks.sweep --metric mean_bsld,max_wait_s --normalise easy --ci",
-        "hpcgym sweep table weeks.sweep --metric mean_bsld --figures figures",
-        "hpcgym sweep table weeks.sweep --metric mean_wait_s --by class",
-    )
-
-
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.", show_default=False)
 ]
@@ -236,18 +183,14 @@ FolderArgument = Annotated[
 
 @dataclass(frozen=True)
 class SweepExecutor(groups.ExecutorOptions):
-    """Where the tasks of a sweep are done."""
+    """Where the tasks of a sweep are done.
 
-    panel: ClassVar[str] = "Running"
+    Running
+    -------
+    chunk N : Tasks that are sent to a worker at once. [default: about a second's]
+    """
 
-    chunk: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Tasks that are sent to a worker at once.",
-            show_default="about a second's",
-        ),
-    ] = None
+    chunk: int | None = None
 
 
 @sweep.callback()
@@ -255,30 +198,47 @@ def _sweep() -> None:
     """Run experiments of many simulations, on one core or on a cluster."""
 
 
-@sweep.command("run", cls=_Run)
+@sweep.command("run", cls=ExplainedCommand)
+@listing(
+    {
+        "Executors (--executor)": groups.names,
+        "Schedulers, or what a table in schedulers begins with": options.schedulers,
+        "Co-schedulers, with speedups": options.coschedulers,
+        "Cleaning recipes and filters (clean)": options.recipes,
+    },
+    files={
+        "An experiment, weeks.toml": EXPERIMENT,
+        "Another, of jobs that share nodes, sharing.toml": SHARING,
+        "Another, under limits of power and energy, limited.toml": LIMITED,
+    },
+)
 @grouped
 def run(
     *,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The experiment: a TOML file.", show_default=False),
-    ],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Folder of the sweep.",
-            show_default="FILE's name, ending in .sweep",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    file: Path,
+    folder: Annotated[Path | None, typer.Option("--output")] = None,
     executor: SweepExecutor,
 ) -> None:
     """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
 
     Results are kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of files in
     an experiment are relative to its folder.
+
+    Arguments
+    ---------
+    file FILE : The experiment: a TOML file.
+
+    Output
+    ------
+    folder FOLDER : Folder of the sweep. [default: FILE's name, ending in .sweep]
+
+    Examples
+    --------
+    hpcgym sweep run weeks.toml
+    hpcgym sweep run weeks.toml --executor dask:tcp://node1:8786
+    mpiexec -n 9 hpcgym sweep run weeks.toml --executor mpi    # 8 workers
+    hpcgym sweep resume weeks.sweep
+    hpcgym sweep table weeks.sweep --format csv > weeks.csv
     """
     executor.become_mpi()
 
@@ -291,7 +251,8 @@ def run(
     )
 
 
-@sweep.command("resume", cls=_Resume)
+@sweep.command("resume", cls=ExplainedCommand)
+@listing({"Executors (--executor)": groups.names})
 @grouped
 def resume(
     *,
@@ -301,6 +262,11 @@ def resume(
     """Do what is left of a sweep, and try failed tasks again.
 
     Refused if the experiment, a file that it reads or the version of hpcgym has changed.
+
+    Examples
+    --------
+    hpcgym sweep resume weeks.sweep
+    hpcgym sweep resume weeks.sweep --executor serial
     """
     executor.become_mpi()
 
@@ -315,9 +281,16 @@ def resume(
     )
 
 
-@sweep.command("status", cls=_Status)
+@sweep.command("status", cls=ExplainedCommand)
+@grouped
 def status(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
-    """Tell how much of a sweep is done, and what failed."""
+    """Tell how much of a sweep is done, and what failed.
+
+    Examples
+    --------
+    hpcgym sweep status weeks.sweep
+    hpcgym sweep status weeks.sweep --format json
+    """
     from hpcgym.sweep import read_failures
     from hpcgym.sweep import status as find
 
@@ -347,16 +320,13 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
             out.print(f"... all are in {folder / 'failures.jsonl'}", markup=False)
 
 
-@sweep.command("table", cls=_Table)
+@sweep.command("table", cls=ExplainedCommand)
 @grouped
 def table(
     *,
     folder: FolderArgument,
     asked: Asked,
-    format: Annotated[
-        TableFormat,
-        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = TableFormat.table,
+    format: TableFormat = TableFormat.table,
     page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
@@ -366,6 +336,20 @@ def table(
     With --ci, --paired, --normalise or --by csv and json have these means too, in full. A page has
     both. Figures are performance profiles and, of three schedulers or more, average
     ranks with critical differences, for each metric of --metric.
+
+    Output
+    ------
+    format : latex: a tabular for the package booktabs.
+
+    Examples
+    --------
+    hpcgym sweep table weeks.sweep
+    hpcgym sweep table weeks.sweep --format csv > weeks.csv
+    hpcgym sweep table weeks.sweep --html weeks.html
+    hpcgym sweep table weeks.sweep --paired easy --format latex > weeks.tex
+    hpcgym sweep table weeks.sweep --metric mean_bsld,max_wait_s --normalise easy --ci
+    hpcgym sweep table weeks.sweep --metric mean_bsld --figures figures
+    hpcgym sweep table weeks.sweep --metric mean_wait_s --by class
     """
     from hpcgym.sweep import status as find
     from hpcgym.sweep.run import read_manifest

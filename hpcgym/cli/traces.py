@@ -11,7 +11,7 @@ import typer
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table
+from hpcgym.cli.output import print_table, rows_of, table_of
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
@@ -98,17 +98,8 @@ def _table(
     left: tuple[int, ...] = (0,),
 ) -> None:
     """Print a table, the columns at the places ``left`` to the left."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if place in left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
     out.print()
-    out.print(table)
+    out.print(table_of(heads, rows, left=left))
 
 
 def _percent(share: float) -> str:
@@ -122,25 +113,6 @@ traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
 _SYSTEM_LETTERS = 24  # of a line at least
 
 
-class _List(ExplainedCommand):
-    examples = ("hpcgym traces list", "hpcgym traces list --format csv")
-
-
-class _Show(ExplainedCommand):
-    examples = ("hpcgym traces show KTH-SP2", "hpcgym traces show jobs.txt --tz Europe/Berlin")
-
-
-class _Fetch(ExplainedCommand):
-    examples = ("hpcgym traces fetch KTH-SP2 SDSC-SP2",)
-
-
-class _Extracts(ExplainedCommand):
-    examples = (
-        "hpcgym traces extracts KTH-SP2",
-        "hpcgym traces extracts trace.swf.gz --hours 5 --number 3",
-    )
-
-
 @traces.callback()
 def _group() -> None:
     """List, show and fetch real traces.
@@ -151,27 +123,29 @@ def _group() -> None:
     """
 
 
-@traces.command("list", cls=_List)
+@traces.command("list", cls=ExplainedCommand)
+@grouped
 def list_traces(format: options.FormatOption = Format.table) -> None:
-    """List the traces that can be named instead of a file."""
+    """List the traces that can be named instead of a file.
+
+    Examples
+    --------
+    hpcgym traces list
+    hpcgym traces list --format csv
+    """
     from hpcgym.workload.archive import TRACES, data_folders, own_traces
 
     data_folders()  # a wrong name in HPCGYM_DATA is said once, not for each trace
     rows = [_facts(trace) for trace in TRACES.values()]
     named = {row["path"] for row in rows}
     rows += [_own(name, path) for name, path in own_traces().items() if str(path) not in named]
-    if format is Format.json:
-        output.print_json(rows)
-    elif format is Format.csv:
-        output.print_csv(rows)
-    else:
-        _print_table(rows)
+    output.show(format, lambda: rows, lambda: rows, lambda: _print_table(rows))
 
 
-@traces.command("show", cls=_Show)
+@traces.command("show", cls=ExplainedCommand)
 @grouped
 def show_trace(
-    workload: Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False)],
+    workload: str,
     *,
     reading: loading.MachineReading,
     format: options.FormatOption = Format.table,
@@ -180,6 +154,15 @@ def show_trace(
 
     Also show what makes results doubtful: the assumed size of the machine, exact requests, jobs
     that were dropped or repaired. For a trace of the archive, show its origin too.
+
+    Arguments
+    ---------
+    workload NAME|FILE :
+
+    Examples
+    --------
+    hpcgym traces show KTH-SP2
+    hpcgym traces show jobs.txt --tz Europe/Berlin
     """
     from hpcgym.workload.archive import find_own, is_trace
     from hpcgym.workload.io.files import sha256_of
@@ -191,16 +174,16 @@ def show_trace(
         _print_facts(facts, format)
         return
     jobs, told = _summarised(workload, reading)
-    if format is Format.table:
-        if facts:
-            _print_facts(facts, format)
-            typer.echo()
-        print_summary(jobs, told, told["warnings"])
-    elif format is Format.json:
-        output.print_json({**facts, **told})
-    else:
-        single = (str, int, float, type(None))
-        output.print_csv([{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}])
+    if facts and format is Format.table:
+        _print_facts(facts, format)
+        typer.echo()
+    single = (str, int, float, type(None))
+    output.show(
+        format,
+        lambda: {**facts, **told},
+        lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
+        lambda: print_summary(jobs, told, told["warnings"]),
+    )
 
 
 def _summarised(source: str, reading: loading.MachineReading) -> tuple[Workload, dict[str, Any]]:
@@ -239,38 +222,39 @@ def _origin(name: str) -> dict[str, Any]:
 
 
 def _print_facts(facts: dict[str, Any], format: Format) -> None:
-    if format is Format.json:
-        output.print_json(facts)
-    elif format is Format.csv:
-        output.print_csv([facts])
-    else:
-        width = max(map(len, facts))
-        for key, value in facts.items():
-            typer.echo(f"{key:<{width}}  {_text(key, value)}")
+    width = max(map(len, facts))
+    lines = (f"{key:<{width}}  {_text(key, value)}" for key, value in facts.items())
+    output.show(format, lambda: facts, lambda: [facts], lambda: typer.echo("\n".join(lines)))
 
 
-@traces.command("fetch", cls=_Fetch)
+@traces.command("fetch", cls=ExplainedCommand)
+@grouped
 def fetch_traces(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)],
+    names: list[str],
 ) -> None:
-    """Fetch traces into the user's cache and print their paths."""
+    """Fetch traces into the user's cache and print their paths.
+
+    Arguments
+    ---------
+    names NAME... :
+
+    Examples
+    --------
+    hpcgym traces fetch KTH-SP2 SDSC-SP2
+    """
     from hpcgym.workload.archive import fetch, find_trace
 
     for trace in [find_trace(name) for name in names]:  # a wrong name is said before a download
         typer.echo(fetch(trace.name))
 
 
-@traces.command("extracts", cls=_Extracts)
+@traces.command("extracts", cls=ExplainedCommand)
 @grouped
 def list_extracts(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False)],
+    workload: str,
     *,
-    hours: Annotated[
-        float, typer.Option(metavar="H", help="How long an extract is; whole seconds.")
-    ] = 24.0,
-    number: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", help="How many extracts, at most.")
-    ] = 5,
+    hours: float = 24.0,
+    number: Annotated[int, typer.Option("--number", "-n")] = 5,
     reading: loading.PoolReading,
     format: options.FormatOption = Format.table,
 ) -> None:
@@ -279,6 +263,20 @@ def list_extracts(
     Such an interval has a high utilization, many processors requested by waiting jobs, and many
     jobs, all by what the trace recorded. For each of the three, an interval has the share of all
     intervals that have no more (1: the top); the rank is the least of these.
+
+    Arguments
+    ---------
+    workload WORKLOAD :
+
+    Options
+    -------
+    hours H : How long an extract is; whole seconds.
+    number N : How many extracts, at most.
+
+    Examples
+    --------
+    hpcgym traces extracts KTH-SP2
+    hpcgym traces extracts trace.swf.gz --hours 5 --number 3
     """
     from hpcgym.workload import interesting_extracts
 
@@ -287,29 +285,14 @@ def list_extracts(
     source = reading.load(workload)
     found = interesting_extracts(source, number, round(hours * 3600))
     found = found.rename(columns={"begin_s": "from", "end_s": "to"})
-    rows = [
-        {str(name): value for name, value in row.items()} for row in found.to_dict(orient="records")
-    ]
-    if format is Format.json:
-        output.print_json({**output.workload_facts(source, reading.clean), "extracts": rows})
-    elif format is Format.csv:
-        output.print_csv(rows)
-    else:
-        _print_extracts(rows)
-
-
-def _print_extracts(rows: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for key in rows[0]:
-        table.add_column(key, justify="right", no_wrap=True)
-    for row in rows:
-        texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()]
-        table.add_row(*map(Text, texts))
-    output.console().print(table)
+    rows = rows_of(found)
+    cells = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    output.show(
+        format,
+        lambda: {**output.workload_facts(source, reading.clean), "extracts": rows},
+        lambda: rows,
+        lambda: output.console().print(table_of(found.columns, cells, left=())),
+    )
 
 
 def _facts(trace: Trace) -> dict[str, Any]:
@@ -347,19 +330,18 @@ def _text(key: str, value: Any) -> str:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     """Print the list for people."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for key in ("name", "processors", "jobs", "period", "on this\nmachine"):
-        right = key in ("processors", "jobs")
-        table.add_column(key, justify="right" if right else "left", no_wrap=True)
-    table.add_column("system", overflow="fold", min_width=_SYSTEM_LETTERS)
-    for row in rows:
-        here = "yes" if row["path"] else "no"
-        values = [_text(key, row[key]) for key in ("name", "processors", "jobs", "period")]
-        table.add_row(*(Text(value) for value in (*values, here, _text("system", row["system"]))))
+    keys = ("name", "processors", "jobs", "period")
+    cells = [
+        [
+            *(_text(key, row[key]) for key in keys),
+            "yes" if row["path"] else "no",
+            _text("system", row["system"]),
+        ]
+        for row in rows
+    ]
+    headings = (*keys, "on this\nmachine", "system")
+    table = table_of(headings, cells, left=(0, 3, 4, 5), fold=(5,))
+    table.columns[5].min_width = _SYSTEM_LETTERS
     out = output.console()
     print_table(out, table, ["period", "jobs"])
     for row in rows:

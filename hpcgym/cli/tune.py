@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
 from hpcgym.cli import groups, loading, options
 from hpcgym.cli.files import as_given
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.loading import PoolReading, WorkloadArgument, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import write_beside
 
@@ -36,77 +36,34 @@ def _shared_orders() -> Iterable[tuple[str, str]]:
 
 
 def _orders() -> Iterable[tuple[str, str]]:
-    from hpcgym.scheduler.policies.index import POLICIES
-
-    meanings = [(name, policy.meaning) for name, policy in POLICIES.items()]
-    return [*meanings, ("weights", "a weighted sum of --features, whose weights are searched")]
-
-
-class Tune(ExplainedCommand):
-    """The command with lists of names in its help."""
-
-    examples = (
-        "hpcgym tune KTH-SP2 --clean legrand --bound 'max_wait <= 21d'",
-        "hpcgym tune jobs.swf.gz --against easy-sjbf --against saf:threshold=288000",
-        "hpcgym tune jobs.swf.gz --bound 'p99_wait <= 1.2 easy' --bound 'max_wait <= 7d'",
-        "hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy",
-        "hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml",
-        "hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600",
-        "hpcgym tune KTH-SP2 --clean legrand --weekly",
-    )
-    lists: ClassVar[Lists] = {
-        "What bounds are on (--bound)": _measures,
-        "Orders of the queue (--orders)": _orders,
-        "Orders (--orders) with --speedups, beside those": _shared_orders,
-        "Executors (--executor)": groups.names,
-    }
-    brief: ClassVar[Lists] = {"Schedulers (--against)": options.schedulers, **options.OF_READING}
+    weighed = "a weighted sum of --features, whose weights are searched"
+    return [*options.policies(), ("weights", weighed)]
 
 
 @dataclass(frozen=True)
 class _Searched:
-    """What is searched, for what, and how long."""
+    """What is searched, for what, and how long.
 
-    panel: ClassVar[str] = "Experiment"
+    Experiment
+    ----------
+    objective weekly_bsld|mean_bsld|mean_wait : What the search minimises: the mean bounded slowdown
+        of weeks, each of which counts as much as any other; that of all jobs; or the mean wait.
+    bound TEXT : A condition that must be kept: 'max_wait <= 7d', 'p99_wait <= 1.5 easy'. May be
+        repeated; none for no bound at all. [default: 'p99_wait <= 1.5 easy' and 'max_wait <= 1.5
+        easy']
+    split SHARE : Share of the log's time for the search; the rest is for judging.
+    budget N : About how many rules are tried, after a first look at all kinds.
+    seed N : Seed of all random choices.
+    weekly : Instead, show what weights reach that are chosen anew each week by the weeks before,
+        among --budget vectors over --features: what on-line tuning can gain.
+    """
 
-    objective: Annotated[
-        str,
-        typer.Option(
-            metavar="weekly_bsld|mean_bsld|mean_wait",
-            help="What the search minimises: the mean bounded slowdown of weeks, each of"
-            " which counts as much as any other; that of all jobs; or the mean wait.",
-        ),
-    ] = "weekly_bsld"
-    bound: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="A condition that must be kept: 'max_wait <= 7d', 'p99_wait <= 1.5 easy'. May"
-            " be repeated; none for no bound at all.",
-            show_default="'p99_wait <= 1.5 easy' and 'max_wait <= 1.5 easy'",
-        ),
-    ] = None
-    split: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", help="Share of the log's time for the search; the rest is for judging."
-        ),
-    ] = 0.5
-    budget: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="About how many rules are tried, after a first look at all kinds."
-        ),
-    ] = 3000
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")] = 0
-    weekly: Annotated[
-        bool,
-        typer.Option(
-            "--weekly",
-            help="Instead, show what weights reach that are chosen anew each week by the weeks"
-            " before, among --budget vectors over --features: what on-line tuning can gain.",
-        ),
-    ] = False
+    objective: str = "weekly_bsld"
+    bound: list[str] | None = None
+    split: float = 0.5
+    budget: int = 3000
+    seed: int = 0
+    weekly: Annotated[bool, typer.Option("--weekly")] = False
 
     def given(self) -> dict[str, Any]:
         """Return what a plan takes."""
@@ -120,62 +77,31 @@ class _Searched:
 
 @dataclass(frozen=True)
 class _Rules:
-    """Which rules are searched."""
+    """Which rules are searched.
 
-    panel: ClassVar[str] = "Scheduler"
+    Scheduler
+    ---------
+    orders NAME,... : Orders of the queue; see the lists. [default: fcfs,saf,spf,wfp3,f1,weights;
+        with --speedups fcfs,sjf,saf,filler,popularity,sjf-filler,popularity-filler,weights]
+    features xnes3|xnes6|NAME,... : Features to weigh; names as in hpcgym train xnes. [default:
+        xnes6]
+    estimates NAME,... : Run times that orders and back-filling may use; names as in hpcgym simulate
+        --estimate. [default: requested,ave2,typical-ratio]
+    backfilling none,easy,until-shadow,depth:K,conservative,fill : Ways to back-fill; depth:K and
+        conservative only without --speedups, fill only with it. [default: easy,until-shadow; with
+        --speedups easy,fill]
+    backfill_orders fcfs,spf,saf,same : Orders of back-filling; same means that of the queue.
+        [default: all]
+    levers threshold,hold,pairs_above : Rules that may be added to orders: threshold and hold, with
+        --speedups threshold and pairs_above; or none. [default: both]
+    """
 
-    orders: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Orders of the queue; see the lists.",
-            show_default="fcfs,saf,spf,wfp3,f1,weights; with --speedups fcfs,sjf,saf,filler,"
-            "popularity,sjf-filler,popularity-filler,weights",
-        ),
-    ] = None
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="xnes3|xnes6|NAME,...",
-            help="Features to weigh; names as in hpcgym train xnes.",
-            show_default="xnes6",
-        ),
-    ] = None
-    estimates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Run times that orders and back-filling may use; names as in hpcgym simulate"
-            " --estimate.",
-            show_default="requested,ave2,typical-ratio",
-        ),
-    ] = None
-    backfilling: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none,easy,until-shadow,depth:K,conservative,fill",
-            help="Ways to back-fill; depth:K and conservative only without --speedups, fill"
-            " only with it.",
-            show_default="easy,until-shadow; with --speedups easy,fill",
-        ),
-    ] = None
-    backfill_orders: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs,spf,saf,same",
-            help="Orders of back-filling; same means that of the queue.",
-            show_default="all",
-        ),
-    ] = None
-    levers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="threshold,hold,pairs_above",
-            help="Rules that may be added to orders: threshold and hold, with --speedups"
-            " threshold and pairs_above; or none.",
-            show_default="both",
-        ),
-    ] = None
+    orders: str | None = None
+    features: str | None = None
+    estimates: str | None = None
+    backfilling: str | None = None
+    backfill_orders: str | None = None
+    levers: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return what a space takes of these."""
@@ -187,52 +113,25 @@ class _Rules:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What jobs run that share nodes, and which rules of that are searched."""
+    """What jobs run that share nodes, and which rules of that are searched.
 
-    panel: ClassVar[str] = "Shared nodes"
+    Shared nodes
+    ------------
+    cluster NAME|FILE : The machine whose nodes jobs share, with --speedups; see the list.
+    speedups FILE|generated:... : Search the rules of jobs that share nodes: how fast codes run
+        beside each other; values as for hpcgym simulate.
+    codes SEED : Give each job a code of --speedups, drawn at random.
+    allocations compact,spread,half-socket,part:K : With --speedups: how jobs lie on nodes.
+        [default: half-socket,compact]
+    partners fill,best,first : With --speedups: which nodes a job that shares nodes takes. [default:
+        all]
+    """
 
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The machine whose nodes jobs share, with --speedups; see the list.",
-            show_default=False,
-            autocompletion=options.complete_machines,
-        ),
-    ] = None
-    speedups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|generated:...",
-            help="Search the rules of jobs that share nodes: how fast codes run beside each other;"
-            " values as for hpcgym simulate.",
-            show_default=False,
-        ),
-    ] = None
-    codes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SEED",
-            help="Give each job a code of --speedups, drawn at random.",
-            show_default=False,
-        ),
-    ] = None
-    allocations: Annotated[
-        str | None,
-        typer.Option(
-            metavar="compact,spread,half-socket,part:K",
-            help="With --speedups: how jobs lie on nodes.",
-            show_default="half-socket,compact",
-        ),
-    ] = None
-    partners: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fill,best,first",
-            help="With --speedups: which nodes a job that shares nodes takes.",
-            show_default="all",
-        ),
-    ] = None
+    cluster: str | None = None
+    speedups: str | None = None
+    codes: int | None = None
+    allocations: str | None = None
+    partners: str | None = None
 
     def read(self, processors: int | None) -> loading.Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``."""
@@ -287,32 +186,22 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
     return []
 
 
+@listing(
+    {
+        "What bounds are on (--bound)": _measures,
+        "Orders of the queue (--orders)": _orders,
+        "Orders (--orders) with --speedups, beside those": _shared_orders,
+        "Executors (--executor)": groups.names,
+    },
+    brief={"Schedulers (--against)": options.schedulers, **options.OF_READING},
+)
 @grouped
 def tune(
     *,
     workload: WorkloadArgument,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Folder for scheduler.toml, tables and tuned.png.",
-            rich_help_panel="Output",
-        ),
-    ] = Path("tuned"),
+    folder: Annotated[Path, typer.Option("--output")] = Path("tuned"),
     searched: _Searched,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Schedulers to compare with, such as your present rules, in addition to easy"
-            " and saf (with --speedups easy and all co-schedulers). A name, a variant such"
-            " as saf:threshold=288000, or a file.",
-            show_default=False,
-            rich_help_panel="Scheduler",
-            autocompletion=options.complete_schedulers,
-        ),
-    ] = None,
+    against: list[str] | None = None,
     rules: _Rules,
     shared: _Shared,
     reading: PoolReading,
@@ -326,6 +215,26 @@ def tune(
     own rules on the later part, and may turn out no better. The same command continues an
     interrupted search. With --speedups jobs share nodes: the search tries orders, partners and
     bounds on pairs, and co-schedulers take the place of SAF.
+
+    Scheduler
+    ---------
+    against NAME : Schedulers to compare with, such as your present rules, in addition to easy and
+        saf (with --speedups easy and all co-schedulers). A name, a variant such as
+        saf:threshold=288000, or a file.
+
+    Output
+    ------
+    folder FOLDER : Folder for scheduler.toml, tables and tuned.png.
+
+    Examples
+    --------
+    hpcgym tune KTH-SP2 --clean legrand --bound 'max_wait <= 21d'
+    hpcgym tune jobs.swf.gz --against easy-sjbf --against saf:threshold=288000
+    hpcgym tune jobs.swf.gz --bound 'p99_wait <= 1.2 easy' --bound 'max_wait <= 7d'
+    hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy
+    hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml
+    hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600
+    hpcgym tune KTH-SP2 --clean legrand --weekly
     """
     if searched.weekly:
         others = options.given(bound=searched.bound, against=against, **vars(shared))

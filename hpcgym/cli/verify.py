@@ -10,17 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
 
 from hpcgym.cli.explore import explore, explored
 from hpcgym.cli.files import check_regular, digests_of_read
-from hpcgym.cli.groups import UNTOLD, Told, arguments_of, bounded, check_generated
+from hpcgym.cli.groups import UNTOLD, Told, arguments_of, bounded, check_generated, grouped
 from hpcgym.cli.lineup import no_own_code
 from hpcgym.cli.output import Outcome, draw, write_jobs
-from hpcgym.cli.running import ExplainedCommand
 from hpcgym.cli.simulate import compare, compared, simulate, simulated
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import csv_rows, json_of, lines_of, parquet_frame
@@ -307,35 +306,10 @@ def again(
 # --- ``hpcgym verify``: whether what a file holds comes out again ---------------------------------
 
 
-class Verify(ExplainedCommand):
-    """The command with examples in its help."""
-
-    examples = (
-        "hpcgym simulate KTH-SP2 --scheduler saf --output saf.swf --html saf.html",
-        "hpcgym verify saf.swf saf.html",
-        "hpcgym verify saf.swf --workload logs/KTH-SP2.swf.gz",
-    )
-
-
+@grouped
 def verify(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="Files that hpcgym simulate, compare or explore wrote: schedules, pages,"
-            " pictures, traces of events, or the output of --format json or csv in a file"
-            " .json or .csv.",
-            show_default=False,
-        ),
-    ],
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORKLOAD",
-            help="Where the log is now, in place of the name in the recorded command.",
-            show_default=False,
-        ),
-    ] = None,
+    files: list[str],
+    workload: str | None = None,
 ) -> None:
     """Make files again by the command that each has recorded, and say whether they are equal.
 
@@ -346,6 +320,21 @@ def verify(
 
     Files that the recorded command names are looked for in the current folder, and then beside the
     verified file.
+
+    Arguments
+    ---------
+    files FILE... : Files that hpcgym simulate, compare or explore wrote: schedules, pages,
+        pictures, traces of events, or the output of --format json or csv in a file .json or .csv.
+
+    Options
+    -------
+    workload WORKLOAD : Where the log is now, in place of the name in the recorded command.
+
+    Examples
+    --------
+    hpcgym simulate KTH-SP2 --scheduler saf --output saf.swf --html saf.html
+    hpcgym verify saf.swf saf.html
+    hpcgym verify saf.swf --workload logs/KTH-SP2.swf.gz
     """
     run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
     failed = False

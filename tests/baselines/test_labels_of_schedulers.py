@@ -6,8 +6,9 @@ import pytest
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.labels import describe, labelled, scheduler_name, scheduler_names
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.scheduler.estimates import ESTIMATES
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import POWER, Scheduler
 
 WEIGHTS = (0.1, -0.2, 0.0, 0.0, 0.0, 0.7)
 
@@ -96,3 +97,21 @@ def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
     easy = SCHEDULERS["easy"]
     assert labelled("easy", easy, easy.but(policy_estimate="user-ratio")) == "easy"
     assert labelled("easy", easy, easy.but(estimate="ave2")) == "easy (estimate ave2)"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "name"),
+    [
+        *((one, name) for name, one in COSCHEDULERS.items()),
+        (COSCHEDULERS["easy-co"].but(pairs_above=1), "easy-co, pairs above 1"),
+        (COSCHEDULERS["easy-co"].but(allocation="part:3"), "easy-co, part:3 allocation"),
+        (Scheduler(allocation="compact"), "easy, compact allocation"),
+        *((Scheduler(power=one), f"easy, {one} power") for one in POWER if one != "none"),
+        (Scheduler(dispatcher="prb"), "prb"),
+        (Scheduler(dispatcher="prb", allocation="best-fit"), "prb, best-fit allocation"),
+        (Scheduler(dispatcher="prb", correction="next-second"), "prb"),
+        (Scheduler(dispatcher="pcp20", allocation="worst-fit"), "pcp20"),  # it chooses nodes itself
+    ],
+)
+def test_what_has_a_name_is_called_by_it(scheduler: Scheduler, name: str) -> None:
+    assert scheduler_name(scheduler) == name

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import JOBS, as_json, run, succeed
+from commands import JOBS, as_csv, as_json, line, run, succeed
 from drawing import given, settings
 from drawing import strategies as st
 
@@ -29,19 +29,6 @@ def results(*arguments: Any) -> dict[str, dict[str, Any]]:
     found = {entry["scheduler"]["name"]: entry for entry in entries}
     assert len(found) == len(entries)
     return found
-
-
-def rows(*arguments: Any) -> list[dict[str, str]]:
-    text = succeed("compare", *arguments, "--format", "csv").stdout
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def refusal(*arguments: Any) -> str:
-    result = run("compare", *arguments)
-    assert result.exit_code != 0
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1 or "Error: " in result.stderr, result.stderr
-    return " ".join(result.stderr.split())
 
 
 # --- Rules ------------------------------------------------------------------------------------
@@ -89,7 +76,7 @@ def test_each_row_is_what_simulate_returns(rules: dict[str, list[str]], names: l
     arguments = (JOBS, "--scheduler", ",".join(names), *options)
     different = {tuple(one.describe().values()) for one in schedulers.values()}
     if len(different) < len(schedulers):
-        assert "come to the same rules" in refusal(*arguments)
+        assert "come to the same rules" in line("compare", *arguments)
         return
     found = results(*arguments)
     assert list(found) == list(schedulers)
@@ -113,15 +100,6 @@ def test_commas_join_names_and_numbers() -> None:
     assert list(hold) == ["saf"]
 
 
-def test_a_rule_of_one_value_changes_all() -> None:
-    found = results(JOBS, "--passes", "per-event", "--estimate", "clairvoyant")
-    for name, entry in found.items():
-        rules = {"passes": "per-event", "estimate": "clairvoyant"}
-        expected = simulate(load_workload(JOBS), name, **rules).metrics
-        assert entry["mean_bsld"] == expected["mean_bsld"]
-    assert "clairvoyant" in succeed("compare", JOBS, "--estimate", "clairvoyant").stdout
-
-
 def test_policies_without_schedulers_are_easy_with_each() -> None:
     jobs = load_workload(JOBS)
     found = results(JOBS, "--policy", ",".join(POLICIES))
@@ -142,64 +120,35 @@ def test_rules_are_for_those_that_heed_them() -> None:
     jobs = load_workload(JOBS)
     expected = simulate(jobs, "prb", dispatch_time=500).metrics["mean_bsld"]
     assert found["prb, dispatch_time=500"]["mean_bsld"] == expected
-    lines = rows(JOBS, "--scheduler", "easy,prb", "--dispatch-time", "500")
+    lines = as_csv("compare", JOBS, "--scheduler", "easy,prb", "--dispatch-time", "500")
     assert [line["mean_dispatch_s"] for line in lines] == ["", "500.0"]
-
-
-@pytest.mark.slow
-def test_rules_of_pairs_are_for_those_that_share() -> None:
-    machine = ("--cluster", "10x2x8", "--speedups", "generated", "--codes", "1")
-    shared = ("--pairs-above", "none,1", "--partners", "best")
-    jobs = "lublin:jobs=60,processors=160,seed=2"
-    found = results(jobs, *machine, "--scheduler", "easy,easy-co", *shared)
-    assert list(found) == ["easy", "easy-co, pairs_above=none", "easy-co, pairs_above=1"]
-    told = {name: entry["scheduler"] for name, entry in found.items()}
-    assert [one["pairs_above"] for one in told.values()] == [None, None, 1.0]
-    assert [one["partners"] for one in told.values()] == ["fill", "best", "best"]
 
 
 # --- Machines ---------------------------------------------------------------------------------
 
 
 def test_sizes() -> None:
-    arguments = (JOBS, "--processors", "32,48", "--scheduler", "easy,saf")
-    value = as_json("compare", *arguments)
-    entries = value["results"]
-    assert [(one["processors"], one["scheduler"]["name"]) for one in entries] == [
-        (32, "easy"), (32, "saf"), (48, "easy"), (48, "saf")
-    ]  # fmt: skip
+    arguments = ("compare", JOBS, "--processors", "8,24,32", "--scheduler", "fcfs,easy,saf")
+    value = as_json(*arguments)
     assert value["workload"] == load_workload(JOBS).name
-    assert [one["processors"] for one in value["machines"]] == [32, 48]
     assert "processors" not in value
-    lines = rows(*arguments)
-    for entry, line in zip(entries, lines, strict=True):
+    jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24, 32)}
+    assert {one["processors"]: one["cleaning"] for one in value["machines"]} == {
+        size: dict(of_size.cleaning) for size, of_size in jobs.items()
+    }
+    means: dict[int, dict[str, float]] = {size: {} for size in jobs}
+    for entry, row in zip(value["results"], as_csv(*arguments), strict=True):
         size, name = entry["processors"], entry["scheduler"]["name"]
-        expected = simulate(load_workload(JOBS, processors=size), name, processors=size).metrics
-        assert entry["mean_bsld"] == expected["mean_bsld"] == float(line["mean_bsld"])
-        assert (line["processors"], line["scheduler"]) == (str(size), name)
-
-
-def test_jobs_larger_than_a_machine_are_dropped_there_and_counted() -> None:
-    value = as_json("compare", JOBS, "--processors", "8", "--processors", "32")
-    small, large = value["machines"]
-    kept = load_workload(JOBS, processors=8)
-    assert small["cleaning"] == dict(kept.cleaning) != large["cleaning"]
-    assert {one["jobs"] for one in value["results"] if one["processors"] == 8} == {len(kept)}
-    text = succeed("compare", JOBS, "--processors", "8,32").stdout
-    assert "cleaning on 8 processors:" in text
-
-
-def test_the_best_are_those_of_each_machine() -> None:
-    arguments = ("compare", JOBS, "--processors", "24,32", "--scheduler", "fcfs,easy,saf")
-    means: dict[int, dict[str, float]] = {24: {}, 32: {}}
-    for entry in as_json(*arguments)["results"]:
-        means[entry["processors"]][entry["scheduler"]["name"]] = entry["mean_bsld"]
+        means[size][name] = simulate(jobs[size], name, processors=size).metrics["mean_bsld"]
+        assert entry["mean_bsld"] == means[size][name] == float(row["mean_bsld"])
+        assert (row["processors"], row["scheduler"]) == (str(size), name)
     text = succeed(*arguments).stdout
+    assert "cleaning on 8 processors:" in text
     assert "* best of its column and machine" in text
     for size, of_size in means.items():
         for name, mean in of_size.items():
-            (line,) = (ln for ln in text.splitlines() if ln.startswith(f"{name} on {size} "))
-            first = line.removeprefix(f"{name} on {size} processors").split()[0]
+            (shown,) = (one for one in text.splitlines() if one.startswith(f"{name} on {size} "))
+            first = shown.removeprefix(f"{name} on {size} processors").split()[0]
             assert first.endswith("*") == (mean == min(of_size.values()))
 
 
@@ -207,18 +156,18 @@ def test_clusters_rules_and_columns_that_only_some_have(tmp_path: Path) -> None:
     small = tmp_path / "small.toml"
     small.write_text('name = "small"\n[[group]]\nname = "a"\nnodes = 4\ncore = 48\n')
     rules = ("--allocation", "first-fit,best-fit", "--scheduler", "easy")
-    lines = rows(TAURUS_JOBS, "--cluster", "taurus", "--cluster", small, *rules)
+    lines = as_csv("compare", TAURUS_JOBS, "--cluster", "taurus", "--cluster", small, *rules)
     assert [line["cluster"] for line in lines] == ["taurus", "taurus", "small", "small"]
     assert [line["allocation"] for line in lines] == ["first-fit", "best-fit"] * 2
     assert [line["scheduler"] for line in lines[:2]] == [
         "easy, allocation=first-fit", "easy, allocation=best-fit"
     ]  # fmt: skip
-    assert [bool(line["energy_j"]) for line in lines] == [True, True, False, False]
-    for line in lines:
-        cluster = find_cluster("taurus" if line["cluster"] == "taurus" else small)
+    assert [bool(row["energy_j"]) for row in lines] == [True, True, False, False]
+    for row in lines:
+        cluster = find_cluster("taurus" if row["cluster"] == "taurus" else small)
         jobs = load_workload(TAURUS_JOBS, cluster=cluster)
-        expected = simulate(jobs, cluster=cluster, allocation=line["allocation"])
-        assert float(line["mean_bsld"]) == expected.metrics["mean_bsld"]
+        expected = simulate(jobs, cluster=cluster, allocation=row["allocation"])
+        assert float(row["mean_bsld"]) == expected.metrics["mean_bsld"]
 
 
 @pytest.mark.slow
@@ -288,69 +237,7 @@ def test_a_cap_on_two_machines_is_a_share_of_each(tmp_path: Path) -> None:
     assert told.count("limits on ") == 2
 
 
-def test_a_limit_that_follows_a_price_and_what_the_energy_costs(tmp_path: Path) -> None:
-    file = tmp_path / "prices.csv"
-    file.write_text("time_s,eur_per_mwh\n0,40\n43200,100\n")
-    price = ("--price", file, "--repeat", "day", "--cluster", "taurus")
-    cap = ("--cap", "percent=60,start=0,end=86400,follow=price,swing=0.3")
-    found = results(TAURUS_JOBS, *price, *cap, "--scheduler", "easy,saf")
-    for name, entry in found.items():
-        words = ("simulate", TAURUS_JOBS, *price, *cap, "--scheduler", name)
-        expected = as_json(*words)
-        assert entry["cost"] == expected["cost"]
-        assert entry["mean_bsld"] == expected["mean_bsld"]
-    assert "cost" in succeed("compare", TAURUS_JOBS, *price, "--scheduler", "easy,saf").stdout
-
-
 # --- What cannot be compared ------------------------------------------------------------------
-
-
-ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--policy", "safe"], "unknown policy 'safe'; did you mean 'saf'?"),
-        (["--policy", "easy++"], "unknown policy 'easy++'"),
-        (["--policy", "saf", "--policy", "saf"], "--policy: 'saf' is there twice"),
-        (["--threshold", "5,5"], "--threshold: '5' is there twice"),
-        (["--threshold", "many"], "fcfs: threshold must be a number of at least 0 s"),
-        (["--threshold", "5,many", "--scheduler", "saf"], "saf, threshold=many: threshold must be"),
-        (["--processors", "32,few"], "--processors must be a whole number, not 'few'"),
-        (["--processors", "32,"], "--processors must be a whole number, not ''"),
-        (["--processors", "32", "--cluster", "taurus"], "a machine or its processors, not both"),
-        (["--scheduler", "easy,eazy"], "did you mean 'easy'"),
-        (["--scheduler", "shut"], "--power shut, beside --cap or --budget"),
-        (
-            ["--hold", "0.1", "--scheduler", "conservative"],
-            "conservative: hold and backfill='conservative' do not go toge",
-        ),
-        (
-            ["--scheduler", "easy,easy-sjbf", "--backfill-order", "sjbf"],
-            "easy and easy-sjbf come to the same rules: name other schedulers by --scheduler",
-        ),
-        (["--scheduler", "easy,prb", "--policy", "saf"], "prb: policy does not go with the disp"),
-        (["--dispatch-time", "5"], "--dispatch-time is for dispatchers, which --scheduler names"),
-        (["--fair-share", "damping=1"], "nothing here looks at what users have used"),
-        (["--pairs-above", "1"], "--pairs-above is for jobs that share nodes"),
-        (["--allocation", "first-fit,best-fit"], "--allocation is for machines with nodes"),
-        (["--cluster", "taurus", "--power", "none,shut"], "--power shut says how limits are kept"),
-        (["--scheduler", "saf:power=shut"], "saf:power=shut: power='shut' needs limits"),
-        (["--cap", "percent=60"], "--cluster says which"),
-        (
-            ["--cluster", "taurus", "--cap", "percent=60", "--scheduler", "conservative"],
-            "conservative: backfill='conservative' and limits of power and energy do not go",
-        ),
-        (
-            ["--cluster", "10x2x8", "--speedups", "generated", "--cap", "watts=9"],
-            "--cap, --budget and --power do not go with --speedups",
-        ),
-        (["--carbon", "no.csv", "--repeat", "day"], "--carbon and --price need watts"),
-    ],
-)
-def test_what_cannot_be_compared(arguments: list[str], message: str) -> None:
-    assert message in refusal(JOBS, *arguments)
 
 
 def test_help_tells_which_options_may_be_given_several_times() -> None:
@@ -433,16 +320,18 @@ def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, rea
     done = succeed("compare", *arguments, "--scheduler", schedulers, "--format", "csv")
     names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
     assert names == ["easy", "aged-safe:hold=none"]
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"left out: aged-safe: {reason}")
-    assert line.endswith("; aged-safe:hold=none has not)")
-    alone = refusal(*arguments, "--scheduler", "aged-safe")
+    (left,) = done.stderr.splitlines()
+    assert left.startswith(f"left out: aged-safe: {reason}")
+    assert left.endswith("; aged-safe:hold=none has not)")
+    alone = line("compare", *arguments, "--scheduler", "aged-safe")
     assert f"aged-safe: {reason}" in alone
     assert "; aged-safe:hold=none has not)" in alone
 
 
 def test_what_goes_with_no_scheduler_is_refused() -> None:
-    said = refusal(JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--maintenance", "100/2000")
+    said = line(
+        "compare", JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--maintenance", "100/2000"
+    )
     assert "easy: hold and maintenance='100/2000' do not go together" in said
     assert "has not" not in said  # whoever gave it knows it
 

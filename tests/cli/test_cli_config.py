@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import JOBS, run, succeed
+from commands import JOBS, as_json, run, succeed
 
 from hpcgym.files.recorded import record_of_file
 
@@ -20,7 +20,7 @@ def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def told(text: str, *words: Any) -> Any:
     """What a command prints as JSON with a file of options."""
     Path("mine.toml").write_text(text)
-    return json.loads(succeed("--config", "mine.toml", *words, "--format", "json").stdout)
+    return as_json("--config", "mine.toml", *words)
 
 
 def alike(first: Any, second: Any) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import sys
@@ -13,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import as_csv, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli import app
 from hpcgym.evaluation import evaluate, lineup
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
@@ -27,36 +24,19 @@ TRACE = "lublin:jobs=2000,processors=64,load=3"
 FEW = ("--jobs", "100", "--number", "5", "--budget", "15")
 
 
-def command(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["evaluate", "--workload", TRACE, *FEW, *arguments])
-
-
-def succeed(*arguments: str) -> Any:
-    result = command(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
+ASKED = ("evaluate", "--workload", TRACE, *FEW)
 
 
 def test_json_has_everything_in_full() -> None:
-    value = json.loads(succeed("spf", "--seed", "3", "--format", "json").stdout)
+    value = as_json(*ASKED, "spf", "--seed", "3")
     board = evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15, seed=3)
     assert value["workload"] == board_name()
     (workload,) = value["provenance"]["workloads"]
     assert workload["sha256"] == workload_digest(load_workload(TRACE))
     assert value["provenance"]["command"][0] == "evaluate"
-    assert value["evaluation"] == {
-        "slices": "test",
-        "episodes": "windows",
-        "jobs": 100,
-        "n": 5,
-        "train_share": 0.5,
-        "start": "empty",
-        "warmup": None,
-        "arrivals": "stop",
-        "horizon": None,
-        "seed": 3,
-        "budget": 15,
-    }
+    around = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
+    cut = {"slices": "test", "episodes": "windows", "jobs": 100, "n": 5, "train_share": 0.5}
+    assert value["evaluation"] == {**cut, **around, "seed": 3, "budget": 15}
     rows = {row["name"]: row for row in value["policies"]}
     assert list(rows) == list(board.table.index)
     for name, expected in board.table.iterrows():
@@ -72,20 +52,8 @@ def board_name() -> str:
     return load_workload(TRACE).name
 
 
-def test_csv_has_the_table() -> None:
-    rows = list(csv.DictReader(io.StringIO(succeed("--format", "csv").stdout)))
-    board = evaluate((), load_workload(TRACE), jobs=100, n=5, budget=15)
-    assert [row["name"] for row in rows] == list(board.table.index)
-    for row, (_, expected) in zip(rows, board.table.iterrows(), strict=True):
-        assert float(row["mean_bsld"]) == expected["mean_bsld"]
-        assert float(row["mean_regret"]) == expected["mean_regret"]
-        assert (row["slices"], row["failed"]) == ("5", "0")
-        assert row["workload"] == board_name()
-        assert row["backfill"] == "easy"
-
-
 def test_the_table_marks_the_best() -> None:
-    text = succeed("conservative", "0,0,0,0,0,-1").stdout
+    text = succeed(*ASKED, "conservative", "0,0,0,0,0,-1").stdout
     lines = text.splitlines()
     assert lines[0] == f"{board_name()} · 64 processors · test part · 5 windows of 100 jobs"
     first = next(line for line in lines[lines.index("") :] if "─" in line)
@@ -100,17 +68,17 @@ def test_the_table_marks_the_best() -> None:
 
 
 def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
-    text = succeed("--number", "4", "--budget", "0").stdout
+    text = succeed(*ASKED, "--number", "4", "--budget", "0").stdout
     assert "no 95 % intervals: they need 5 slices or more, and there are 4" in text.splitlines()
     assert " to " not in text
-    value = json.loads(succeed("--number", "4", "--budget", "0", "--format", "json").stdout)
+    value = as_json(*ASKED, "--number", "4", "--budget", "0")
     for row in value["policies"]:
         assert (row["mean_bsld_low"], row["mean_bsld_high"]) == (None, None)
 
 
 def test_options_reach_the_evaluation() -> None:
     options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
-    value = json.loads(succeed(*options, "--format", "json").stdout)
+    value = as_json(*ASKED, *options)
     assert {row["name"] for row in value["policies"]} == {
         "fcfs",
         "random",
@@ -127,7 +95,7 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
         name="mine", env_id="hpcgym/JobSelection-v0", act=lambda observation, info: "?"
     )
     monkeypatch.setattr(lineup, "load_agent", lambda path: agent)
-    result = command("folder/agent.pt")
+    result = run(*ASKED, "folder/agent.pt")
     assert result.exit_code == 1  # it failed everywhere
     assert (
         "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
@@ -135,7 +103,7 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     )
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("folder/agent.pt "))
     assert line.split()[1] == "-"
-    value = json.loads(command("folder/agent.pt", "--format", "json").stdout)
+    value = json.loads(run(*ASKED, "folder/agent.pt", "--format", "json").stdout)
     last = value["policies"][-1]
     assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 5)
     assert len(value["failures"]) == 5
@@ -143,18 +111,8 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
 
 def test_shares_are_those_that_are_given() -> None:
     shares = "half_life_s=600"
-    options = (
-        "fairshare",
-        "--fair-share",
-        shares,
-        "--budget",
-        "0",
-        "--seed",
-        "3",
-        "--format",
-        "json",
-    )
-    value = json.loads(succeed(*options).stdout)
+    options = ("fairshare", "--fair-share", shares, "--budget", "0", "--seed", "3")
+    value = as_json(*ASKED, *options)
     rules = {"jobs": 100, "n": 5, "budget": 0, "seed": 3}
     board = evaluate("fairshare", load_workload(TRACE), **rules, fair_share=shares)
     found = {row["name"]: row["mean_bsld"] for row in value["policies"]}
@@ -164,31 +122,8 @@ def test_shares_are_those_that_are_given() -> None:
     assert board.schedulers[name].fair_share.half_life_s == 600
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["eazy"], "hpcgym: unknown policy 'eazy'; did you mean 'easy'"),
-        (["no/agent.pt"], "hpcgym: no/agent.pt: there is no such file"),
-        (["--slices", "tests"], "unknown part 'tests'; did you mean 'test'"),
-        (["--jobs", "1001"], "jobs=1001"),
-        (
-            ["spf", "--fair-share", "damping=2"],
-            "(--fair-share): nothing here looks at what users have used",
-        ),
-        (["--backfill", "conservative"], "evaluate 'conservative' by name"),
-        (["--number", "0"], "n must be a whole number of at least 1, not 0"),
-    ],
-)
-def test_errors_are_one_line(arguments: list[str], message: str) -> None:
-    result = command(*arguments)
-    assert result.exit_code == 1
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
-
-
 def test_the_help_has_examples_and_names() -> None:
-    text = CliRunner().invoke(app, ["evaluate", "--help"]).stdout
+    text = succeed("evaluate", "--help").stdout
     assert "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9" in text
     for name in SCHEDULERS:
         assert re.search(rf" {re.escape(name)}[,\n]", text), name
@@ -197,26 +132,27 @@ def test_the_help_has_examples_and_names() -> None:
 def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
     pytest.importorskip("ortools")
     few = ("cph-3", "sdprb", "--jobs", "20", "--number", "2", "--budget", "0")
-    text = succeed(*few).stdout
+    text = succeed(*ASKED, *few).stdout
     assert "above cph-3: mean BSLD less that of " in text
-    value = json.loads(succeed(*few, "--format", "json").stdout)
+    value = as_json(*ASKED, *few)
     rows = {row["name"]: row for row in value["policies"]}
     assert rows[value["reference"]]["above_reference"] == 0
     assert rows["sdprb"]["scheduler"]["dispatcher"] == "sdprb"
-    without = json.loads(succeed("sdprb", *few[2:], "--format", "json").stdout)
+    without = as_json(*ASKED, "sdprb", *few[2:])
     assert without["reference"] == "easy"
-    assert "less that of" not in succeed("sdprb", *few[2:]).stdout
+    assert "less that of" not in succeed(*ASKED, "sdprb", *few[2:]).stdout
 
 
-def on_nodes(*arguments: str) -> Any:
-    few = ("--workload", "eurora:jobs=400,load=2", "--jobs", "40", "--number", "2", "--budget", "2")
-    return CliRunner().invoke(app, ["evaluate", *few, *arguments])
+ON_NODES = (
+    *("evaluate", "--workload", "eurora:jobs=400,load=2", "--jobs", "40", "--number", "2"),
+    *("--budget", "2"),
+)
 
 
 @pytest.mark.slow
 def test_a_machine_of_nodes() -> None:
     options = ("prb", "--cluster", "eurora", "--allocation", "best-fit")
-    value = json.loads(on_nodes(*options, "--format", "json").stdout)
+    value = as_json(*ON_NODES, *options)
     board = evaluate(
         "prb", load_workload("eurora:jobs=400,load=2"), jobs=40, n=2, budget=2,
         cluster="eurora", allocation="best-fit",
@@ -225,39 +161,14 @@ def test_a_machine_of_nodes() -> None:
     rows = {row["name"]: row for row in value["policies"]}
     assert {name: row["mean_bsld"] for name, row in rows.items()} == dict(board.table["mean_bsld"])
     assert rows["prb"]["scheduler"]["allocation"] == "best-fit"
-    text = on_nodes(*options).stdout
+    text = succeed(*ON_NODES, *options).stdout
     heading, *_ = text.splitlines()
     assert " · eurora: 64 nodes, 1,024 cores · test part · 2 windows of 40 jobs" in heading
     assert heading.endswith(" · best-fit allocation")
-    (row, *_) = csv.DictReader(io.StringIO(on_nodes(*options, "--format", "csv").stdout))
+    (row, *_) = as_csv(*ON_NODES, *options)
     assert (row["cluster"], row["nodes"]) == ("eurora", "64")
     assert set(value["queues"]) == {"debug", "parallel", "longpar"}
     assert "queues" not in row
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--cluster", "eurrora"], "unknown machine 'eurrora'; did you mean 'eurora'"),
-        (["--cluster", "none.toml"], "none.toml"),
-        (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
-        (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
-        (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'"),
-        (["--cluster", "eurora", "--passes", "per-event"], "and a machine of nodes do not"),
-    ],
-)
-def test_errors_of_machines_are_one_line(arguments: list[str], message: str) -> None:
-    result = on_nodes(*arguments)
-    assert result.exit_code == 1
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
-
-
-def test_a_machine_or_its_processors() -> None:
-    result = on_nodes("--cluster", "eurora", "--processors", "1024")
-    assert result.exit_code == 2
-    assert "a machine or its processors, not both" in " ".join(result.stderr.split())
 
 
 # --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
@@ -272,7 +183,7 @@ def test_modules_of_the_current_folder_are_found(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
-    value = json.loads(succeed(given, *few).stdout)
+    value = json.loads(succeed(*ASKED, given, *few).stdout)
     rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
     assert rows[given.partition("=")[0]] == rows["easy"]
     assert "random (acting)" in rows
@@ -288,47 +199,33 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(lineup, "load_agent", agent)
     options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
-    text = succeed(*options).stdout
+    text = succeed(*ASKED, *options).stdout
     (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
     assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
     assert "P99 of wait less that of saf (backfill fcfs); p: chance of such a difference" in text
     assert "P99 of wait" in text
     assert " IQM " in text
-    assert "means of" not in succeed("ppo=0.pt").stdout  # of one
-    value = json.loads(succeed(*options, "--format", "json").stdout)
+    assert "means of" not in succeed(*ASKED, "ppo=0.pt").stdout  # of one
+    value = as_json(*ASKED, *options)
     (told,) = (row for row in value["policies"] if row["name"] == "ppo")
     assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
     assert row.split()[1].rstrip("*") == text_of(known_metrics()["p99_wait_s"], told["p99_wait_s"])
 
 
 def test_latex_is_the_board_alone() -> None:
-    text = succeed("spf", "--format", "latex").stdout
+    text = succeed(*ASKED, "spf", "--format", "latex").stdout
     assert text == evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15).to_latex()
     assert text.startswith(r"\begin{tabular}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["no_such_pkg:Policy"], "there is no module 'no_such_pkg' in the current folder"),
-        (["ppo=no.pt"], "hpcgym: no.pt: there is no such file"),
-        (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
-        (["--metric", "jobs"], "unknown metric 'jobs'"),
-        (["--metric", "bsld"], "unknown metric 'bsld'; did you mean 'mean_bsld' or"),
-        (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
-        (["--reference", "easy", "--backfill", "none"], "or easy if it is among the policies, too"),
-        (["sfa"], "unknown policy 'sfa'; did you mean 'saf'"),
-    ],
-)
-def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:
-    test_errors_are_one_line(arguments, message)
-
-
 @pytest.mark.slow
 def test_the_table_says_what_is_around_slices() -> None:
-    assert "slices with" not in succeed().stdout
+    assert "slices with" not in succeed(*ASKED).stdout
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
-    assert "\nslices with start=warm, arrivals=continue, horizon=12h\n" in succeed(*around).stdout
-    found = json.loads(succeed("--env", "QueueOrdering-v1", "--format", "json").stdout)
+    assert (
+        "\nslices with start=warm, arrivals=continue, horizon=12h\n"
+        in succeed(*ASKED, *around).stdout
+    )
+    found = as_json(*ASKED, "--env", "QueueOrdering-v1")
     assert found["evaluation"]["start"] == "warm"  # as the environment has it
     assert found["evaluation"]["horizon"] == "7d"

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import line, succeed
 
-from hpcgym.cli import app
 from hpcgym.files.recorded import record_of_file
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -21,36 +20,28 @@ def test_figures_are_written_once_and_verify(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = CliRunner().invoke
     options = ["--figures", "paper", "--figures-width", "7.2"]
-    made = run(app, [*command, *options])
-    assert made.exit_code == 0, made.output
-    assert "wrote slowdown, utilization, queue, waits-by-size, waits-by-length into paper" in (
-        made.stderr
-    )
+    said = succeed(*command, *options).stderr
+    assert "wrote slowdown, utilization, queue, waits-by-size, waits-by-length into paper" in said
     assert len(list(Path("paper").iterdir())) == 10
-    checked = run(app, ["verify", "paper/queue.pdf", "paper/slowdown.svg"])
+    checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.svg")
     assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.svg: equal\n"
     before = Path("paper/queue.svg").stat().st_ino
-    refused = run(app, [*command, *options])
-    assert refused.exit_code == 1
-    assert "paper has files in it already: --force writes beside and over them" in refused.stderr
+    refused = line(*command, *options)
+    assert "paper has files in it already: --force writes beside and over them" in refused
     assert Path("paper/queue.svg").stat().st_ino == before
-    assert run(app, [*command, *options, "--force"]).exit_code == 0
+    succeed(*command, *options, "--force")
     Path("file").write_text("")
-    refused = run(app, [*command, "--figures", "file"])
-    assert "file is there already, and is no folder" in refused.stderr
-    refused = run(app, [*command, "--figures", "none/of/these"])
-    assert "there is no folder none/of" in refused.stderr
+    assert "file is there already, and is no folder" in line(*command, "--figures", "file")
+    assert "there is no folder none/of" in line(*command, "--figures", "none/of/these")
 
 
 @pytest.mark.slow
 def test_figures_of_leaderboards(tmp_path: Path) -> None:
-    run, folder = CliRunner().invoke, tmp_path / "paper"
+    folder = tmp_path / "paper"
     words = ["evaluate", "wfp3", "--workload", "lublin:jobs=1500,processors=64,load=1.2"]
-    words += ["--jobs", "60", "--number", "6", "--budget", "0", "--figures", str(folder)]
-    made = run(app, words)
-    assert made.exit_code == 0, made.output
+    words += ["--jobs", "60", "--number", "6", "--budget", "0", "--figures", folder]
+    succeed(*words)
     names = {path.name for path in folder.iterdir()}
     both = ("profile-mean_bsld", "ranks-mean_bsld")
     assert names == {f"{name}{ending}" for name in both for ending in (".pdf", ".svg")}
@@ -59,9 +50,6 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     assert "<!-- CD = " in text
     assert "<!-- 6 instances" in text
     one_pass = [*words[:4], "--protocol", "prequential", "--force", *words[-2:]]
-    refused = run(app, one_pass)
-    assert "--figures" in refused.stderr
-    assert "is not for --protocol prequential" in refused.stderr
-    few = run(app, [*words, "--number", "4", "--figures", str(tmp_path / "few")])
-    assert few.exit_code == 0, few.output
+    assert "--figures is not for --protocol prequential" in line(*one_pass)
+    succeed(*words, "--number", "4", "--figures", tmp_path / "few")
     assert {path.stem for path in (tmp_path / "few").iterdir()} == {"profile-mean_bsld"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
-import typer
+from commands import COMMANDS
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
@@ -20,18 +20,6 @@ READ = {"carbon", "failures", "price", "recording", "published", "speedups_file"
 FOLDERS = {"figures", "folder", "folders", "tensorboard", "results"}
 
 SPEEDUPS = "code,a,b\na,0.9,1.1\nb,0.8,0.7\n"
-
-
-def commands(group: Any, *before: str) -> dict[tuple[str, ...], Any]:
-    """All commands of the program, by their words."""
-    found = {}
-    for name, command in group.commands.items():
-        words = (*before, name)
-        found |= commands(command, *words) if hasattr(command, "commands") else {words: command}
-    return found
-
-
-COMMANDS = commands(typer.main.get_command(app))
 
 
 def hints(command: Any) -> dict[str, Any]:

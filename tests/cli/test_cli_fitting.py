@@ -1,15 +1,17 @@
-"""Tables on terminals that are too narrow for them."""
+"""Tables: of means, and on terminals that are too narrow for them."""
 
 from __future__ import annotations
 
 import io
 
+import pandas as pd
 import pytest
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hpcgym.cli.means import Asked, means_of
 from hpcgym.cli.output import print_table
 
 NAMES = ("a scheduler with a rather long name", "saf")
@@ -63,3 +65,20 @@ def test_a_file_is_never_too_narrow():
     lines = printed(20, terminal=False)
     assert "left out" not in words(lines)
     assert sum(all(number in line for number in NUMBERS) for line in lines) == 2
+
+
+def test_means_of_ratios_say_of_how_many() -> None:
+    rows = pd.DataFrame(
+        {
+            "workload": "w",
+            "seed": [0, 1, 0, 1],
+            "scheduler": ["easy", "easy", "saf", "saf"],
+            "mean_wait_s": [0.0, 10.0, 5.0, 20.0],
+        }
+    )
+    asked = Asked(metric=["mean_wait_s"], normalise="easy")
+    found = means_of(rows, "", asked)
+    place = [*found.keys, *found.heading].index("ratios")
+    assert [row[place][0] for row in found.rows] == ["1", "1"]
+    full = means_of(rows.assign(mean_wait_s=1.0), "", asked)
+    assert "ratios" not in full.heading

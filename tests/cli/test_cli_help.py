@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from commands import succeed
+from commands import COMMANDS, succeed
 
 from hpcgym.benchmarks.studies.documents import all_items
-from hpcgym.cli import app
 from hpcgym.cli.running import PANELS
 
-
-def commands(group: Any, *before: str) -> dict[tuple[str, ...], Any]:
-    """All commands of the program, by their words."""
-    found = {}
-    for name, command in group.commands.items():
-        words = (*before, name)
-        found |= commands(command, *words) if hasattr(command, "commands") else {words: command}
-    return found
-
-
-COMMANDS = commands(typer.main.get_command(app))
 #: Those with many options: each has a heading.
 LARGE = [words for words, command in COMMANDS.items() if len(command.params) > 10]
 #: What only one command has, and stands first in its help.

@@ -1,24 +1,16 @@
 """The command line on machines with nodes, and with dispatchers."""
 
-import csv
-import io
-import json
 import re
 import sys
 from importlib.metadata import version
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import as_csv, as_json, run, succeed
 
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
-from hpcgym.baselines.labels import describe, scheduler_name
-from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
-from hpcgym.report.tables import dispatches
 from hpcgym.scheduler.allocations import ALLOCATIONS
-from hpcgym.scheduler.estimates import CORRECTIONS
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import fitting, load_workload
 from hpcgym.workload.needs import FITS_NOWHERE
@@ -45,24 +37,6 @@ def small(tmp_path):
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def succeed(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def as_json(*arguments):
-    return json.loads(succeed(*arguments, "--format", "json").stdout)
-
-
-def as_csv(*arguments):
-    return list(csv.DictReader(io.StringIO(succeed(*arguments, "--format", "csv").stdout)))
 
 
 # --- machines ------------------------------------------------------------------------------------
@@ -95,29 +69,11 @@ def test_a_machine_by_file_tells_its_own_size(small):
     ]
 
 
-def test_a_file_may_describe_a_pool(tmp_path):
-    path = tmp_path / "pool.toml"
-    path.write_text("processors = 24\n")
-    value = as_json("simulate", "lublin:jobs=80,processors=16", "--cluster", path)
-    assert (value["processors"], value["nodes"]) == (24, None)
-
-
 def test_a_table_needs_not_tell_the_size_of_a_machine_that_is_given(small, tmp_path):
     table = tmp_path / "jobs.csv"
     table.write_text("submit_time,run_time,requested_time,requested_processors\n0,5,9,3\n")
     assert "--processors says otherwise" in succeed("simulate", table).stderr
     assert succeed("simulate", table, "--cluster", small).stderr == ""
-
-
-def test_json_that_tells_the_size_of_the_machine_is_believed(tmp_path):
-    path = tmp_path / "jobs.json"
-    job = '{"submit_time": 0, "run_time": 5, "requested_time": 9, "requested_processors": 3}'
-    path.write_text(f'{{"processors": 64, "jobs": [{job}]}}')
-    result = succeed("simulate", path, "--format", "json")
-    assert result.stderr == ""
-    assert json.loads(result.stdout)["processors"] == 64
-    path.write_text(f"[{job}]")
-    assert "taken to be its largest job, 3 processors" in succeed("simulate", path).stderr
 
 
 @pytest.mark.parametrize("told", [4, 64])
@@ -149,13 +105,6 @@ def test_queues_without_names_are_said_where_they_matter(tmp_path):
     assert succeed("compare", tmp_path / "jobs.csv", *arguments, "easy").stderr == ""
 
 
-def test_without_a_cluster_the_machine_is_a_pool():
-    for name in ("eurora", "kit"):
-        result = succeed("simulate", f"{name}:jobs=20", "--format", "json")
-        assert "cluster" not in json.loads(result.stdout)
-        assert result.stderr == ""
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
 def test_the_table_of_a_schedule_has_the_nodes(tmp_path, name):
     import pandas as pd
@@ -175,11 +124,6 @@ def test_the_table_of_a_schedule_has_the_nodes(tmp_path, name):
     for job, cells in enumerate(told):
         own = slice(first[job], first[job + 1])
         assert cells == list(zip(node[own], units[own], strict=True))
-
-
-def test_the_table_of_a_pool_has_no_nodes(tmp_path):
-    succeed("simulate", JOBS, "--output", tmp_path / "a.csv")
-    assert "nodes" not in (tmp_path / "a.csv").read_text().splitlines()[0]
 
 
 def test_jobs_that_never_fit_are_dropped_on_demand():
@@ -321,46 +265,7 @@ def test_a_pool_drops_what_is_larger_whatever_the_recipe(tmp_path, machine):
     assert 0 < value["jobs"] < 200
 
 
-def test_the_usual_allocation_goes_with_a_pool():
-    jobs = "lublin:jobs=80,processors=16,load=0.9"
-    named = as_json("simulate", jobs, "--allocation", "first-fit")
-    usual = as_json("simulate", jobs)
-    schedules = [one.pop("provenance")["schedules"] for one in (named, usual)]
-    assert schedules[0] == schedules[1]
-    assert named == usual
-
-
-def test_compare_tells_the_allocation():
-    arguments = ("compare", JOBS, "--cluster", "eurora", "--scheduler", "easy,prb")
-    heading, *_ = succeed(*arguments, "--allocation", "best-fit").stdout.splitlines()
-    assert heading.endswith(" · per-timestamp passes · best-fit allocation")
-    assert "allocation" not in succeed(*arguments).stdout
-
-
 # --- dispatchers ---------------------------------------------------------------------------------
-
-
-def test_dispatchers_are_named_as_schedulers_are():
-    names = "easy,prb,sjf-list"
-    value = as_json("compare", JOBS, "--cluster", "eurora", "--scheduler", names)
-    workload = load_workload(JOBS)
-    for name, entry in zip(names.split(","), value["results"], strict=True):
-        result = simulate(workload, name, cluster="eurora")
-        assert entry["mean_bsld"] == result.metrics["mean_bsld"]
-        assert entry["scheduler"]["name"] == name
-        assert "dispatches" not in entry
-    assert len({entry["mean_bsld"] for entry in value["results"]}) > 1
-
-
-@pytest.mark.parametrize("correction", ["kill", "next-second"])
-def test_what_dispatchers_reckon_with(correction):
-    options = ["--estimate", "ave2", "--correction", correction, "--allocation", "best-fit"]
-    value = as_json("simulate", JOBS, "--cluster", "eurora", "--scheduler", "sdprb", *options)
-    rules = {"estimate": "ave2", "correction": correction, "allocation": "best-fit"}
-    expected = simulate(load_workload(JOBS), "sdprb", cluster="eurora", **rules)
-    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
-    assert value["killed_jobs"] == expected.metrics["killed_jobs"]
-    assert (value["killed_jobs"] > 0) == (correction == "kill")
 
 
 def test_rules_that_dispatchers_do_without_are_left_blank():
@@ -371,25 +276,6 @@ def test_rules_that_dispatchers_do_without_are_left_blank():
         assert value["scheduler"][rule] is None
         assert prb[rule] == ""
     assert (easy["policy"], easy["backfill"]) == ("fcfs", "easy")
-
-
-def test_dispatchers_on_a_pool():
-    jobs = "lublin:jobs=200,processors=32,load=0.9"
-    value = as_json("simulate", jobs, "--scheduler", "sjf-list")
-    assert value["mean_bsld"] == simulate(load_workload(jobs), "sjf-list").metrics["mean_bsld"]
-
-
-def test_labels_name_dispatchers():
-    assert scheduler_name(Scheduler(dispatcher="prb")) == "prb"
-    assert scheduler_name(Scheduler(dispatcher="prb", allocation="best-fit")) == (
-        "prb, best-fit allocation"
-    )
-    assert scheduler_name(Scheduler(dispatcher="prb", correction="next-second")) == "prb"
-    told = scheduler_name(Scheduler(dispatcher="prb", estimate="ave2"))
-    assert told.startswith("dispatcher prb, mean of the user's last 2")
-    own = Scheduler(dispatcher="pcp20", allocation="worst-fit")
-    assert scheduler_name(own) == "pcp20"
-    assert describe(own) == "dispatcher pcp20, requested times, nodes of its own choice"
 
 
 @pytest.mark.slow
@@ -436,38 +322,6 @@ def test_a_summary_of_solved_models(small):
     assert f"{100 * found['proved']:.1f} % proved optimal" in line
 
 
-def test_the_summary_counts():
-    class Asked:
-        log = (
-            {"variables": 0, "status": "plan is optimal", "gap": 0.0, "postponed": 0},
-            {"variables": 9, "status": "feasible", "gap": 0.5, "postponed": 2},
-            {"variables": 9, "status": "optimal", "gap": 0.0, "postponed": 1},
-            {"variables": 9, "status": "unknown", "gap": 0.3, "postponed": 0},
-        )
-
-    for number, one in enumerate(Asked.log):
-        one |= {"model_s": number, "solve_s": 1.0}
-
-    class Simulated:
-        dispatcher = Asked()
-
-    assert dispatches(Simulated) == {
-        "dispatches": 4,
-        "models": 3,
-        "mean_s": 2.5,
-        "max_s": 4.0,
-        "proved": 0.5,
-        "mean_gap": pytest.approx(0.2),
-        "postponed": 3,
-    }
-    Asked.log = ()
-    assert dispatches(Simulated)["mean_s"] == 0
-    Asked.log = ["of one's own"]
-    assert dispatches(Simulated) is None
-    Simulated.dispatcher = None
-    assert dispatches(Simulated) is None
-
-
 # --- help and errors -----------------------------------------------------------------------------
 
 
@@ -484,59 +338,6 @@ def test_help_teaches(command):
     assert "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told
     for name in ALLOCATIONS:
         assert name in told
-
-
-def test_help_names_all_corrections():
-    text = re.sub(r"\s+", "", succeed("simulate", "--help").stdout)
-    assert f"--correction{'|'.join(CORRECTIONS)}" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--cluster", "eurrora"], "unknown machine 'eurrora'; did you mean 'eurora'?"),
-        (["--cluster", "no.toml"], "no.toml: no such file"),
-        (["--cluster", "typo.toml"], "typo.toml, group 'node': unknown key 'node'; did you mean"),
-        (["--cluster", "text.toml"], "text.toml is not TOML"),
-        (["--cluster", "tiny.toml"], "the empty machine holds 0"),
-        (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
-        (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'?"),
-        (["--cluster", "eurora", "--allocation", "random:x"], "needs a whole number, not 'x'"),
-        (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
-        (["--cluster", "pool.toml", "--allocation", "best-fit"], "a pool of processors has none"),
-        (
-            ["--cluster", "eurora", "--scheduler", "saf", "--passes", "per-event"],
-            "a machine of nodes",
-        ),
-        (["--scheduler", "prbb"], "unknown scheduler or dispatcher 'prbb'; did you mean 'prb'"),
-        (["--scheduler", "prb", "--policy", "saf"], "--policy does not go with the dispatcher prb"),
-        (["--scheduler", "prb", "--policy", "fcfs"], "prb, which says itself what starts: leave"),
-        (["--scheduler", "prb", "--backfill", "easy"], "--backfill does not go with"),
-        (["--scheduler", "prb", "--backfill-order", "saf"], "--backfill-order does not go with"),
-        (["--scheduler", "prb", "--threshold", "5"], "--threshold does not go with"),
-        (["--scheduler", "prb", "--policy-estimate", "ave2"], "--policy-estimate does not go"),
-        (
-            ["--scheduler", "prb", "--passes", "per-event"],
-            "is asked once at each time: leave --pass",
-        ),
-        (["--cluster", "kit-forhlr-ii", "--unfit", "skip"], "--unfit must be 'raise' or 'drop'"),
-        (["--correction", "next-second"], "'next-second' is for dispatchers only"),
-    ],
-)
-def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "typo.toml").write_text(SMALL.replace("nodes =", "node ="))
-    (tmp_path / "text.toml").write_text("four nodes\n")
-    (tmp_path / "tiny.toml").write_text(
-        "[[group]]\nname = 'a'\nnodes = 64\ncore = 16\nmem = 500\ngpu = 2\nmic = 2\n"
-    )
-    (tmp_path / "pool.toml").write_text("processors = 4000\n")
-    result = run("simulate", JOBS, *arguments)
-    assert result.exit_code == 1, result.output
-    assert result.stdout == ""
-    assert message in result.stderr
-    assert result.stderr.startswith("hpcgym: ")
-    assert result.stderr.count("\n") == 1
 
 
 def test_names_are_checked_before_the_work(monkeypatch):
@@ -561,13 +362,6 @@ def test_a_dispatcher_takes_the_time_that_is_said():
     measured = succeed("simulate", JOBS, *rules, "--dispatch-time", "measured").stdout
     assert "calls' time measured" in measured
     assert "mean dispatch time" in measured
-    for options, message in (
-        (("--dispatch-time", "soon"), "'measured' or a callable, not 'soon'"),
-        (("--dispatch-time", "3", "--scheduler", "easy"), "dispatch_time is for dispatchers only"),
-    ):
-        result = run("simulate", JOBS, *rules, *options)
-        assert result.exit_code == 1
-        assert message in result.stderr
 
 
 def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
@@ -578,16 +372,3 @@ def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
         result = run(command, JOBS, "--scheduler", "pcp20")
         assert result.exit_code == 1
         assert "pip install '.[cp]' in the clone of hpcgym" in result.stderr
-
-
-@pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_a_machine_and_its_processors_are_wrong_usage(command):
-    result = run(command, JOBS, "--cluster", "eurora", "--processors", "64")
-    assert result.exit_code == 2
-    assert "a machine or its processors, not both" in result.stderr
-
-
-def test_the_workload_fits_what_the_tests_take():
-    """Or else they would say nothing of waiting."""
-    result = simulate(load_workload(JOBS), "easy", cluster=find_cluster("eurora"))
-    assert result.metrics["mean_wait_s"] > 0

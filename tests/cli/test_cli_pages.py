@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import run, succeed
+from commands import as_json, run, succeed
 
 from hpcgym.files.recorded import beside, record_of_file
 from hpcgym.schedule.provenance import schedule_digest
@@ -50,7 +50,7 @@ def test_a_page_of_a_leaderboard_has_its_rows_and_slices(tmp_path: Path) -> None
     page = tmp_path / "board.html"
     words = ["evaluate", "spf", "--workload", TRACE, "--jobs", "50", "--number", "5"]
     words += ["--budget", "9", "--html", page]
-    told = json.loads(succeed(*words, "--format", "json").stdout)
+    told = as_json(*words)
     board, slices, *_ = Tables(page).found
     names = [row["name"] for row in told["policies"]]
     assert [row[0].split(" ")[0] for row in board[1:]] == names  # without what differs from it
@@ -81,7 +81,7 @@ def test_a_page_of_a_sweep_has_means_and_simulations(
         'workload = "lublin:jobs=50,processors=32,seed={seed}"\nname = "<b>"\n'
     )
     succeed("sweep", "run", file, "--output", folder, "--executor", "serial")
-    rows = json.loads(succeed("sweep", "table", folder, "--html", page, "--format", "json").stdout)
+    rows = as_json("sweep", "table", folder, "--html", page)
     means, each, _ = Tables(page).found
     assert [row[:3] for row in means[1:]] == [["<b>", "easy", "2"], ["<b>", "saf", "2"]]
     assert len(each) == 1 + len(rows) == 5
@@ -127,14 +127,8 @@ def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [["--job", "17"], ["--by", "user"]])
 def test_explanations_say_of_which_schedule(more: list[str]) -> None:
-    told = json.loads(succeed("explain", TRACE, *more, "--format", "json").stdout)
+    told = as_json("explain", TRACE, *more)
     record = told["provenance"]
     assert record["command"][0] == "explain"
     digest = schedule_digest(simulate(load_workload(TRACE), "easy"))
     assert [one["sha256"] for one in record["schedules"]] == [digest]
-
-
-def test_files_of_schedules_call_them_by_their_scheduler(tmp_path: Path) -> None:
-    for name in ("a.swf", "a.csv"):
-        succeed("simulate", TRACE, "--scheduler", "saf", "--output", tmp_path / name)
-        assert record_of_file(tmp_path / name)["schedules"][0]["name"] == "saf"

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import run, succeed
+from commands import succeed
 
 from hpcgym.evaluation import prequential
 
@@ -58,39 +58,3 @@ class Shortest:
     )
     rows = {line["policy"]: line for line in csv.DictReader(io.StringIO(done.stdout))}
     assert rows["some_learner:Shortest"]["mean_bsld"] == rows["spf"]["mean_bsld"]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("weight-bandit", "--number", "3"), "--number is not for --protocol prequential"),
-        (("weight-bandit", "--episodes", "weeks"), "--episodes is not for --protocol prequential"),
-        (("weight-bandit", "--env", "JobSelection"), "--env is not for --protocol prequential"),
-        (("weight-bandit", "--interval", "fortnight"), "interval must be"),
-        (("weight-bandit", "--budget", "0"), "budget must be"),
-        ((), "name a learner"),
-        (
-            ("no_such_module:Learner",),
-            "no_such_module:Learner: there is no module 'no_such_module'",
-        ),
-        (("wieght-bandit",), "learners are weight-bandit and module:Class"),
-        (("weight-bandit", "--protocol", "both"), "--protocol"),
-    ],
-)
-def test_errors_are_one_line(given: tuple[str, ...], said: str) -> None:
-    done = run(*ONE_PASS, *given)
-    assert done.exit_code == 1
-    assert said in done.output
-    assert done.stderr.count("\n") == 1
-
-
-def test_options_of_one_pass_need_it() -> None:
-    done = run("evaluate", "saf", "--workload", LOG, "--interval", "week")
-    assert done.exit_code == 1
-    assert "--interval is for --protocol prequential" in done.output
-
-
-def test_help_lists_learners() -> None:
-    said = " ".join(succeed("evaluate", "--help").output.split())
-    assert "Learners (--protocol prequential)" in said
-    assert "weight-bandit" in said

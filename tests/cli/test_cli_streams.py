@@ -19,7 +19,6 @@ from hpcgym.cli import files
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload, write_swf, write_table
-from hpcgym.workload.fingerprint import workload_digest
 
 
 def piped(data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
@@ -88,14 +87,6 @@ def test_what_others_write_into_the_same_file_stays(
     assert path.read_text() == f"{begin}; before\n{made}; between\n{made}; after\n"
 
 
-@pytest.mark.slow
-def test_a_pipe_of_two_commands() -> None:
-    made = piped(b"", "generate", JOBS, "-").stdout
-    told = json.loads(piped(made, "compare", "-", "--scheduler", "saf", "--format", "json").stdout)
-    (jobs,) = told["provenance"]["workloads"]
-    assert jobs["sha256"] == workload_digest(load_workload(JOBS))
-
-
 @pytest.mark.parametrize(
     ("data", "said"),
     [(b"", "standard input is empty"), (gzip.compress(b"1 2 3")[:-9], "standard input")],
@@ -139,16 +130,6 @@ def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
         files.standard_streams(None, {"workload": "-"}),
     ):
         pass
-
-
-@pytest.mark.slow
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hpcgym", "simulate", "-", "--output", "-"]
-    made = piped(b"", "generate", JOBS, "-").stdout
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(command, input=made, capture_output=True, check=True, env=environment)
-    assert done.stdout.startswith(b";")
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.slow

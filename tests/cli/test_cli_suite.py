@@ -82,25 +82,6 @@ def test_reports_in_each_form(made):
     assert latex.startswith(r"\begin{tabular}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("run", "--agent", "easy", "--tasks", "mini-orders", "--output", "x"), "unknown task"),
-        (("run", "--agent", "easi", "--tasks", "mini", "--output", "x"), "unknown policy 'easi'"),
-        (("run", "--agent", "fcfs", "--tasks", "pairs", "--output", "x"), "does not know nodes"),
-        (("verify", "nowhere"), "nowhere holds no submission"),
-        (("report", "nowhere"), "nowhere holds no submission"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = run("suite", *arguments)
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-    assert said in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_agent_of_this_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "of_this_folder.py").write_text(

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import as_csv, as_json, succeed
 from sacct_dumps import dump
-from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
-from hpcgym.cli import app
 from hpcgym.report.canvas import palette_of
 from hpcgym.workload import Workload, write_swf
 from hpcgym.workload.summary import oddities, summary
-
-
-def show(*arguments: str) -> Any:
-    result = CliRunner().invoke(app, ["traces", "show", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
 
 JOBS = {
     "job_number": [1, 2, 3, 4],
@@ -100,20 +90,20 @@ def test_what_is_odd_of_a_log() -> None:
 def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text(dump(3, 800).text)
-    text = show(str(path))
+    text = succeed("traces", "show", path).stdout
     for part in ("dropped: step of a job", "users ", "alice", "o'neil", "partitions", "gpu",
                  "submitted by hour", "Monday", "warning: ", "does not say how large its machine",
                  "ran in 3 partitions"):  # fmt: skip
         assert part in text, part
-    facts = json.loads(show(str(path), "--format", "json", "--processors", "5000"))
+    facts = as_json("traces", "show", path, "--processors", "5000")
     jobs = load_workload(path, processors=5000)
     assert facts["jobs"] == len(jobs)
     assert facts["cleaning"] == dict(jobs.cleaning)
     assert facts["processors"] == 5000
     assert sum(facts["arrivals"]["hours"]) == len(jobs)
-    (row,) = csv.DictReader(io.StringIO(show(str(path), "--format", "csv", "--processors", "5000")))
+    (row,) = as_csv("traces", "show", path, "--processors", "5000")
     assert float(row["load"]) == facts["load"]
-    elsewhere = json.loads(show(str(path), "--format", "json", "--tz", "Asia/Tokyo"))
+    elsewhere = as_json("traces", "show", path, "--tz", "Asia/Tokyo")
     assert elsewhere["begin"].endswith("+09:00") or "unix" in dump(3, 800).text
 
 
@@ -127,11 +117,8 @@ def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
     assert result.energy.by_user["user"].tolist() == ["ann", "bob", "user 3"]
     assert result.energy.by_user["jobs"].tolist() == [1, 2, 1]
     assert [name.split()[0] for name in palette_of(result).meaning] == ["ann", "bob", "user"]
-    assert "ann" in show(str(path))
-    done = CliRunner().invoke(
-        app, ["simulate", str(path), "--output", str(tmp_path / "schedule.csv")]
-    )
-    assert done.exit_code == 0
+    assert "ann" in succeed("traces", "show", path).stdout
+    succeed("simulate", path, "--output", tmp_path / "schedule.csv")
     (first, *_) = csv.DictReader((tmp_path / "schedule.csv").open())
     assert (first["user_id"], first["user"]) == ("1", "ann")
 

@@ -56,26 +56,6 @@ def test_json_is_the_board(tmp_path: Path) -> None:
     assert all(row["kept"] for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--bound", "max_wait = 7d"), "bound 'max_wait = 7d' should be like"),
-        (("--objective", "p99"), "unknown objective 'p99'"),
-        (("--orders", "swf"), "unknown orders 'swf'"),
-        (("--against", "saff"), "did you mean 'saf'"),
-        (("--bound", "none", "--bound", "max_wait <= 7d"), "--bound: none stands alone"),
-        (("--levers", "hold,none"), "--levers: none stands alone"),
-        (("--bound", "max_wait <= 1e400"), "1e400 is too large"),
-        (("--split", "2"), "split must be a number between 0 and 1"),
-    ],
-)
-def test_what_is_wrong_is_one_line(given: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = run("tune", LOG, "--output", tmp_path / "new", "--executor", "serial", *given)
-    assert done.exit_code == 1
-    assert said in done.output
-    assert not (tmp_path / "new").exists()
-
-
 SHARED = ("--cluster", "20x2x24", "--speedups", "generated", "--orders", "fcfs,filler",
           "--partners", "fill", "--levers", "none", "--budget", "5", "--executor",
           "serial")  # fmt: skip
@@ -94,40 +74,3 @@ def test_jobs_that_share_nodes(tmp_path: Path) -> None:
     drawn = ("lublin:jobs=300,processors=900,seed=1", "--codes", "1", "--format", "json")
     done = succeed("tune", *drawn, "--output", tmp_path / "other", *SHARED)
     assert [row["scheduler"] for row in json.loads(done.stdout)["rows"]][-1] == "easy"
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--cluster", "20x2x24"), "--cluster needs --speedups"),
-        (("--partners", "fill"), "--partners needs --speedups"),
-        (("--codes", "1"), "--codes needs --speedups"),
-        (("--speedups", "generated"), "--speedups is for machines with nodes"),
-        ((*SHARED, "--estimates", "ave2"), "--estimates does not go with --speedups"),
-        ((*SHARED, "--processors", "16"), "--cluster or --processors, not both"),
-        ((*SHARED, "--levers", "hold"), "unknown levers 'hold'"),
-        (SHARED, "--codes SEED gives all jobs codes"),
-    ],
-)
-def test_what_does_not_go_with_shared_nodes(
-    given: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
-    done = run("tune", LOG, "--output", tmp_path / "new", *given)
-    assert done.exit_code == 1
-    assert said in done.output
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    path = tmp_path / "results"
-    path.touch()
-    done = run("tune", LOG, "--output", path, *SMALL)
-    assert done.exit_code == 1
-    assert "is a file; --output names a folder" in done.output
-
-
-def test_weekly_weights_of_a_log_without_weeks_are_one_line() -> None:
-    done = run("tune", LOG, "--weekly")
-    assert done.exit_code == 1
-    assert "within the same week, from week 1 on" in done.output
-    assert "--orders does not go with --weekly" in run("tune", LOG, "--weekly", *SMALL).output
