@@ -1,23 +1,22 @@
 """Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
 
-Each is one readable file, but for ``xnes``: where it searches is in ``search``, and how searches go
-side by side in ``lockstep``. Files of networks are in ``network_files``. What is learned from where
-there is no environment are ``recordings``, which ``recorder`` makes and ``minari_files`` writes for
-Minari. What learns while it schedules is a ``learner``.
-
 To read an algorithm from top to bottom, take ``job_ppo`` or ``rule_es``: they learn on the vector
 environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What they share:
-``practice``, where they learn; ``job_view``, what they see; ``logs``, where the numbers of a
-training go. ``job_network`` is the network of ``job_ppo``. ``trainees`` are xnes and
-the two of Stable-Baselines3 with the same interface.
+``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
+``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
+``search``. ``maskable_ppo`` and ``behaviour_cloning`` train a network of Stable-Baselines3, the
+second on ``recordings`` of what policies do. Files of networks are in ``network_files``.
+``weight_bandit`` learns while it schedules, ``runtime_regression`` predicts run times, and
+``lookahead`` learns nothing: it plans.
 
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
-beside them, where :func:`save_spec` has written it.
+beside them, where :func:`save_spec` has written it (``saved``). ``settings`` has what agents are
+told, for Python and for the command line.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
-``refitted`` need river, all in the extra ``agents``: they are imported with those modules, not with
-this one. The others, ``xnes`` among them, need none of them.
+file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` needs
+river, all in the extra ``agents``: they are imported with those modules, not with this one. The
+others, ``xnes`` among them, need none of them.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hpcgym.agents.released import find_released, is_released
-from hpcgym.agents.specs import save_spec
+from hpcgym.agents.saved import find_released, is_released, save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
 from hpcgym.files.reading import MOST_JSON
@@ -41,10 +39,8 @@ _KIND = "the file of an agent of this version"
 #: PyTorch reads; the others are JSON.
 AGENTS = {
     "clone": "maskable_ppo",
-    "controls": "controls",
     "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
-    "pairs": "coschedule",
     "ppo": "ppo",
     "rule-es": "rule_es",
     "xnes": "xnes",
@@ -54,45 +50,10 @@ _NETWORKS = ("job_ppo", "maskable_ppo", "ppo")
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {
     "job-ppo": ("job_ppo", "JobPpo"),
-    "maskable-ppo": ("trainees", "MaskablePpoTrainee"),
-    "ppo": ("trainees", "PpoTrainee"),
+    "maskable-ppo": ("maskable_ppo", "MaskablePpoTrainee"),
     "rule-es": ("rule_es", "RuleEs"),
-    "xnes": ("trainees", "XnesTrainee"),
+    "xnes": ("xnes", "XnesTrainee"),
 }
-
-_MODULES = (
-    "behaviour_cloning",
-    "common",
-    "controls",
-    "coschedule",
-    "declared",
-    "job_network",
-    "job_ppo",
-    "job_view",
-    "learner",
-    "lockstep",
-    "logs",
-    "lookahead",
-    "losses",
-    "maskable_ppo",
-    "minari_files",
-    "network_files",
-    "ppo",
-    "practice",
-    "recorder",
-    "recordings",
-    "refitted",
-    "released",
-    "rule_es",
-    "runtime_regression",
-    "sb3_models",
-    "search",
-    "settings",
-    "specs",
-    "trainees",
-    "weight_bandit",
-    "xnes",
-)
 
 
 def load(path: str | Path) -> Any:
@@ -101,7 +62,7 @@ def load(path: str | Path) -> Any:
     A model of Stable-Baselines3 is one, too: with the spaces that it was trained for, and the first
     two attributes only if :func:`save_spec` has written them beside it. Reading such a file runs
     code of whoever wrote it; the others run none. ``suite:TASK/AGENT/SEED`` is what the suite has
-    trained, see :mod:`hpcgym.agents.released`; it is downloaded once.
+    trained, see :mod:`hpcgym.agents.saved`; it is downloaded once.
 
     Raises
     ------
@@ -190,6 +151,6 @@ def import_agent(module: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name.startswith("_") or not Path(__file__).with_name(f"{name}.py").exists():
         raise AttributeError(f"module 'hpcgym.agents' has no attribute {name!r}")
     return import_agent(name)

@@ -23,14 +23,19 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from hpcgym.agents.common import Budget, keeping
-from hpcgym.agents.declared import takes
-from hpcgym.agents.logs import tensorboard_log
-from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
+from hpcgym.agents.maskable_ppo import (
+    ENV_ID,
+    Budget,
+    JobAgent,
+    JobNetwork,
+    keeping,
+    network_of,
+    shape_of,
+)
 from hpcgym.agents.network_files import adam_state, read_before, write
-from hpcgym.agents.recorder import record
-from hpcgym.agents.recordings import Recording, load_selections
-from hpcgym.agents.settings import CloneSettings, RecordSettings
+from hpcgym.agents.practice import tensorboard_log
+from hpcgym.agents.recordings import Recording, load_selections, record
+from hpcgym.agents.settings import CloneSettings, RecordSettings, takes
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
 from hpcgym.progress import SHOW_S

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hpcgym.agents.specs import OF_WORKLOADS
+from hpcgym.agents.saved import OF_WORKLOADS
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError

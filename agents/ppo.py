@@ -1,50 +1,24 @@
-"""PPO on MixedPolicy: a network sets the weights of the policy that orders the queue.
+"""What PPO of Stable-Baselines3 has learned in the suite: agents that act, read from files.
 
-The network sees the state in a few dozen numbers: cluster, queue and time, and what the waiting
-jobs are like on average. Its actions are weights in units of their features: each is divided by the
-mean of its feature over the training jobs, as an area has a million processor seconds where there
-are ten processors, and no other weight would ever matter. Where the environment has units itself
-(``scale="spread"``), these are enough.
-
->>> from hpcgym.agents import ppo
->>> agent = ppo.train("lublin:jobs=2000,processors=64", steps=64, n_envs=2, n_steps=16)
->>> agent.name
-'ppo'
+A network sees the state in a few dozen numbers: cluster, queue and time, and what the waiting jobs
+are like on average. Its actions are weights in units of their features. Nothing trains such agents
+any more; ``rule-es`` learns weights that depend on the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import VecEnvWrapper
 
-from hpcgym.agents.common import (
-    Budget,
-    Progress,
-    RelativeRewards,
-    both_scales,
-    keeping,
-)
-from hpcgym.agents.declared import takes
-from hpcgym.agents.logs import Log
-from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
-from hpcgym.agents.settings import PpoSettings
-from hpcgym.agents.specs import plain_options, settled_options
-from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.mixed_policy import MixedPolicyVector
-from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.agents.maskable_ppo import both_scales
+from hpcgym.agents.network_files import small_envs, weights_for
 from hpcgym.errors import HpcgymError
-from hpcgym.files import shaped
-from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, JobColumns
 
 NAME = "ppo"
 ENV_ID = "hpcgym/MixedPolicy-v0"
@@ -72,54 +46,12 @@ class Summary(BaseFeaturesExtractor):
         return torch.cat([*context, means], dim=1)
 
 
-class ScaledWeights(VecEnvWrapper):
-    """Take weights in units of their features, and hand them to the environment in its own."""
-
-    def __init__(self, venv: Any, units: NDArray[np.float64]) -> None:
-        super().__init__(venv)
-        self.units = units
-
-    def reset(self) -> Any:
-        """Begin an episode in all environments."""
-        return self.venv.reset()
-
-    def step_async(self, actions: Any) -> None:
-        """Take the actions."""
-        self.venv.step_async(in_own_units(actions, self.units))
-
-    def step_wait(self) -> Any:
-        """Finish a step."""
-        return self.venv.step_wait()
-
-
 def in_own_units(actions: Any, units: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights that are divided by units; the largest becomes 1, the proportions stay."""
     weights = np.asarray(actions, np.float64) / units
     largest = np.abs(weights).max(axis=-1, keepdims=True)
     scaled: NDArray[np.float64] = weights / np.where(largest > 0, largest, 1.0)
     return scaled
-
-
-def mean_features(part: Episodes, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the mean size of each feature over the jobs of a part, as if each waited for 1 h.
-
-    Priorities of users, which are from 0 to 1, count as 1.
-    """
-    first, stop = part.listing[0].start, part.listing[-1].stop
-    columns = JobColumns(part.workload.take(slice(first, stop)))
-    means = []
-    for name in names:
-        if name in USER_FEATURES:
-            means.append(1.0)
-            continue
-        feature = FEATURES[name]
-        value = np.zeros(stop - first)
-        if feature.static is not None:
-            value = value + feature.static(columns)
-        if feature.patience is not None:
-            value = value + np.minimum(3600.0 / feature.patience(columns), 1e6)
-        means.append(max(float(np.abs(value).mean()), 1e-9))
-    return np.array(means)
 
 
 class WeightsAgent:
@@ -182,104 +114,6 @@ def load(contents: Mapping[str, Any]) -> WeightsAgent:
     policy = MultiInputActorCriticPolicy(seen, env.action_space, lambda _: 0.0, **_shape(width))
     _take(policy, contents)
     return WeightsAgent(policy, _units(contents), options)
-
-
-@takes(PpoSettings)
-def train(
-    workload: Any,
-    *,
-    minutes: float | None = None,
-    steps: int | None = None,
-    output: str | Path | None = None,
-    resume: str | Path | None = None,
-    env_options: Mapping[str, Any] | None = None,
-    tensorboard: str | Path | None = None,
-    checkpoint_s: float = 120.0,
-    show: Callable[[str], None] | None = None,
-    log: Log | None = None,
-    **settings: Any,
-) -> WeightsAgent:
-    """Train an agent; with ``steps`` only, the same arguments give the same agent.
-
-    Parameters
-    ----------
-    workload : what to train on, as for :func:`hpcgym.load_workload`.
-    minutes, steps : how long; whichever is over first. Steps are those of all environments
-        together, each an interval, rounded up to whole rollouts.
-    output : file of the agent, written at each checkpoint and at the end.
-    resume : file of an agent of this kind to go on with; episodes are drawn anew, by ``seed``.
-    env_options : further arguments of the environment, such as ``policy_features`` or ``interval``
-        (here "day" if it is not given).
-    tensorboard : folder for TensorBoard's logs.
-    checkpoint_s : time between checkpoints [s].
-    show : is given a line on the progress every few seconds.
-    log : is told the mean BSLD of the last 200 episodes after each rollout.
-    **settings : those of :class:`hpcgym.agents.settings.PpoSettings`.
-    """
-    how = PpoSettings.of("train", settings)
-    before = read_before(resume, ENV_ID, NAME)
-    options = plain_options({**before.get("env_options", {}), **(env_options or {})})
-    if options.get("observation", "dict") != "dict":
-        raise HpcgymError("env_options: the network takes observation='dict'")
-    budget = Budget(steps, minutes, before.get("steps", 0))
-    options.setdefault("interval", "day")
-    envs = HpcVecEnv(
-        ENV_ID, how.n_envs, threads=1, workload=workload, **how.of_episodes(), **options
-    )
-    assert isinstance(envs.env, MixedPolicyVector)
-    options["policy_features"] = list(envs.env.policy_features)
-    options = settled_options(envs.env, options)
-    units, width = np.ones(len(envs.env.policy_features)), how.width
-    if envs.env.units is None:  # else the environment has units itself
-        units = mean_features(envs.env.episodes, envs.env.policy_features)
-    if before:
-        with shaped(resume, f"the file of a {NAME}"):
-            if before["env_options"]["policy_features"] != options["policy_features"]:
-                raise HpcgymError("it weighs other policy_features")
-            units, width = _units(before), _width(before)
-    model = PPO(
-        MultiInputActorCriticPolicy,
-        ScaledWeights(RelativeRewards(envs, how.reference, how.power), units),
-        learning_rate=lambda _: how.learning_rate * max(budget.left, 1e-3),
-        n_steps=how.n_steps,
-        batch_size=min(how.batch_size, how.n_envs * how.n_steps),
-        n_epochs=how.n_epochs,
-        gamma=how.gamma,
-        gae_lambda=how.gae_lambda,
-        ent_coef=how.ent_coef,
-        policy_kwargs=_shape(width),
-        tensorboard_log=None if tensorboard is None else str(tensorboard),
-        seed=how.seed,
-        device="cpu",
-    )
-    if before:
-        with shaped(resume, f"the file of a {NAME}"):
-            _take(model.policy, before)
-            optimizer = model.policy.optimizer
-            optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
-            model.num_timesteps = before["steps"]
-
-    def save() -> None:
-        if output is not None:
-            contents = {
-                "agent": NAME,
-                "env_id": ENV_ID,
-                "env_options": options,
-                "width": width,
-                "units": units.tolist(),
-                "weights": model.policy.state_dict(),
-                "optimizer": model.policy.optimizer.state_dict(),
-                "steps": budget.done,
-                "seed": how.seed,
-            }
-            write(output, contents)
-
-    progress = Progress(budget, save, checkpoint_s, show, log)
-    last = budget.last_step
-    kept = keeping(save, lambda: model._n_updates > 0, model.policy)
-    with closing(envs), kept:
-        model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
-    return WeightsAgent(model.policy, units, options)
 
 
 def _shape(width: int) -> dict[str, Any]:

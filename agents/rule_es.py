@@ -28,11 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents import job_view
-from hpcgym.agents.declared import takes
-from hpcgym.agents.logs import Log
-from hpcgym.agents.practice import Make, Spending, judging, play
-from hpcgym.agents.settings import RuleEsSettings
-from hpcgym.agents.specs import settled_options
+from hpcgym.agents.practice import Log, Make, Spending, judging, play
+from hpcgym.agents.saved import settled_options
+from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_json
 

@@ -21,7 +21,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.save_util import load_from_zip_file
 
-from hpcgym.agents.specs import read_spec
+from hpcgym.agents.saved import read_spec
 from hpcgym.errors import HpcgymError
 
 

@@ -1,18 +1,159 @@
 """What agents are told in numbers and words: each with its default, what it is and what it may be.
 
 A frozen dataclass holds those of an agent. The agent's class or ``train`` takes them by name
-(:func:`hpcgym.agents.declared.takes`), and ``hpcgym train`` makes its options from the same fields,
-so a new one is written here and nowhere else. The command line reads this module at each start: it
-imports nothing slow.
+(:func:`takes`), and ``hpcgym train`` makes its options from the same fields, so a new one is
+written here and nowhere else. The command line reads this module at each start: it imports nothing
+slow.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import dataclass, fields
-from typing import Any
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from inspect import Parameter
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from hpcgym.agents.declared import Settings, choice, real, setting, whole
+from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number, nearest
+
+Taker = TypeVar("Taker", bound=Callable[..., Any])
+Kind = TypeVar("Kind", bound="Settings")
+
+_MOST = sys.float_info.max  # finite
+
+# --- How settings are declared --------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    """What is known of a setting beside its name, type and default.
+
+    Attributes
+    ----------
+    meaning : what it is, for docstrings and for help.
+    metavar : what stands for its value in help.
+    check : returns a value of this name, or raises an HpcgymError that names it; None: whoever uses
+        it checks it.
+    shown : the default in words, where None stands for one.
+    options : the names of the option, if not that of the field; None: there is no option.
+    """
+
+    meaning: str
+    metavar: str
+    check: Callable[[str, Any], Any] | None = None
+    shown: str | None = None
+    options: tuple[str, ...] | None = ()
+
+
+def setting(default: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a field with this default; for what follows see :class:`Setting`."""
+    return field(default=default, metadata={"setting": Setting(*args, **kwargs)})
+
+
+def whole(default: int | None, meaning: str, least: int, **more: Any) -> Any:
+    """Return the field of a whole number."""
+    return setting(default, meaning, "N", lambda n, value: check_whole(n, value, least), **more)
+
+
+def real(
+    default: float,
+    meaning: str,
+    metavar: str,
+    *,
+    above: bool = False,
+    most: float = _MOST,
+    **more: Any,
+) -> Any:
+    """Return the field of a number of at least 0, or above 0."""
+
+    def check(name: str, value: Any) -> float:
+        if not is_number(value) or not 0 <= value <= most or (above and value == 0):
+            which = f"from 0 to {most:g}" if most < _MOST else "of at least 0"
+            which = "above 0" if above else which
+            raise HpcgymError(f"{name} must be a number {which}, not {value!r}")
+        return float(value)
+
+    return setting(default, meaning, metavar, check, **more)
+
+
+def choice(default: str, meaning: str, *words: str) -> Any:
+    """Return the field of one of several words."""
+    return setting(
+        default, meaning, "|".join(words), lambda n, value: check_choice(n, value, words)
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an agent is told; values are checked when it is made.
+
+    Raises
+    ------
+    HpcgymError : a value that cannot be; the message names the setting.
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check = one.metadata["setting"].check if "setting" in one.metadata else None
+            value = getattr(self, one.name)
+            if check is not None and not (value is None and one.default is None):
+                object.__setattr__(self, one.name, check(one.name, value))
+
+    @classmethod
+    def of(cls: type[Kind], taker: str, given: Mapping[str, Any]) -> Kind:
+        """Return the settings that a function or class of this name was called with.
+
+        Raises
+        ------
+        TypeError : a name that is no setting, as Python says it of an unknown argument.
+        """
+        known = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise TypeError(
+                    f"{taker}() got an unexpected keyword argument {name!r}; {nearest(name, known)}"
+                )
+        return cls(**given)
+
+
+def takes(kind: type[Settings]) -> Callable[[Taker], Taker]:
+    """Let a function or a class that has ``**settings`` show those of a kind.
+
+    In its signature they stand in place of ``**settings``, in its docstring in place of the line
+    that begins with this.
+    """
+
+    def show(taker: Taker) -> Taker:
+        hints = get_type_hints(kind)
+        signature = inspect.signature(taker)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        shown: Any = taker
+        shown.__signature__ = signature.replace(
+            parameters=[*own, *(_parameter(one.name, one.default, hints) for one in fields(kind))]
+        )
+        if taker.__doc__:
+            lines = "\n".join(_line(one.name, one.metadata["setting"]) for one in fields(kind))
+            mark = re.compile(r"^ *\*\*settings : .*$", re.MULTILINE)
+            shown.__doc__ = mark.sub(lambda _: lines, taker.__doc__)
+        return taker
+
+    return show
+
+
+def _parameter(name: str, default: Any, hints: Mapping[str, Any]) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+
+
+def _line(name: str, told: Setting) -> str:
+    """Return the lines of a setting in a docstring."""
+    words = f" One of {told.metavar.replace('|', ', ')}." if "|" in told.metavar else ""
+    default = f" By default {told.shown}." if told.shown else ""
+    text = f"{name} : {told.meaning[:1].lower()}{told.meaning[1:]}{words}{default}"
+    return textwrap.fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8)
+
 
 # --- Where to learn -------------------------------------------------------------------------------
 
@@ -83,50 +224,10 @@ class XnesSettings(Settings):
         return min(self.budget * 2 // 5 if self.samples is None else self.samples, self.budget)
 
 
-_TRIED = "Vectors to try, each on every other episode."
-_OF_EPISODES = "What an episode is."
-_NOT_WHOLE = "windows|weeks|months"  # half of the episodes are held back, so one is too few
-
-
-@dataclass(frozen=True)
-class ControlsSettings(EpisodeSettings):
-    """How controls are searched for; see :func:`hpcgym.agents.controls.train`."""
-
-    episodes: str = setting("weeks", _OF_EPISODES, _NOT_WHOLE)
-    number: int | None = setting(
-        None,
-        "Number of episodes, chosen at random.",
-        "N",
-        shown="100 windows, all weeks or months",
-        options=("--number", "-n"),
-    )
-    budget: int = whole(480, _TRIED, 1)
-    seed: int = whole(0, "Seed of the search and of the choice of episodes.", 0)
-    method: str = choice("cma-es", "How to search.", "cma-es", "xnes")
-    population: int = whole(24, "Vectors of a generation.", 2, options=None)
-    sigma: float = real(
-        0.2, "First step size; controls go from -1 to 1.", "S", above=True, options=None
-    )
-
-
-@dataclass(frozen=True)
-class PairsSettings(EpisodeSettings):
-    """How pairs are searched for; see :func:`hpcgym.agents.coschedule.train`."""
-
-    episodes: str = setting("windows", _OF_EPISODES, _NOT_WHOLE)
-    number: int | None = setting(
-        16, "Number of episodes: half to search on, half to choose by.", "N"
-    )
-    budget: int = whole(1200, _TRIED, 1)
-    seed: int = whole(0, "Seed of the search and of the choice of episodes.", 0)
-    population: int = whole(24, "Vectors of a generation.", 2, options=None)
-    sigma: float = real(0.3, "First step size.", "S", above=True, options=None)
-
-
 # --- Networks -------------------------------------------------------------------------------------
 
 _REFERENCE = "Policy by whose mean BSLD the rewards of an episode are divided."
-_POWER = "Power of that BSLD; see :class:`hpcgym.agents.common.RelativeRewards`."
+_POWER = "Power of that BSLD; see :class:`hpcgym.agents.maskable_ppo.RelativeRewards`."
 _BATCH = "Samples of one step of Adam."
 # one that is too high, even infinite, ends as the training tells
 _RATE = "Learning rate at the beginning; it falls to 0 over the training."
@@ -135,7 +236,7 @@ _WIDTH = "Units of each hidden layer of the network."
 
 @dataclass(frozen=True)
 class RecordSettings(EpisodeSettings):
-    """What is recorded; see :func:`hpcgym.agents.recorder.record`."""
+    """What is recorded; see :func:`hpcgym.agents.recordings.record`."""
 
     record_episodes: int = whole(20, "Number of episodes to record.", 1, options=("--number", "-n"))
     seed: int = whole(0, "Seed of the choice of episodes.", 0)
@@ -152,31 +253,21 @@ class CloneSettings(RecordSettings):
 
 
 @dataclass(frozen=True)
-class PpoSettings(EpisodeSettings):
-    """How PPO is trained; see :func:`hpcgym.agents.ppo.train`."""
+class MaskablePpoSettings(EpisodeSettings):
+    """How MaskablePPO is trained; see :func:`hpcgym.agents.maskable_ppo.train`."""
 
     seed: int = whole(0, "Seed of the network, of exploration and of the episodes.", 0)
     n_envs: int = whole(32, "Environments side by side, in one batch.", 1, options=("--envs",))
-    reference: str = setting("fcfs", _REFERENCE, "NAME", options=None)
+    reference: str = setting("sjf", _REFERENCE, "NAME", options=None)
     power: float = real(0.5, _POWER, "P", options=None)
-    n_steps: int = whole(32, "Steps of each environment in a rollout.", 1, options=None)
-    batch_size: int = whole(256, _BATCH, 1, options=None)
+    n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
+    batch_size: int = whole(1024, _BATCH, 1, options=None)
     n_epochs: int = whole(4, "How often each rollout is learned from.", 1, options=None)
     learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
     gamma: float = real(1.0, "Discount of what comes a step later.", "G", options=None)
-    gae_lambda: float = real(0.95, "Lambda of generalised advantages.", "L", options=None)
+    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
     ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
     width: int = whole(32, _WIDTH, 1, options=None)
-
-
-@dataclass(frozen=True)
-class MaskablePpoSettings(PpoSettings):
-    """The same of MaskablePPO; see :func:`hpcgym.agents.maskable_ppo.train`."""
-
-    reference: str = setting("sjf", _REFERENCE, "NAME", options=None)
-    n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
-    batch_size: int = whole(1024, _BATCH, 1, options=None)
-    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
 
 
 # --- Agents of one file ---------------------------------------------------------------------------

@@ -25,10 +25,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.declared import takes
-from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
-from hpcgym.agents.search import features_of, searching, units_of
-from hpcgym.agents.settings import XnesSettings
+from hpcgym.agents.practice import Log, Make, acting
+from hpcgym.agents.search import (
+    Checkpoint,
+    Objective,
+    Progress,
+    Way,
+    features_of,
+    go,
+    identity,
+    searching,
+    units_of,
+)
+from hpcgym.agents.settings import XnesSettings, takes
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
@@ -188,37 +197,6 @@ class Xnes:
         self._search(objective, searches, [[part] for part in parts], checkpoint, progress)
         return searches
 
-    def fit_env(
-        self,
-        env: Any,
-        *,
-        checkpoint: str | Path | None = None,
-        progress: Progress | None = None,
-    ) -> Xnes:
-        """Search through an environment, one episode after the other: slow, and the same weights.
-
-        Parameters
-        ----------
-        env : ``hpcgym/MixedPolicy-v0`` with ``interval="episode"``, these features in this order,
-            and the rules of ``scheduler``; all episodes of its part are the slices.
-        checkpoint, progress : see :meth:`fit`.
-        """
-        env = getattr(env, "unwrapped", env)
-        _check_environment(self, env)
-        episodes = env.episodes.listing
-
-        def value(weights: NDArray[np.float64], name: str) -> float:
-            env.reset(options={"slice": name})
-            return float(env.step(weights)[4]["metrics"][self.metric])
-
-        def objective(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-            values = [[value(vector, e.name) for e in episodes] for vector in weights[:, 0, :]]
-            return _mean(np.array(values))
-
-        slices = [env.episodes.workload_of(episode) for episode in episodes]
-        self._search(objective, [self], [slices], checkpoint, progress)
-        return self
-
     @property
     def trace_(self) -> pd.DataFrame:
         """How the search went, a row a generation.
@@ -376,16 +354,57 @@ def _slices(workload: Any) -> list[Workload]:
     return [workload] if isinstance(workload, Workload) else list(workload)
 
 
-def _check_environment(agent: Xnes, env: Any) -> None:
-    """Raise an error unless an episode of the environment is one evaluation of this search."""
-    if getattr(env, "action_kind", "") != "weights" or env.interval != "episode":
-        raise HpcgymError(f"env must be {ENV_ID} with interval='episode'")
-    if agent.tau != TAU_S:
-        raise HpcgymError(f"env has bounded slowdowns with tau={TAU_S} s, not {agent.tau}")
-    if tuple(env.policy_features) != agent.features:
-        theirs, ours = ", ".join(env.policy_features), ", ".join(agent.features)
-        raise HpcgymError(f"env weighs {theirs}, and this search {ours}")
-    rules = Scheduler(**env.scheduler_rules).describe()
-    for rule, value in agent.rules.but(policy="fcfs").describe().items():
-        if rules[rule] != value:
-            raise HpcgymError(f"env has {rule}={rules[rule]!r}, and this search {value!r}")
+# --- In the suite ---------------------------------------------------------------------------------
+
+_HOUR_S = 3600
+
+
+class XnesTrainee:
+    """The search as the suite trains agents: by ``train(make, seed, steps)``, on the train part.
+
+    Each vector is simulated on the whole train part. That counts as so many steps as the part has
+    hours, of which each is a decision of an agent that sets weights every hour.
+
+    Attributes
+    ----------
+    agent : the search, once it is done.
+    """
+
+    name = "xnes"
+    agent: Xnes
+
+    def check(self, env: Any) -> Any:
+        """Return an environment itself; raise an HpcgymError unless its actions are weights."""
+        return acting(env, self.name, "weights")
+
+    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> XnesTrainee:
+        """Search; ``log`` is told the least mean bounded slowdown so far, of the train part."""
+        env = make()
+        world = self.check(env)
+        jobs = world.options.workload
+        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // _HOUR_S, 1)
+
+        def progress(done: int, best: float) -> None:
+            if log is not None:
+                log(done * hours, {"train/least_mean_bsld": best})
+
+        self.agent = Xnes(
+            world.policy_features,
+            scheduler=Scheduler(**world.scheduler_rules),
+            budget=max(steps // hours, 1),
+            seed=seed,
+        ).fit(jobs, progress=progress, threads=1)
+        env.close()
+        return self
+
+    def begin(self, env: Any) -> None:
+        """Look at the jobs of an episode."""
+        self.agent.begin(env)
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Return the weights."""
+        return self.agent.act(observation, info)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file of the search."""
+        self.agent.save(path)

@@ -15,9 +15,8 @@ from hpcgym.scheduler.estimates import JOB_FEATURES
 EPILOG = """\
 sections:
   paths      one learned configuration (E-Loss, incremental correction, EASY-SJBF, per event):
-             compiled; RuntimeRegression, river's interface over the same compiled steps; and the
-             pipeline of river's own components written plainly. All make the same schedule,
-             which is checked.
+             compiled; and RuntimeRegression, river's interface over the same compiled steps. Both
+             make the same schedule, which is checked.
   estimates  the same scheduler with other estimates, compiled or in Python
 
 Compiled runs are the best of --repeat; river's are timed once.
@@ -59,18 +58,16 @@ def simulation(trace: hpcgym.Workload, estimate: Any) -> Callable[[], hpcgym.Res
 
 
 def paths(given: argparse.Namespace) -> Section:
-    """Time one learned configuration by each of the three paths."""
-    from hpcgym.agents.runtime_regression import RuntimeRegression, river_pipeline
+    """Time one learned configuration by each of the two paths."""
+    from hpcgym.agents.runtime_regression import RuntimeRegression
 
     features = tuple(JOB_FEATURES)  # not the numbers of users and jobs too
-    plain = river_pipeline(**E_LOSS, features=features)
-    middle = RuntimeRegression(**E_LOSS, features=features)
+    model = RuntimeRegression(**E_LOSS, features=features)
     compiled = simulation(given.trace, "e-loss")
     rows = [_row("compiled", given, best(compiled, given.repeat), compiled())]
-    for name, model in (("RuntimeRegression", middle), ("river's pipeline", plain)):
-        start = time.perf_counter()
-        result = simulation(given.trace, model)()
-        rows.append(_row(name, given, time.perf_counter() - start, result))
+    start = time.perf_counter()
+    result = simulation(given.trace, model)()
+    rows.append(_row("RuntimeRegression", given, time.perf_counter() - start, result))
     for row in rows:
         row["ratio"] = row["seconds"] / rows[0]["seconds"]
         row["same"] = "yes" if row["mean_bsld"] == rows[0]["mean_bsld"] else "no"

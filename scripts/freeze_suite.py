@@ -17,7 +17,7 @@ prints which policies a task tells apart.
 
 copies the agents of submissions to a folder, under names such as kth-order-job-ppo-0.pt, and writes
 released.json beside them, which tells the digest of each. With that file in agents/ and the others
-at :data:`hpcgym.agents.released.RELEASE`, ``hpcgym.agents.load("suite:kth-order/job-ppo/0")`` finds
+at :data:`hpcgym.agents.saved.RELEASE`, ``hpcgym.agents.load("suite:kth-order/job-ppo/0")`` finds
 them. Nobody's own classes are packed: only files that ``hpcgym.agents.load`` reads without running
 code of them.
 """
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents import contents_of, ending_of
-from hpcgym.agents.released import REGISTRY
+from hpcgym.agents.saved import REGISTRY
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, unknown

@@ -172,7 +172,7 @@ SEARCHES = {"xnes3": 3, "xnes6": 6}
 SEED = 0
 
 #: What decides which vectors a search tries.
-_MODULES = tuple(f"hpcgym.agents.{name}" for name in ("search", "settings", "lockstep", "xnes"))
+_MODULES = tuple(f"hpcgym.agents.{name}" for name in ("search", "settings", "xnes"))
 
 
 def search_all(study: Study) -> dict[str, list[dict[str, Any]]]:

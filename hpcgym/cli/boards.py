@@ -14,9 +14,9 @@ import typer
 from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import output
 from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
+from hpcgym.cli.options import NumberOption
 from hpcgym.cli.output import print_table
 from hpcgym.cli.running import note
-from hpcgym.cli.train_options import NumberOption
 from hpcgym.files.recorded import KEY
 
 if TYPE_CHECKING:

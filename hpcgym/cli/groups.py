@@ -35,7 +35,7 @@ import typer
 from hpcgym.errors import HpcgymError, check_each_once, installing
 
 if TYPE_CHECKING:
-    from hpcgym.agents.declared import Setting
+    from hpcgym.agents.settings import Setting
 
 
 # --- What a recorded command may cost -------------------------------------------------------------
@@ -165,7 +165,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     command is called with an instance of it, or with :class:`Several`. A field is written as a
     parameter is, ``name: type = default``, and told in the docstring: see :func:`entries_in`. Or it
     has ``Annotated[type, typer.Option(...)]`` for what docstrings do not tell, or is written as
-    :class:`hpcgym.agents.declared.Setting` has it.
+    :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------

@@ -115,6 +115,13 @@ def recipes() -> Iterable[tuple[str, str]]:
     return [*RECIPES.items(), *filters]
 
 
+def policy_features() -> Iterable[tuple[str, str]]:
+    """Return the features that policies weigh, with what they are."""
+    from hpcgym.scheduler.policies.features import meanings
+
+    return list(meanings(usage=True).items())
+
+
 def in_expressions() -> Iterable[tuple[str, str]]:
     """Return what an expression may name, and its functions."""
     from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
@@ -238,6 +245,20 @@ FormatOption = Annotated[
         "--format",
         help="How to print the result; numbers are in full in json and csv.",
         rich_help_panel="Output",
+    ),
+]
+
+
+#: For leaderboards and for the search for weights.
+NumberOption = Annotated[
+    int | None,
+    typer.Option(
+        "--number",
+        "-n",
+        metavar="N",
+        help="Number of slices, chosen at random.",
+        show_default="100 windows, all weeks or months",
+        rich_help_panel="Experiment",
     ),
 ]
 

@@ -222,7 +222,7 @@ def load_agent(path: str | Path) -> Any:
     """
     try:
         from hpcgym.agents import load
-        from hpcgym.agents.released import is_released
+        from hpcgym.agents.saved import is_released
 
         if not is_released(path) and not os.path.exists(path):
             raise HpcgymError(f"{path}: there is no such file")

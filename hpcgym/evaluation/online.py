@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents import import_agent, search
-from hpcgym.agents.learner import Ended
+from hpcgym.agents.weight_bandit import Ended
 from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
@@ -72,8 +72,8 @@ def learn_through(
     Parameters
     ----------
     name : of the learner, for errors.
-    learner : a :class:`hpcgym.agents.learner.Learner`. It goes on with what it has learned before,
-        if it has.
+    learner : a :class:`hpcgym.agents.weight_bandit.Learner`. It goes on with what it has learned
+        before, if it has.
     stream : the jobs; the machine is empty at first.
     rules : of the environment, all but the order of the queue.
     interval : for how long weights hold, as :class:`hpcgym.envs.MixedPolicy` has it.
@@ -445,7 +445,7 @@ def prequential(
 
     Each learner sets the weights that order the queue, in :class:`hpcgym.envs.MixedPolicy`, for a
     day at a time, and is told of jobs once they have ended: see
-    :class:`hpcgym.agents.learner.Learner`. Nothing is trained before, and all jobs count from
+    :class:`hpcgym.agents.weight_bandit.Learner`. Nothing is trained before, and all jobs count from
     the first one on (prequential, after Dawid, Statistical theory: the prequential approach, 1984).
     The references of each leaderboard, "saf-typical", and the best fixed weights in hindsight are
     simulated on the same jobs.
@@ -454,9 +454,10 @@ def prequential(
     ----------
     learners : one, several, or several with names of one's own in a mapping: a name of
         :data:`LEARNERS`; "module:Class", a class, which is made without arguments but for
-        ``seed`` if it takes one, or an object of :class:`hpcgym.agents.learner.Learner`; a function
-        of (observation, info), which does not learn. An object goes on with what it has learned
-        before. What is simulated may be named, too, as for :func:`hpcgym.evaluation.evaluate`.
+        ``seed`` if it takes one, or an object of :class:`hpcgym.agents.weight_bandit.Learner`; a
+        function of (observation, info), which does not learn. An object goes on with what it has
+        learned before. What is simulated may be named, too, as for
+        :func:`hpcgym.evaluation.evaluate`.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     interval : for how long weights hold: "day", "week", "hour", "6h", a number of submissions.
     part : "all" of the trace, "train", its first ``train_share`` of the jobs, or "test", the rest.

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.agents import contents_of
-from hpcgym.agents.specs import read_spec
+from hpcgym.agents.saved import read_spec
 from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
 from hpcgym.baselines.labels import labelled
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
@@ -261,12 +260,11 @@ def is_meant(env: Any, policies: Any) -> bool:
 
 
 def _told(policy: Any) -> Any:
-    """Return what a file of JSON, or that beside a model, says of an agent's environment."""
-    if not isinstance(policy, str | Path) or Path(policy).suffix not in (".json", ".zip"):
+    """Return what the file beside a model says of its environment."""
+    if not isinstance(policy, str | Path) or Path(policy).suffix != ".zip":
         return None
     try:
-        told = read_spec if Path(policy).suffix == ".zip" else contents_of
-        return told(policy).get("env_id")
+        return read_spec(policy).get("env_id")
     except HpcgymError:
         return None  # said by who loads it
 

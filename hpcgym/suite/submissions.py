@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
-from hpcgym.agents.logs import Log, csv_log
-from hpcgym.agents.released import is_released
+from hpcgym.agents.practice import Log, csv_log
+from hpcgym.agents.saved import is_released
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
@@ -72,7 +72,7 @@ def player(agent: str, ground: Ground) -> Player:
         of the task, of an object of its own, before it plays. ``make(part="train",
         num_envs=None)`` returns the task's environment with the jobs of its train part, or those of
         "validation". A ``train`` that has an argument ``log`` is given one, see
-        :mod:`hpcgym.agents.logs`.
+        :mod:`hpcgym.agents.practice`.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.lockstep import Checkpoint
+from hpcgym.agents.search import Checkpoint
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, number_in
 from hpcgym.schedule.measures import HOUR, MEASURES, measures, weekly_sums

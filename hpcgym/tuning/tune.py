@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.lockstep import Checkpoint, identity
+from hpcgym.agents.search import Checkpoint, identity
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.evaluation.intervals import FEWEST, against, how_often

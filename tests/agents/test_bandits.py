@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.agents.learner import Ended
-from hpcgym.agents.weight_bandit import ORDERS, WeightBandit
+from hpcgym.agents.weight_bandit import ORDERS, Ended, WeightBandit
 from hpcgym.errors import HpcgymError
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,7 @@ import torch
 import hpcgym
 from hpcgym.agents import behaviour_cloning as cloning
 from hpcgym.agents import load, maskable_ppo
-from hpcgym.agents.recorder import record
-from hpcgym.agents.recordings import load_recording
+from hpcgym.agents.recordings import load_recording, record
 
 pytestmark = pytest.mark.slow
 

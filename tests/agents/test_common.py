@@ -10,15 +10,15 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import common, contents_of, coschedule, load, network_files
+from hpcgym.agents import contents_of, load, maskable_ppo, network_files
+from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.sb3 import HpcVecEnv
-from hpcgym.evaluation import shared
 
 WORKLOAD = "lublin:jobs=400,processors=32,seed=1,load=1.0"
 
 
 def test_a_budget_of_steps():
-    budget = common.Budget(100, None, done=50)
+    budget = maskable_ppo.Budget(100, None, done=50)
     assert (budget.left, budget.last_step) == (1.0, 150)
     budget.done = 75
     assert budget.left == 0.75
@@ -28,11 +28,11 @@ def test_a_budget_of_steps():
 
 def test_a_budget_of_minutes(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
-    budget = common.Budget(None, 2.0)
+    monkeypatch.setattr(maskable_ppo.time, "monotonic", lambda: now[0])
+    budget = maskable_ppo.Budget(None, 2.0)
     now[0] = 30.0
     assert budget.left == 0.75
-    both = common.Budget(100, 2.0)
+    both = maskable_ppo.Budget(100, 2.0)
     both.done = 90
     assert both.left == pytest.approx(0.1)
     now[0] = 1000.0
@@ -45,7 +45,7 @@ def test_rewards_relative_to_a_reference(power):
     plain = HpcVecEnv(
         "hpcgym/JobSelection-v0", num_envs=2, workload=WORKLOAD, jobs=20, backfill="none"
     )
-    envs = common.RelativeRewards(plain, "saf", power)
+    envs = maskable_ppo.RelativeRewards(plain, "saf", power)
     envs.seed(3)
     envs.reset()
     sums, ended = np.zeros(2), 0
@@ -66,10 +66,10 @@ def test_rewards_relative_to_a_reference(power):
 def test_both_scales_keep_the_order():
     hours = torch.tensor([[0.001, 0.5, 1.0, 30.0]])
     features = hours / (hours + 1)
-    both = common.both_scales(features)
+    both = maskable_ppo.both_scales(features)
     assert torch.equal(both[:, :4], features)
     assert torch.allclose(both[:, 4:], torch.log(hours) / 4, atol=1e-3)
-    assert torch.isfinite(common.both_scales(torch.tensor([[0.0, 1.0, -1.0]]))).all()
+    assert torch.isfinite(maskable_ppo.both_scales(torch.tensor([[0.0, 1.0, -1.0]]))).all()
 
 
 def test_files_that_hold_no_agent(tmp_path):
@@ -82,7 +82,7 @@ def test_files_that_hold_no_agent(tmp_path):
         tmp_path / f"{name}.json" for name in ("nameless", "near", "odd", "listed", "network")
     )
     nameless.write_text("{}")
-    near.write_text('{"agent": "pair"}')
+    near.write_text('{"agent": "ppp"}')
     odd.write_text('{"agent": ["xnes"]}')
     listed.write_text("[]")
     network.write_text('{"agent": "ppo"}')
@@ -93,7 +93,7 @@ def test_files_that_hold_no_agent(tmp_path):
         (archive, "bad.zip is no archive: it is damaged, or no model of Stable-Baselines3"),
         (unknown, "unknown.pt holds an agent that this version does not know: known are clone, "),
         (nameless, "nameless.json holds no agent: it names none"),
-        (near, "does not know: did you mean 'pairs'"),
+        (near, "does not know: did you mean 'ppo'"),
         (odd, "does not know"),
         (listed, "it holds no object of JSON"),
         (network, "network.json is not the file of an agent of this version: ppo has files of"),
@@ -128,14 +128,13 @@ def test_loading_runs_no_code_from_the_file(tmp_path):
     ids=["blank", "mark", "both"],
 )
 def test_what_stands_before_json_makes_it_no_network(before, tmp_path):
-    path = tmp_path / "pairs.json"
-    options = {"window": 20, "action": "pair", "observation": "flat"}
-    coschedule.Pairs(coschedule.BEGINNING, options, {"value": float("nan")}).save(path)
-    usual = load(path)
+    path = tmp_path / "xnes.json"
+    agent = Xnes("xnes3")
+    agent.weights_ = {"wait": 1.0}
+    agent.save(path)
     path.write_bytes(before + path.read_bytes())
-    assert load(path).weights.tolist() == usual.weights.tolist()
-    assert contents_of(path)["env_id"] == coschedule.ENVIRONMENT
-    assert shared.is_meant(None, [path])
+    assert load(path).weights_ == {"wait": 1.0}
+    assert contents_of(path)["agent"] == "xnes"
 
 
 def test_the_package_alone_loads_no_torch_and_says_what_is_missing(tmp_path):

@@ -12,8 +12,14 @@ import torch
 
 import hpcgym
 from hpcgym.agents import TRAINED, import_agent, load
-from hpcgym.agents.job_network import JobNetwork, batch_of, in_windows
-from hpcgym.agents.job_ppo import JobPpo, generalised_advantages, log_probabilities
+from hpcgym.agents.job_ppo import (
+    JobNetwork,
+    JobPpo,
+    batch_of,
+    generalised_advantages,
+    in_windows,
+    log_probabilities,
+)
 from hpcgym.agents.job_view import ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
 from hpcgym.agents.rule_es import RuleEs

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpcgym.agents.logs import csv_log, joined, tensorboard_log, wandb_log
+from hpcgym.agents.practice import csv_log, joined, tensorboard_log, wandb_log
 from hpcgym.errors import HpcgymError
 
 

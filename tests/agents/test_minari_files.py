@@ -17,8 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 
 import hpcgym
 from hpcgym.agents import behaviour_cloning
-from hpcgym.agents.recorder import record
-from hpcgym.agents.recordings import Recording, load_recording
+from hpcgym.agents.recordings import Recording, load_recording, record, write_minari
 
 pytest.importorskip("pyarrow")
 
@@ -302,8 +301,6 @@ def test_a_data_set_is_never_replaced(mixed: Path) -> None:
 
 
 def test_spaces_that_it_has_no_words_for_are_refused(mixed: Path) -> None:
-    from hpcgym.agents.minari_files import write_minari
-
     read = load_recording(mixed)
     text = spaces.Text(3)
     with pytest.raises(hpcgym.HpcgymError, match="no data set of Minari has such a space here"):
@@ -314,7 +311,7 @@ def test_spaces_that_it_has_no_words_for_are_refused(mixed: Path) -> None:
 def test_without_pyarrow_it_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from hpcgym.agents.recorder import record\n"
+        "from hpcgym.agents.recordings import record\n"
         f"record('no policy', {WORKLOAD!r}, {str(tmp_path / 'saf-v0')!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -10,22 +10,13 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import (
-    behaviour_cloning,
-    common,
-    coschedule,
-    load,
-    maskable_ppo,
-    ppo,
-    recorder,
-)
+from hpcgym.agents import behaviour_cloning, load, maskable_ppo, recordings
 from hpcgym.evaluation import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 20, "n_envs": 2, "n_steps": 16, "batch_size": 16, "n_epochs": 1, "width": 4}
 OPTIONS = {
     "maskable-ppo": {"window": 16, "backfill": "none"},
-    "ppo": {"window": 16, "interval": 5},
     "clone": {"window": 32, "backfill": "none"},
 }
 
@@ -34,16 +25,15 @@ def train(kind: str, recording: Any, **given: Any) -> Any:
     """Train an agent of a kind for a moment."""
     if kind == "clone":
         return behaviour_cloning.train(recording=recording, width=4, **{"steps": 4, **given})
-    module = maskable_ppo if kind == "maskable-ppo" else ppo
     options = {} if given.get("resume") else {"env_options": OPTIONS[kind]}
-    return module.train(WORKLOAD, **{**SMALL, "steps": 64, **options, **given})
+    return maskable_ppo.train(WORKLOAD, **{**SMALL, "steps": 64, **options, **given})
 
 
 @pytest.fixture(scope="module")
 def recording() -> Any:
     """What a policy did in two episodes."""
     options = OPTIONS["clone"]
-    return recorder.record("sjf", WORKLOAD, jobs=40, record_episodes=2, env_options=options)
+    return recordings.record("sjf", WORKLOAD, jobs=40, record_episodes=2, env_options=options)
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +58,6 @@ def spread_out(numbers: torch.Tensor) -> torch.Tensor:
     return torch.zeros(1).expand(numbers.shape)
 
 
-WEIGHT = {
-    "maskable-ppo": "score.3.weight",
-    "clone": "score.3.weight",
-    "ppo": "action_net.weight",
-}
 KINDS = sorted(OPTIONS)
 
 #: Where in the file of a network, what to make of what stands there, and what is said of it.
@@ -127,7 +112,7 @@ def refused(bad: Path, message: str, act: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("change", "message"), OF_WEIGHTS)
 def test_weights_that_cannot_be_are_refused(kind, change, message, files, recording, tmp_path):
-    bad = damaged(files[kind], tmp_path, ("weights", WEIGHT[kind]), change)
+    bad = damaged(files[kind], tmp_path, ("weights", "score.3.weight"), change)
     refused(bad, message, lambda: load(bad))
     refused(bad, message, lambda: train(kind, recording, resume=bad))
 
@@ -164,44 +149,14 @@ def test_what_is_set_of_an_optimiser_is_that_of_the_new_training(files, recordin
         bad = damaged(files[kind], tmp_path, ("optimizer", "param_groups"), odd)
         usual = train(kind, recording, resume=files[kind], seed=4)
         other = train(kind, recording, resume=bad, seed=4)
-        one, two = (
-            getattr(agent, "network", getattr(agent, "policy", None)).state_dict()
-            for agent in (usual, other)
-        )
+        one, two = (agent.network.state_dict() for agent in (usual, other))
         assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-@pytest.mark.parametrize(
-    ("places", "value", "message"),
-    [
-        (("units",), [0.0] * 6, "'units' must be numbers above 0"),
-        (("units",), [math.nan] * 6, "'units' must be numbers above 0"),
-        (("units",), [-1.0] * 6, "'units' must be numbers above 0"),
-        (("units",), [1.0], "'units' must have a number for each"),
-        (("units",), ["x"] * 6, "is not the file of a"),
-        (("weights", "log_std"), torch.full((6,), -200.0), "log_std'] must be from"),
-    ],
-)
-def test_what_a_weighing_network_cannot_have(places, value, message, files, tmp_path):
-    bad = damaged(files["ppo"], tmp_path, places, lambda one: value)
-    refused(bad, message, lambda: load(bad))
-    refused(bad, message, lambda: train("ppo", None, resume=bad))
-
-
-def test_a_wide_network_needs_a_wide_file(files, tmp_path):
-    """A layer of one row does not make a network of 10 ** 5 by 10 ** 5 weights."""
-    contents = torch.load(files["ppo"], weights_only=True)
-    contents["weights"]["action_net.weight"] = torch.zeros(6, 10**5)
-    contents["width"] = 10**5
-    bad = tmp_path / "bad.pt"
-    torch.save(contents, bad)
-    refused(bad, "weights of another width", lambda: load(bad))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_another_agent_is_refused(kind, files, recording):
-    other = files["maskable-ppo" if kind != "maskable-ppo" else "ppo"]
-    refused(other, f"holds no {kind}", lambda: train(kind, recording, resume=other))
+def test_a_file_of_another_agent_is_refused(files, recording):
+    """A clone goes on from clones only; MaskablePPO begins with one, too."""
+    other = files["maskable-ppo"]
+    refused(other, "holds no clone", lambda: train("clone", recording, resume=other))
 
 
 # --- What stays where a training fails ------------------------------------------------------------
@@ -267,14 +222,13 @@ def test_a_training_without_numbers_is_said_and_not_written(
     assert output.read_bytes() == files[kind].read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["maskable-ppo", "ppo"])
-def test_so_it_is_where_distributions_refuse_nothing(kind, files, recording, tmp_path):
+def test_so_it_is_where_distributions_refuse_nothing(tmp_path):
     """Some libraries tell torch not to look at what distributions are given."""
     validates = torch.distributions.Distribution._validate_args
     torch.distributions.Distribution.set_default_validate_args(False)
     try:
         with pytest.raises(hpcgym.HpcgymError, match="a lower learning_rate may help"):
-            train(kind, recording, output=tmp_path / "a.pt", steps=64, learning_rate=math.inf)
+            train("maskable-ppo", None, output=tmp_path / "a.pt", learning_rate=math.inf)
     finally:
         torch.distributions.Distribution.set_default_validate_args(validates)
 
@@ -291,11 +245,11 @@ def test_a_mistake_in_a_value_stays_what_it_is():
     """Only a network without numbers explains that a value was refused."""
     network, saved = torch.nn.Linear(2, 1), []
     arguments = (lambda: saved.append(1), lambda: True, network)
-    with pytest.raises(ValueError, match="other"), common.keeping(*arguments):
+    with pytest.raises(ValueError, match="other"), maskable_ppo.keeping(*arguments):
         raise ValueError("other")
     torch.nn.init.constant_(network.bias, math.nan)
     message = "weights that are no numbers"
-    with pytest.raises(hpcgym.HpcgymError, match=message), common.keeping(*arguments):
+    with pytest.raises(hpcgym.HpcgymError, match=message), maskable_ppo.keeping(*arguments):
         raise ValueError("other")
     assert not saved
 
@@ -311,11 +265,3 @@ def test_a_mistake_in_a_value_stays_what_it_is():
 def test_an_evaluation_names_the_file_of_wrong_rules(kind, wrong, message, files, tmp_path):
     bad = damaged(files[kind], tmp_path, ("env_options",), lambda one: {**one, **wrong})
     refused(bad, message, lambda: evaluate([str(bad)], WORKLOAD, jobs=20, n=1, budget=0))
-
-
-def test_an_evaluation_names_the_file_of_wrong_rules_of_pairs(tmp_path):
-    bad = tmp_path / "pairs.json"
-    options = {"window": 0, "action": "pair", "observation": "flat"}
-    coschedule.Pairs(coschedule.BEGINNING, options, {}).save(bad)
-    jobs = "codes:jobs=30,processes=96"
-    refused(bad, "window must be", lambda: evaluate([str(bad)], jobs, jobs=10, n=1))

@@ -1,35 +1,25 @@
-"""PPO on MixedPolicy: training and files."""
+"""Files of PPO on MixedPolicy, as the suite has released them: what they are, and how they act."""
 
 from __future__ import annotations
+
+import math
 
 import gymnasium
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.policies import MultiInputActorCriticPolicy
 
 import hpcgym
-from hpcgym.agents import load, maskable_ppo, ppo
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.agents import load, ppo
+from hpcgym.agents.network_files import small_envs, write
+from hpcgym.evaluation import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
-SMALL = {
-    "jobs": 40,
-    "steps": 64,
-    "n_envs": 2,
-    "n_steps": 16,
-    "batch_size": 16,
-    "n_epochs": 2,
-    "width": 8,
-    "env_options": {"window": 16, "interval": 5},
-}
-
-
-def weights(agent) -> dict[str, np.ndarray]:
-    return {name: value.numpy().copy() for name, value in agent.policy.state_dict().items()}
-
-
-def same(one, other) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in one)
+OPTIONS = {
+    "window": 16, "interval": 5, "observation": "dict",
+    "policy_features": ["processors", "requested", "wait", "ratio", "expansion", "area"],
+}  # fmt: skip
 
 
 def play(agent) -> np.ndarray:
@@ -46,55 +36,28 @@ def play(agent) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """An agent that was trained for a moment, and its file."""
+def path(tmp_path_factory):
+    """The file of an agent whose weights look at the state."""
+    torch.manual_seed(1)
+    envs = small_envs(ppo.ENV_ID, OPTIONS)
+    made = MultiInputActorCriticPolicy(
+        envs.observation_space, envs.action_space, lambda _: 0.0, **ppo._shape(8)
+    )
+    torch.nn.init.normal_(made.action_net.weight)
     path = tmp_path_factory.mktemp("agents") / "agent.pt"
-    return ppo.train(WORKLOAD, seed=1, output=path, **SMALL), path
+    about = {"agent": "ppo", "env_id": ppo.ENV_ID, "env_options": OPTIONS, "steps": 64, "seed": 1}
+    write(path, {**about, "width": 8, "units": [1.0] * 5 + [1e6], "weights": made.state_dict()})
+    return path
 
 
-def test_the_same_seed_trains_the_same_policy(agent):
-    again = ppo.train(WORKLOAD, seed=1, **SMALL)
-    other = ppo.train(WORKLOAD, seed=2, **SMALL)
-    assert same(weights(agent[0]), weights(again))
-    assert not same(weights(agent[0]), weights(other))
-
-
-def test_it_is_saved_and_loaded(agent):
-    trained, path = agent
-    loaded = load(path)
-    assert (loaded.name, loaded.env_id) == ("ppo", "hpcgym/MixedPolicy-v0")
-    assert loaded.env_options["interval"] == 5
-    actions = play(loaded)
-    assert np.array_equal(actions, play(trained))
-    assert np.ptp(actions, axis=0).max() > 0  # the state matters
-
-
-def test_training_goes_on_from_a_file(agent, tmp_path):
-    trained, path = agent
-    kept = {name: value for name, value in SMALL.items() if name not in ("env_options", "width")}
-    output = tmp_path / "more.pt"
-    more = ppo.train(WORKLOAD, resume=path, output=output, **kept)
-    assert not same(weights(more), weights(trained))
-    assert torch.load(output, weights_only=True)["steps"] == 128
-    still = ppo.train(WORKLOAD, resume=path, **{**kept, "learning_rate": 0.0})
-    assert same(weights(still), weights(trained))
-    assert np.array_equal(still.units, trained.units)
-
-
-def test_logs(tmp_path):
-    ppo.train(WORKLOAD, tensorboard=tmp_path, **SMALL)
-    assert list(tmp_path.rglob("events.out.tfevents*"))
-
-
-def test_units_are_means_over_the_jobs_of_the_part():
-    workload = hpcgym.load_workload(WORKLOAD)
-    part = Episodes(workload, "windows", 300, "train")
-    names = ("processors", "area", "wait", "expansion", "fairshare")
-    units = ppo.mean_features(part, names)
-    q = workload.requested_processors[:300].astype(float)
-    p = workload.requested_time[:300].astype(float)
-    expected = [q.mean(), (p * q).mean(), 3600.0, (1 + 3600 / p).mean(), 1.0]
-    assert units == pytest.approx(expected)
+def test_it_is_loaded_and_acts_by_the_state(path):
+    agent = load(path)
+    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v0")
+    actions = play(agent)
+    assert np.array_equal(actions, play(load(path)))
+    assert np.ptp(actions, axis=0).max() > 0
+    board = evaluate([str(path)], WORKLOAD, jobs=20, n=1, budget=0)
+    assert board.by_slice[str(path)].notna().all()
 
 
 def test_weights_keep_their_proportions():
@@ -103,8 +66,8 @@ def test_weights_keep_their_proportions():
     assert ppo.in_own_units([[0.0, -1.0], [0.0, 0.0]], units).tolist() == [[0, -1], [0, 0]]
 
 
-def test_other_environments_are_refused(agent):
-    trained, _ = agent
+def test_other_environments_are_refused(path):
+    agent = load(path)
     for env_id, options, message in (
         ("hpcgym/QueueOrdering-v0", {}, "acts in hpcgym/MixedPolicy-v0"),
         (ppo.ENV_ID, {"observation": "flat"}, "observation='dict'"),
@@ -113,19 +76,28 @@ def test_other_environments_are_refused(agent):
     ):
         env = gymnasium.make(env_id, workload=WORKLOAD, jobs=20, **options)
         with pytest.raises(hpcgym.HpcgymError, match=message):
-            trained.begin(env)
+            agent.begin(env)
 
 
-def test_files_of_other_agents_are_refused(agent, tmp_path):
-    path = tmp_path / "other.pt"
-    maskable_ppo.train(
-        WORKLOAD, jobs=20, steps=16, n_envs=2, n_steps=8, batch_size=8, width=4, output=path
-    )
-    with pytest.raises(hpcgym.HpcgymError, match="holds no ppo"):
-        ppo.train(WORKLOAD, resume=path, **SMALL)
-    narrow = {"features": ["wait", "area"]}
-    with pytest.raises(hpcgym.HpcgymError, match="other fields of the observation"):
-        ppo.train(WORKLOAD, resume=agent[1], **{**SMALL, "env_options": narrow})
-    options = {"policy_features": ["area"]}
-    with pytest.raises(hpcgym.HpcgymError, match="other policy_features"):
-        ppo.train(WORKLOAD, resume=agent[1], **{**SMALL, "env_options": options})
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"units": [0.0] * 6}, "'units' must be numbers above 0"),
+        ({"units": [math.nan] * 6}, "'units' must be numbers above 0"),
+        ({"units": [1.0]}, "'units' must have a number for each"),
+        ({"units": ["x"] * 6}, "is not the file of a"),
+        ({"width": 10**5}, "weights of another width"),
+        ({"log_std": torch.full((6,), -200.0)}, "log_std'] must be from"),
+        ({"action_net.weight": torch.zeros(6, 10**5)}, "has the shape"),
+    ],
+)
+def test_what_a_file_cannot_have(change, message, path, tmp_path):
+    contents = torch.load(path, weights_only=True)
+    for name, value in change.items():
+        place = contents if name in contents else contents["weights"]
+        place[name] = value
+    bad = tmp_path / "bad.pt"
+    torch.save(contents, bad)
+    with pytest.raises(hpcgym.HpcgymError, match=message) as caught:
+        load(bad)
+    assert str(bad) in str(caught.value)

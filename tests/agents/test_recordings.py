@@ -7,8 +7,7 @@ import pytest
 
 import hpcgym
 from hpcgym.agents import behaviour_cloning as cloning
-from hpcgym.agents.recorder import record
-from hpcgym.agents.recordings import check_selections, load_recording
+from hpcgym.agents.recordings import check_selections, load_recording, record
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 

@@ -1,9 +1,10 @@
-"""The regression as components of river, and compiled: one model, and a good citizen of river."""
+"""The regression compiled, against itself as it is written down; models that are refitted."""
 
 from __future__ import annotations
 
 import copy
 import doctest
+import itertools
 import math
 import pickle
 import random
@@ -15,22 +16,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from river import checks, compose, datasets, evaluate, linear_model, metrics, optim, preprocessing
+from river import checks, datasets, evaluate, metrics, preprocessing
 
 from hpcgym import HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents import runtime_regression
-from hpcgym.agents.refitted import Mean, Refitted
-from hpcgym.agents.runtime_regression import (
-    NAG,
-    BranchLoss,
-    ELoss,
-    NAGRegression,
-    RuntimeRegression,
-    job_weight,
-    river_pipeline,
-)
+from hpcgym.agents.runtime_regression import Mean, Refitted, RuntimeRegression
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
-from hpcgym.scheduler.estimates.by_name import BRANCHES, WEIGHTINGS
 from hpcgym.sweep import BatchSimulator
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
@@ -48,66 +39,56 @@ def stream(n: int, n_features: int = 6, seed: int = 0) -> Iterator[Observation]:
         yield x, float(abs(3000.0 * z[0] + 1000.0 * z[1] * z[2] + 10.0 * x["processors"]))
 
 
-def both(**arguments: Any) -> tuple[RuntimeRegression, Any]:
-    """The regression compiled, and put together from parts of river."""
-    return RuntimeRegression(**arguments), river_pipeline(**arguments)
+class Plain:
+    """The regression with its terms by name (Ross et al. 2013, algorithm 2)."""
+
+    def __init__(self, **told: Any) -> None:
+        self.told: dict[str, Any] = {**vars(Regression()), **told}
+        self.weights: dict[Any, float] = {}
+        self.scale: dict[Any, float] = {}
+        self.squares: dict[Any, float] = {}
+        self.norm, self.steps = 0.0, 0
+
+    def terms(self, x: dict[str, Any]) -> dict[Any, float]:
+        degrees = range(self.told["degree"] + 1)
+        names = sorted(x)
+        products = [p for d in degrees for p in itertools.combinations_with_replacement(names, d)]
+        return {product: math.prod(x[name] for name in product) for product in products}
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        return sum(self.weights.get(k, 0.0) * value for k, value in self.terms(x).items())
+
+    def slope(self, error: float) -> float:
+        side, size = "over" if error > 0 else "under", abs(error)
+        branch, scale = self.told[side], self.told[f"{side}_scale"]
+        slopes = {"absolute": scale, "squared": 2 * scale * size}
+        slopes["exponential"] = scale * math.exp(min(scale * size, 300.0))
+        return math.copysign(slopes[branch], error) if error else 0.0
+
+    def learn_one(self, x: dict[str, Any], y: float, w: float = 1.0) -> None:
+        p, q = math.log(max(y, 1.0)), math.log(max(x.get("processors", 1.0), 1.0))
+        counts = {"1": 1.0, "long": 5 + p - q, "wide": 5 + q - p, "small": 11 - q - p}
+        w *= {**counts, "large": 1 + q + p}[self.told["weight"]]
+        terms = self.terms(x)
+        for k, value in terms.items():
+            scale = self.scale.get(k, 0.0)
+            if abs(value) > scale:
+                self.weights[k] = self.weights.get(k, 0.0) * scale / abs(value)
+                self.scale[k] = scale = abs(value)
+            if scale > 0:
+                self.norm += (value / scale) ** 2
+        slope = w * self.slope(self.predict_one(x) - y - self.told["threshold"])
+        self.steps += 1
+        rate = self.told["eta"] * math.sqrt(self.steps / self.norm)
+        for k, value in terms.items():
+            own = slope * value + self.told["l2"] * self.weights.get(k, 0.0)
+            self.squares[k] = self.squares.get(k, 0.0) + own * own
+            if self.squares[k] > 0:
+                self.weights[k] -= rate * own / (self.scale[k] * math.sqrt(self.squares[k]))
 
 
-# --- losses ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("under", BRANCHES)
-@pytest.mark.parametrize("over", BRANCHES)
-def test_a_loss_has_two_branches(over: str, under: str) -> None:
-    loss = BranchLoss(over, under, over_scale=0.5, under_scale=0.25, threshold=2.0)
-    values = {
-        "absolute": lambda scale, error: scale * error,
-        "squared": lambda scale, error: scale * error**2,
-        "exponential": lambda scale, error: math.exp(scale * error),
-    }
-    errors, y = [-7.0, -1.0, 0.0, 1.0, 5.0], 10.0
-    wanted = [
-        values[over](0.5, e) if e > 0 else values[under](0.25, -e) if e < 0 else 0.0 for e in errors
-    ]
-    predictions = [y + 2.0 + e for e in errors]
-    assert [loss(y, f) for f in predictions] == pytest.approx(wanted)
-    h = 1e-6
-    slopes = [(loss(y, f + h) - loss(y, f - h)) / (2 * h) for f in predictions]
-    slopes[2] = 0.0
-    assert [loss.gradient(y, f) for f in predictions] == pytest.approx(slopes, rel=1e-5)
-    # arrays are treated alike
-    truths = np.full(len(errors), y)
-    assert loss(truths, np.array(predictions)) == pytest.approx(wanted)
-    assert loss.gradient(truths, np.array(predictions)) == pytest.approx(slopes, rel=1e-5)
-
-
-def test_the_e_loss() -> None:
-    loss = ELoss()
-    assert (loss(100.0, 130.0), loss(100.0, 70.0)) == (900.0, 30.0)
-    assert (loss.gradient(100.0, 130.0), loss.gradient(100.0, 70.0)) == (60.0, -1.0)
-    assert loss.mean_func(3.0) == 3.0
-
-
-def test_exponents_are_cut_off() -> None:
-    loss = BranchLoss("exponential", "exponential")
-    assert loss.gradient(0.0, 1e9) == -loss.gradient(1e9, 0.0) == math.exp(300.0)
-
-
-def test_two_absolute_branches_are_a_quantile_loss() -> None:
-    ours, rivers = BranchLoss("absolute", "absolute", 0.1, 0.9), optim.losses.Quantile(0.9)
-    for f in (3.0, 8.0):
-        assert ours.gradient(5.0, f) == pytest.approx(rivers.gradient(5.0, f))
-    assert ours(5.0, 8.0) == pytest.approx(0.3)
-    assert ours(5.0, 3.0) == pytest.approx(1.8)
-
-
-def test_weights_of_jobs() -> None:
-    found = [job_weight(name, 3600.0, 8) for name in WEIGHTINGS]
-    p, q = math.log(3600.0), math.log(8)
-    assert found == pytest.approx([1.0, 5 + p - q, 5 + q - p, 11 - p - q, 1 + p + q])
-    assert job_weight("large", 0.0, 0) == 1.0
-    with pytest.raises(HpcgymError, match=r"unknown weight 'larg'; did you mean 'large'\?"):
-        job_weight("larg", 1.0, 1)
+def both(**arguments: Any) -> tuple[RuntimeRegression, Plain]:
+    return RuntimeRegression(**arguments), Plain(**arguments)
 
 
 # --- one model ------------------------------------------------------------------------------
@@ -130,36 +111,28 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("come_and_go", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_fast_and_plain_agree(name: str) -> None:
-    fast, plain = both(**MODELS[name])
-    for k, (x, y) in enumerate(stream(600)):
-        assert fast.predict_one(x) == pytest.approx(plain.predict_one(x), rel=1e-6, abs=1e-6)
-        if k % 3:  # jobs end later than they are submitted
-            fast.learn_one(x, y, w=1.0 + k % 2)
-            plain.learn_one(x, y, w=1.0 + k % 2)
-    assert fast.predict_one(x) != 0.0
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_they_agree_as_features_come_and_go(name: str) -> None:
+def test_fast_and_plain_agree(name: str, come_and_go: bool) -> None:
     fast, plain = both(**MODELS[name])
     chance = random.Random(0)
     for k, (x, y) in enumerate(stream(400)):
-        present = list(x)[: 2 + k // 80]  # one more now and then
-        chance.shuffle(present)
-        kept = {i: x[i] for i in present if k < 50 or chance.random() < 0.8 or i == "processors"}
-        kept["processors"] = x["processors"]
-        assert fast.predict_one(x) == pytest.approx(plain.predict_one(x), rel=1e-6, abs=1e-6)
-        assert fast.predict_one(kept) == pytest.approx(plain.predict_one(kept), rel=1e-6, abs=1e-6)
-        fast.learn_one(kept, y)
-        plain.learn_one(kept, y)
+        seen = x
+        if come_and_go:  # one feature more now and then, of which some are missing
+            present = [*list(x)[: 2 + k // 80], "processors"]
+            seen = {i: x[i] for i in present if i == "processors" or chance.random() < 0.8}
+        for one in (x, seen):
+            assert fast.predict_one(one) == pytest.approx(plain.predict_one(one), 1e-6, 1e-6)
+        if k % 3:  # jobs end later than they are submitted
+            fast.learn_one(seen, y, w=1.0 + k % 2)
+            plain.learn_one(seen, y, w=1.0 + k % 2)
+    assert fast.predict_one(x) != 0.0
 
 
 class Both:
     """A predictor that asks the two, and keeps their answers."""
 
-    def __init__(self, fast: RuntimeRegression, plain: Any) -> None:
+    def __init__(self, fast: RuntimeRegression, plain: Plain) -> None:
         self.fast, self.plain = fast, plain
         self.answers: list[tuple[float, float]] = []
 
@@ -202,11 +175,11 @@ def test_the_simulation_learns_the_same() -> None:
         assert (inside.start != simulate(jobs, Scheduler()).start).any()
 
 
-@pytest.mark.parametrize("make", [RuntimeRegression, river_pipeline])
-def test_it_looks_at_the_features_named(make: Any) -> None:
+def test_it_looks_at_the_features_named() -> None:
     names = ("f2", "processors", "f0")
-    model, chosen = make(weight="large", features=names, **KEEN), make(weight="large", **KEEN)
-    everything = make(weight="large", **KEEN)
+    given: dict[str, Any] = {"weight": "large", **KEEN}
+    model, chosen = RuntimeRegression(**given, features=names), RuntimeRegression(**given)
+    everything = RuntimeRegression(**given)
     for x, y in stream(50):
         some = {name: x[name] for name in names}
         model.learn_one(x, y)
@@ -230,12 +203,6 @@ def test_the_defaults_are_those_of_the_simulation() -> None:
     for name in model._get_params().keys() - {"features"}:
         assert getattr(model, name) == getattr(inside, name)
     assert model.features is None  # of whatever stream it is put to
-    pipeline = river_pipeline()
-    last = pipeline["NAGRegression"]
-    for name in ("over", "under", "over_scale", "under_scale", "threshold"):
-        assert getattr(last.loss, name) == getattr(model, name)
-    found = last.l2, last.optimizer.learning_rate, last.weight
-    assert found == (model.l2, model.eta, model.weight)
 
 
 # --- a good citizen of river ----------------------------------------------------------------
@@ -246,9 +213,6 @@ ESTIMATORS: dict[str, Any] = {
     "compiled, some features": RuntimeRegression(
         features=("f0", "f3", "processors", "gallup", "ordinal_date", "age"), **KEEN
     ),
-    "NAGRegression": NAGRegression(),
-    "NAGRegression, absolute": NAGRegression(NAG(10.0), optim.losses.Absolute(), l2=0.0),
-    "pipeline": river_pipeline(**KEEN),
     "refitted": Refitted(Mean(), every=50, window=100),
 }
 
@@ -306,38 +270,7 @@ def test_it_works_with_what_river_has() -> None:
     assert error.get() < 1.0  # per cent
 
 
-def test_the_optimiser_learns_with_other_losses_of_river() -> None:
-    model = preprocessing.StandardScaler() | NAGRegression(NAG(20.0), optim.losses.Huber(), l2=0.0)
-    model = compose.TransformerUnion(compose.Select("gallup"), compose.Select("ipsos")) | model
-    error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    assert error.get() < 40.0
-
-
-def test_batches_are_learned_row_by_row() -> None:
-    import pandas as pd
-
-    jobs = list(stream(40))
-    table = pd.DataFrame([x for x, _ in jobs])
-    truths = pd.Series([y for _, y in jobs], name="run")
-    weights = pd.Series(np.linspace(0.5, 2.0, len(jobs)))
-    for w in (3.0, weights):
-        batch, single = NAGRegression(NAG(20.0), l2=0.5), NAGRegression(NAG(20.0), l2=0.5)
-        batch.learn_many(table, truths, w)
-        for (x, y), weight in zip(jobs, weights * 0 + w, strict=True):
-            single.learn_one(x, y, weight)
-        assert batch.weights == single.weights
-        predictions = batch.predict_many(table)
-        assert predictions.name == "run"
-        assert predictions[7] == pytest.approx(single.predict_one(jobs[7][0]))
-
-
 # --- mistakes -------------------------------------------------------------------------------
-
-
-def test_the_optimiser_must_see_features() -> None:
-    model = linear_model.LinearRegression(NAG())
-    with pytest.raises(HpcgymError, match="use it in NAGRegression"):
-        model.learn_one({"x": 1.0}, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -359,13 +292,10 @@ def test_the_optimiser_must_see_features() -> None:
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         RuntimeRegression(**arguments)
-    with pytest.raises(HpcgymError, match=message):
-        river_pipeline(**arguments)
 
 
-@pytest.mark.parametrize("make", [RuntimeRegression, river_pipeline])
-def test_a_weighting_needs_processors(make: Any) -> None:
-    model = make(weight="large")
+def test_a_weighting_needs_processors() -> None:
+    model = RuntimeRegression(weight="large")
     with pytest.raises(HpcgymError, match='weight "large" needs the feature "processors"'):
         model.learn_one({"requested": 60.0}, 30.0)
     assert model.predict_one({"requested": 60.0}) == 0.0
@@ -384,3 +314,80 @@ def test_examples() -> None:
     found = doctest.testmod(runtime_regression)
     assert found.attempted > 0
     assert found.failed == 0
+
+
+# --- models that are refitted ---------------------------------------------------------------
+
+
+class LeastSquares:
+    """Least squares with an intercept, that counts its fits."""
+
+    fits: int = 0
+
+    def fit(self, X: Any, y: Any) -> LeastSquares:  # noqa: N803
+        self.shape = X.shape
+        self.fits += 1
+        self.weights = np.linalg.lstsq(np.c_[np.ones(len(X)), X], y, rcond=None)[0]
+        return self
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        return np.c_[np.ones(len(X)), X] @ self.weights
+
+
+def line(n: int, start: float = 0.0) -> Iterator[tuple[dict[str, Any], float]]:
+    for k in itertools.islice(itertools.count(start), int(n)):
+        yield {"a": k % 7, "b": (k * k) % 11}, 5.0 + 2.0 * (k % 7) - 3.0 * ((k * k) % 11)
+
+
+def test_refitted_on_schedule() -> None:
+    given = LeastSquares()
+    model = Refitted(given, every=20, window=30)
+    assert model.predict_one({"a": 1.0}) == 0.0
+    for k, (x, y) in enumerate(line(19)):
+        model.learn_one(x, y)
+        assert model.predict_one(x) == pytest.approx(np.mean([y for _, y in line(k + 1)]))
+    shapes = []
+    for x, y in line(61, 19.0):
+        model.learn_one(x, y)
+        assert model.predict_one(x) == pytest.approx(y)
+        shapes.append(model._fitted.shape)
+    assert [len(list(same)) for _, same in itertools.groupby(shapes)] == [20, 41]
+    assert shapes[0] == (20, 2)
+    assert shapes[-1] == (30, 2)  # the window
+    assert model._fitted.fits == 1
+    assert given.fits == 0
+
+
+def test_a_window_forgets() -> None:
+    model, all_of_it = Refitted(Mean(), every=1, window=5), Refitted(Mean(), every=1, window=None)
+    for k in range(20):
+        model.learn_one({}, float(k))
+        all_of_it.learn_one({}, float(k))
+    assert model.predict_one({}) == 17.0
+    assert all_of_it.predict_one({}) == 9.5
+
+
+def test_features_of_refitted_models_come_and_go() -> None:
+    model = Refitted(LeastSquares(), every=10)
+    for x, y in line(5):
+        model.learn_one({"a": x["a"]}, y + 3.0 * x["b"])
+    for x, y in line(5, 5.0):
+        model.learn_one({"b": x["b"], "a": x["a"]}, y)
+    assert model.predict_one({"b": 4.0, "a": 2.0}) == pytest.approx(5.0 + 4.0 - 12.0)
+    assert model.predict_one({"a": 2.0, "new": 9.0}) == pytest.approx(9.0)
+    model.learn_one({"a": 2.0, "new": 9.0}, 1.0)  # the last fit did not know it
+    assert model.predict_one({"a": 2.0, "new": 9.0}) == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": 3}, "model must have methods fit and predict, which 3 lacks"),
+        ({"model": Mean}, r"model must be a model, not the class Mean; give Mean\(\)"),
+        ({"every": 0}, "every must be at least 1, not 0"),
+        ({"window": 0}, "window must be None or at least 1, not 0"),
+    ],
+)
+def test_bad_arguments_of_refitted(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        Refitted(**{"model": Mean(), **arguments})

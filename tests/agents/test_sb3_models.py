@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agents import load, save_spec
-from hpcgym.agents.common import RelativeRewards
+from hpcgym.agents.maskable_ppo import RelativeRewards
 from hpcgym.errors import HpcgymError, TrainingWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import load_workload

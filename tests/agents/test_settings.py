@@ -10,20 +10,21 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo, recorder
-from hpcgym.agents.declared import Settings, choice, real, takes, whole
+from hpcgym.agents import behaviour_cloning, maskable_ppo, recordings
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
-    ControlsSettings,
     JobPpoSettings,
     MaskablePpoSettings,
-    PairsSettings,
-    PpoSettings,
     RecordSettings,
     RuleEsSettings,
+    Settings,
     XnesSettings,
+    choice,
+    real,
+    takes,
+    whole,
 )
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cli import app
@@ -33,14 +34,11 @@ from hpcgym.errors import HpcgymError
 #: Command of ``hpcgym train`` -> what has the same settings in Python, and their dataclass.
 TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
-    "controls": (controls.train, ControlsSettings),
-    "pairs": (coschedule.train, PairsSettings),
     "job-ppo": (JobPpo, JobPpoSettings),
     "rule-es": (RuleEs, RuleEsSettings),
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
-    "ppo": (ppo.train, PpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
-    "record": (recorder.record, RecordSettings),
+    "record": (recordings.record, RecordSettings),
 }
 
 

@@ -145,39 +145,10 @@ def test_a_generator_can_be_named() -> None:
     assert len(agent.slices_) == 1
 
 
-# --- Through the environment ----------------------------------------------------------------
-
-
 def environment(**changes: Any) -> Any:
     given: dict[str, Any] = {"episodes": "windows", "jobs": 100, "part": "train"}
     given |= {"workload": TRACE, "interval": "episode", **changes}
     return gymnasium.make("hpcgym/MixedPolicy-v0", **given)
-
-
-def test_the_same_search_through_the_environment() -> None:
-    env = environment()
-    episodes = env.unwrapped.episodes
-    slices = [episodes.workload_of(episode) for episode in episodes.listing]
-    assert len(slices) == 5
-    through = Xnes(**SHORT).fit_env(env)
-    batch = Xnes(**SHORT).fit(slices)
-    assert through.weights_ == batch.weights_
-    assert through.best_ == pytest.approx(batch.best_, rel=1e-12)
-    columns = ["restart", "generation", "evaluations", *WEIGHTED_FEATURES]
-    assert through.trace_[columns].equals(batch.trace_[columns])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"interval": "day"}, "interval='episode'"),
-        ({"policy_features": ("area", "wait")}, "env weighs area, wait, and this search processo"),
-        ({"backfill_order": "fcfs"}, "env has backfill_order='fcfs', and this search 'spf'"),
-    ],
-)
-def test_other_environments_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        Xnes(**SHORT).fit_env(environment(**changes))
 
 
 # --- Interruptions --------------------------------------------------------------------------

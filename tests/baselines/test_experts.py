@@ -269,8 +269,7 @@ def test_experts_that_solve_a_model_know_bounds(name: str, kind: Any) -> None:
 
 def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
     pytest.importorskip("ortools")
-    from hpcgym.agents.recorder import record
-    from hpcgym.agents.recordings import load_recording
+    from hpcgym.agents.recordings import load_recording, record
 
     machine = tmp_path / "two.toml"
     machine.write_text(cluster_toml(TWO))
@@ -308,7 +307,7 @@ def test_experts_are_recorded_on_the_machine_that_is_given(
     cluster: Cluster | None, waits: bool
 ) -> None:
     """Two jobs of three cores fit six cores together, but not the nodes of four and two."""
-    from hpcgym.agents.recorder import record
+    from hpcgym.agents.recordings import record
 
     columns = {
         "submit_time": [0, 0],

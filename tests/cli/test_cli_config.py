@@ -91,16 +91,13 @@ def test_files_are_verified_without_the_file_of_options() -> None:
     assert succeed("verify", "a.csv").stdout == "a.csv: equal\n"
 
 
-@pytest.mark.slow
 def test_switches() -> None:
-    Path("a.json").write_text("mine")
-    text = "[train.controls]\nshutdown = {}\nforce = true\noutput = 'a.json'\nbudget = 2\n"
-    text += "number = 2\nepisodes = 'windows'\njobs = 20"
-    for value in ("true", "false"):
-        Path("mine.toml").write_text(text.format(value))
-        succeed("--config=mine.toml", "train", "controls", "--workload", JOBS)
-        written = json.loads(Path("a.json").read_text())
-        assert written["env_options"].get("shutdown", False) == (value == "true")
+    Path("a.csv").write_text("mine")
+    for value, code in (("false", 1), ("true", 0)):
+        Path("mine.toml").write_text(f"[simulate]\nforce = {value}\noutput = 'a.csv'")
+        done = run("--config=mine.toml", "simulate", JOBS)
+        assert done.exit_code == code
+    assert Path("a.csv").read_text() != "mine"
 
 
 def test_no_file_is_read_unless_it_is_named() -> None:

@@ -12,10 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.agents import load, practice
-from hpcgym.agents.recorder import record
-from hpcgym.agents.recordings import load_recording
+from hpcgym.agents.recordings import load_recording, record
 from hpcgym.agents.xnes import Xnes
-from hpcgym.cli import app, train_practice
+from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.scheduler.rules import Scheduler
@@ -62,21 +61,6 @@ def test_an_agent_is_trained_and_evaluated() -> None:
     assert all(expected <= row.keys() for row in board["by_slice"].values())
 
 
-def test_ppo_takes_interval_and_features() -> None:
-    features = ("--policy-features", "requested,area", "--interval", "10", "--threshold", "900")
-    features += ("--backfill-order", "fairshare", "--fair-share", "half_life_s=7200")
-    succeed("train", "ppo", *SHORT, *features, "--output", "one.pt", "--tensorboard", "logs")
-    agent = load("one.pt")
-    assert (agent.env_options["interval"], agent.env_options["threshold"]) == (10, 900)
-    assert agent.policy_features == ("requested", "area")
-    assert list(Path("logs").rglob("events.out.tfevents*"))
-    done = succeed("train", "ppo", *SHORT, "--resume", "one.pt", "--output", "two.pt")
-    assert "wrote two.pt" in done.stderr
-    assert load("two.pt").policy_features == ("requested", "area")
-    assert load("two.pt").env_options["threshold"] == 900
-    assert load("two.pt").env_options["fair_share"] == "half_life_s=7200"
-
-
 @pytest.mark.parametrize(
     ("name", "env", "ending"),
     [
@@ -109,7 +93,7 @@ def test_ctrl_c_leaves_the_best_so_far(
     def interrupt(steps: int, values: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_practice, "_show", interrupt)  # it is told after a first choice
+    monkeypatch.setattr("hpcgym.cli.train._show", interrupt)  # it is told after a first choice
     short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
     done = train(name, *short, "--steps", "4000")
     assert done.exit_code == 130
@@ -298,7 +282,7 @@ def test_a_search_needs_no_extra() -> None:
         assert "not kept" not in done.stderr  # or else it compiles each time
 
 
-@pytest.mark.parametrize("agent", ["maskable-ppo", "ppo", "clone", "record", "xnes"])
+@pytest.mark.parametrize("agent", ["maskable-ppo", "job-ppo", "rule-es", "clone", "record", "xnes"])
 def test_help_teaches(agent: str) -> None:
     text = succeed("train", agent, "--help").stdout
     assert f".\n\n    hpcgym train {agent} " in text
@@ -306,9 +290,8 @@ def test_help_teaches(agent: str) -> None:
     assert agent in succeed("train", "--help").stdout
 
 
-@pytest.mark.parametrize("agent", ["ppo", "xnes"])
-def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
-    text = succeed("train", agent, "--help").stdout
+def test_help_lists_all_features_that_can_be_weighed() -> None:
+    text = succeed("train", "xnes", "--help").stdout
     for name in ("processors", "f4", "fairshare", "energy_fairshare"):
         assert f"\n  {name} " in text
 
@@ -321,15 +304,9 @@ def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
             "(--fair-share): nothing here looks at what users have used",
         ),
         (
-            ("ppo", *SHORT, "--fair-share", "damping=2"),
-            "(--fair-share): nothing here looks at what users have used",
-        ),
-        (
-            ("ppo", *SHORT, "--output", "agent.zip"),
+            ("maskable-ppo", *SHORT, "--output", "agent.zip"),
             "the name of a file of an agent ends in .pt",
         ),
-        (("ppo", *SHORT, "--interval", "fortnight"), "interval must be"),
-        (("ppo", *SHORT, "--policy-features", "size"), "unknown policy_features 'size'"),
         (("maskable-ppo", *SHORT, "--reservation", "no"), "unknown reservation 'no'"),
         (("maskable-ppo", *SHORT, "--resume", "none.pt"), "none.pt: no such file"),
         (("maskable-ppo", *SHORT, "--part", "first"), "unknown part 'first'"),
@@ -374,7 +351,7 @@ def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
 def test_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['torch'] = None\nfrom hpcgym.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "train", "ppo", "--workload", "lublin"],
+        [sys.executable, "-c", code, "train", "job-ppo", "--workload", "lublin"],
         capture_output=True,
         text=True,
         check=False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.agents import coschedule
 from hpcgym.baselines.pair_policies import PairPolicy
 from hpcgym.cli import app
 from hpcgym.envs import CoSchedule
@@ -19,7 +17,6 @@ from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import Leaderboard, compare_shuffles, evaluate, lineup, shared
 from hpcgym.evaluation.shared import ENVIRONMENT, REFERENCES
 from hpcgym.speedups import find_speedups
-from hpcgym.workload import load_workload
 
 JOBS = "codes:jobs=300,processes=24,processors=192,seed=2"
 MACHINE = "8x2x12"
@@ -30,12 +27,23 @@ def board(policies: Any = (), **arguments: Any) -> Leaderboard:
     return evaluate(policies, JOBS, **{**usual, **arguments})
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("agents") / "pairs.json"
-    options = {"cluster": MACHINE, "window": 20, "action": "pair", "observation": "flat"}
-    coschedule.Pairs(coschedule.BEGINNING, options, {}).save(path)
-    return path
+class First:
+    """The first that can be done; called as the rule that is the same."""
+
+    name = "first-pairs"
+
+    def act(self, observation: Any, info: Any) -> int:
+        return int(np.argmax(info["action_mask"]))
+
+
+class Agent(First):
+    """The same, with the environment that it was made for."""
+
+    name = "mine"
+    env_id = ENVIRONMENT
+
+    def __init__(self, cluster: str = MACHINE) -> None:
+        self.env_options = {"cluster": cluster, "window": 20}
 
 
 def test_rows_are_simulations_of_the_slices() -> None:
@@ -64,12 +72,11 @@ def test_rows_are_simulations_of_the_slices() -> None:
     assert found.difference("filler-co", "filler-co", "makespan_s") == (0, 0, 0)
 
 
-def test_agents_bring_their_environment(agent: Path) -> None:
-    by_path = evaluate([agent, "first-pairs"], JOBS, jobs=30, n=5)
-    with_it = board([agent], cluster=None)
-    assert by_path.by_slice[str(agent)].tolist() == with_it.by_slice[str(agent)].tolist()
-    # its weights are those of the order of submission
-    assert by_path.by_slice[str(agent)].tolist() == by_path.by_slice["first-pairs"].tolist()
+def test_agents_bring_their_environment() -> None:
+    alone = evaluate([Agent(), "first-pairs"], JOBS, jobs=30, n=5)
+    with_it = board([Agent()], cluster=None)
+    assert alone.by_slice["mine"].tolist() == with_it.by_slice["mine"].tolist()
+    assert alone.by_slice["mine"].tolist() == alone.by_slice["first-pairs"].tolist()
 
 
 class Waits:
@@ -84,15 +91,6 @@ def test_a_policy_that_fails_is_noted() -> None:
         found = board(Waits())
     assert np.isnan(found.table.loc["waits", "mean_bsld"])
     assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
-
-
-class First:
-    """The first that can be done; called as the rule that is the same."""
-
-    name = "first-pairs"
-
-    def act(self, observation: Any, info: Any) -> int:
-        return int(np.argmax(info["action_mask"]))
 
 
 def test_nothing_else_gets_the_row_of_a_name() -> None:
@@ -143,47 +141,22 @@ def test_bad_arguments(policies: Any, arguments: Any, message: str) -> None:
         board(policies, **arguments)
 
 
-def test_agents_of_another_machine(agent: Path, tmp_path: Path) -> None:
-    contents = json.loads(agent.read_text())
-    contents["env_options"]["cluster"] = "16x2x12"
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps(contents))
+def test_agents_of_another_machine() -> None:
     with pytest.raises(HpcgymError, match="on another machine"):
-        board([agent, other], cluster=None)
+        board({"one": Agent(), "other": Agent("16x2x12")}, cluster=None)
 
 
-def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run = CliRunner()
-    machine = ["--workload", JOBS, "--cluster", MACHINE]
-    options = ["--jobs", "30", "--number", "4"]
-    speedups = ["--speedups", "generated:codes=16,spread=0.2"]
-    trained = run.invoke(
-        app,
-        [
-            "train",
-            "pairs",
-            *machine,
-            *options,
-            *speedups,
-            "--budget",
-            "24",
-            "--window",
-            "20",
-            "--neighbours",
-            "3",
-        ],
-    )
-    assert trained.exit_code == 0, trained.output
-    assert load_workload(JOBS).name
-    command = ["evaluate", "pairs.json", "sjf-filler-co", "--workload", JOBS, *options]
-    shown = run.invoke(app, command)
+def test_commands() -> None:
+    command = ["evaluate", "greedy-pairs", "sjf-filler-co", "--workload", JOBS, "--jobs", "30"]
+    command += ["--env", "CoSchedule", "--cluster", MACHINE, "--number", "4"]
+    shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     assert "makespan" in shown.output
     assert "sjf-filler-co" in shown.output
-    printed = run.invoke(app, [*command, *speedups, "--format", "json"])
+    speedups = ["--speedups", "generated:codes=16,spread=0.2"]
+    printed = CliRunner().invoke(app, [*command, *speedups, "--format", "json"])
     facts = json.loads(printed.stdout)
     names = {policy["name"] for policy in facts["policies"]}
-    assert names == {"pairs.json", "sjf-filler-co", *REFERENCES}
+    assert names == {"greedy-pairs", "sjf-filler-co", *REFERENCES}
     assert facts["reference"] == "filler-co"
-    assert run.invoke(app, [*command, "--format", "csv"]).exit_code == 0
+    assert CliRunner().invoke(app, [*command, "--format", "csv"]).exit_code == 0

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from hpcgym import load_workload, simulate, validate_schedule
-from hpcgym.agents.learner import Ended
-from hpcgym.agents.weight_bandit import WeightBandit
+from hpcgym.agents.weight_bandit import Ended, WeightBandit
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Prequential, prequential
 from hpcgym.evaluation.intervals import bootstrap

@@ -116,24 +116,6 @@ def xnes(path: Path) -> Reader:
     return agents.load
 
 
-def controls(path: Path) -> Reader:
-    module = agents.controls
-    options = {"controls": ["power"], "policy_features": ["area", "size"], "window": 64}
-    rows = np.full((1, len(module.INPUTS) + 1), 0.5)
-    found = {"value": 1.0, "tried": 24, "fitted_on": ["week 1"]}
-    made = module.Controls(
-        rows, [0.5, 1.0], tuple(module.INPUTS), "hpcgym/EnergyBudget-v0", options, found
-    )
-    made.save(path)
-    return agents.load
-
-
-def pairs(path: Path) -> Reader:
-    module = agents.coschedule
-    module.Pairs(np.linspace(0, 1, len(module.INPUTS)), {"window": 64}, {"value": 1.0}).save(path)
-    return agents.load
-
-
 def network(path: Path) -> Reader:
     module = agents.maskable_ppo
     made = module.JobNetwork(8, 12, 4)
@@ -168,7 +150,7 @@ def of_minari(path: Path) -> Reader:
     seen = gymnasium.spaces.Dict({"jobs": box, "mask": gymnasium.spaces.MultiBinary(4)})
     done = gymnasium.spaces.Discrete(4)
     spec = json.dumps({"id": "hpcgym/JobSelection-v0", "kwargs": {"window": 4}})
-    agents.minari_files.write_minari(folder, small_recording(), seen, done, spec)
+    agents.recordings.write_minari(folder, small_recording(), seen, done, spec)
     home = folder / "data" / ("." if path.name == "metadata.json" else "0")
     shutil.copy(home / path.name, path)
 
@@ -180,11 +162,11 @@ def of_minari(path: Path) -> Reader:
 
 
 def checkpoint(path: Path) -> Reader:
-    known = agents.lockstep.Checkpoint(path, "these")
+    known = agents.search.Checkpoint(path, "these")
     known.add(np.ones((4, 2)))
     known.add(np.ones((3, 2)))
     known.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # it is kept
-    return lambda path: agents.lockstep.Checkpoint(path, "these")
+    return lambda path: agents.search.Checkpoint(path, "these")
 
 
 #: Name of a file -> what writes a right one, and returns what reads it.
@@ -204,8 +186,6 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "signal.csv": signal,
     "failures.csv": failures,
     "xnes.json": xnes,
-    "controls.json": controls,
-    "pairs.json": pairs,
     "network.pt": network,
     "recording.npz": recording,
     "metadata.json": of_minari,

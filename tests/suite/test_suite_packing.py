@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from freeze_suite import main, pack
 
-from hpcgym.agents import load, released
+from hpcgym.agents import load, saved
 from hpcgym.errors import HpcgymError
 from hpcgym.suite.submissions import run
 from hpcgym.suite.tasks import find_tasks
@@ -34,14 +34,14 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the files of a release; its registry is that of the package."""
     run("xnes", find_tasks("pool-weights"), tmp_path / "done")
     pack(tmp_path / "release", [tmp_path / "done"])
-    monkeypatch.setattr(released, "REGISTRY", tmp_path / "release" / "released.json")
-    monkeypatch.setattr(released, "user_cache", lambda: tmp_path / "cache")
-    monkeypatch.setattr(released, "RELEASE", "http://127.0.0.1:9")  # nobody listens there
+    monkeypatch.setattr(saved, "REGISTRY", tmp_path / "release" / "released.json")
+    monkeypatch.setattr(saved, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(saved, "RELEASE", "http://127.0.0.1:9")  # nobody listens there
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("HPCGYM_WEIGHTS", raising=False)
-    released.registry.cache_clear()
+    saved.registry.cache_clear()
     yield tmp_path / "release"
-    released.registry.cache_clear()
+    saved.registry.cache_clear()
 
 
 def test_digests_are_those_of_the_files(packed: Path) -> None:
@@ -69,7 +69,7 @@ def test_it_is_downloaded_once(packed: Path, tmp_path: Path, monkeypatch: pytest
     handler = partial(Quiet, directory=str(packed))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(released, "RELEASE", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(saved, "RELEASE", f"http://127.0.0.1:{server.server_port}")
         assert load(NAME).name == "xnes"
         server.shutdown()
     assert [path.name for path in (tmp_path / "cache" / "weights").iterdir()] == [FILE]
@@ -105,7 +105,7 @@ def test_submissions_that_cannot_be_packed_are_said(packed: Path, tmp_path: Path
 
 def test_all_that_is_released_has_a_name_and_a_digest() -> None:
     """Of the registry of the package itself."""
-    registry = json.loads(released.REGISTRY.read_text())
+    registry = json.loads(saved.REGISTRY.read_text())
     for name, told in registry.items():
         task, agent, seed = name.split("/")
         assert told["file"].rpartition(".")[0] == f"{task}-{agent}-{seed}"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agents import load
-from hpcgym.agents.logs import csv_log
+from hpcgym.agents.practice import csv_log
 from hpcgym.errors import HpcgymError
 from hpcgym.suite.board import curves_of, draw_curves
 from hpcgym.suite.ground import Ground
@@ -37,7 +37,6 @@ def curve(path: Path) -> list[dict[str, str]]:
         ("rule-es", "pool-weights", ".json"),
         ("xnes", "pool-weights", ".json"),
         ("job-ppo", "pool-order", ".pt"),
-        ("ppo", "pool-weights", ".pt"),
         ("maskable-ppo", "pool-select", ".pt"),
     ],
 )
@@ -96,7 +95,6 @@ def test_look_ahead_plays_where_weights_are_set(tmp_path: Path) -> None:
     [
         ("lookahead", "pool-order", "lookahead acts in hpcgym/MixedPolicy-v0, and pool-order is"),
         ("xnes", "pool-order", "xnes acts in environments of weights, not in this one"),
-        ("ppo", "pool-select", "ppo acts in environments of weights, not in this one"),
         ("maskable-ppo", "pool-order", "maskable-ppo acts in environments of selection"),
     ],
 )

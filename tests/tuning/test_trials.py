@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpcgym import load_workload, simulate
-from hpcgym.agents.lockstep import Checkpoint
+from hpcgym.agents.search import Checkpoint
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.sweep import open_executor
