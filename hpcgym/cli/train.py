@@ -629,7 +629,7 @@ def record(
     where: Any = machine
     if form == "minari":  # of which the names are written; what is wrong has been said by now
         jobs, where = reading.named(workload)
-    done = import_agent("recorder").record(
+    done = import_agent("recordings").record(
         orders, jobs, output, env_id=env, cluster=where, env_options=given, **vars(settings)
     )
     number = len(done.about["episodes"])
