@@ -86,19 +86,6 @@ run_pip() {
     fi
 }
 
-# Print the path of a real trace, from a folder of HPCGYM_DATA or from ../shared/traces.
-find_trace() {
-    local folder folders
-    IFS=: read -ra folders <<<"${HPCGYM_DATA-}:$root/../shared/traces"
-    for folder in "${folders[@]}"; do
-        if [[ $folder && -r $folder/$1 ]]; then
-            printf '%s\n' "$folder/$1"
-            return
-        fi
-    done
-    die "There is no $1: name a folder that has it in HPCGYM_DATA, or give another workload."
-}
-
 # Show what pip is at in one line that changes; without a terminal, show nothing.
 show_progress() {
     local line
