@@ -255,7 +255,7 @@ def test_who_resumes_overwrites_what_is_resumed_and_nothing_else(tmp_path: Path)
     Path("mine.pt").write_text("mine")
     Path("other.pt").write_text("other")
     Path("link.pt").symlink_to("mine.pt")
-    for agent in ("ppo", "maskable-ppo", "clone"):
+    for agent in ("maskable-ppo", "clone"):
         words = ("train", agent)
         check = COMMANDS[words].callback
         for output in ("mine.pt", "link.pt", "new.pt"):
