@@ -11,7 +11,7 @@ from hpcgym.benchmarks.studies.documents import all_items, page_text, record
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.pages.page import markdown
+from hpcgym.envs.page import markdown
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.capabilities import table

@@ -40,36 +40,26 @@ __all__ = [
     "StepView",
 ]
 
-# imported when first used: Gymnasium takes its time
+# imported when first used: Gymnasium takes its time; module -> what is in it
 _HOMES = {
-    "CoSchedule": "co_schedule",
-    "CoScheduleVector": "co_schedule",
-    "EnergyBudgetEnv": "power_limits",
-    "EnergyBudgetVector": "power_limits",
-    "JobSelection": "job_selection",
-    "JobSelectionVector": "job_selection",
-    "MixedPolicy": "mixed_policy",
-    "MixedPolicyVector": "mixed_policy",
-    "PowerCapEnv": "power_limits",
-    "PowerCapVector": "power_limits",
-    "QueueOrdering": "queue_ordering",
-    "QueueOrderingVector": "queue_ordering",
-    "SchedulingEnv": "single",
-    "SchedulingVectorEnv": "vector",
-    "StepView": "single",
+    name: module
+    for module, names in {
+        "job_selection": ("JobSelection", "JobSelectionVector"),
+        "queue_ordering": ("QueueOrdering", "QueueOrderingVector"),
+        "mixed_policy": ("MixedPolicy", "MixedPolicyVector"),
+        "power_limits": ("PowerCapEnv", "EnergyBudgetEnv", "PowerCapVector", "EnergyBudgetVector"),
+        "co_schedule": ("CoSchedule", "CoScheduleVector"),
+        "single": ("SchedulingEnv", "StepView"),
+        "vector": ("SchedulingVectorEnv",),
+    }.items()
+    for name in names
 }
 
 #: Name with Gymnasium -> where the class is. The vector environment of X or XEnv is XVector.
 IDS = {
-    f"hpcgym/{name.removesuffix('Env')}-v0": f"hpcgym.envs.{_HOMES[name]}:{name}"
-    for name in (
-        "JobSelection",
-        "QueueOrdering",
-        "MixedPolicy",
-        "PowerCapEnv",
-        "EnergyBudgetEnv",
-        "CoSchedule",
-    )
+    f"hpcgym/{name.removesuffix('Env')}-v0": f"hpcgym.envs.{module}:{name}"
+    for name, module in _HOMES.items()
+    if module not in ("single", "vector") and not name.endswith("Vector")
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
-from hpcgym.envs.pages.page import page
+from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice
@@ -50,8 +50,10 @@ def read_job_selection(
         arrays.SELECTION_KIND,
         options,
         spaces.Discrete(options.window + shutdown_action),
-        {"keeps": keeps, "shutdown_action": shutdown_action, "skips": skip_forced},
         {"reservation": reservation},
+        keeps=keeps,
+        shutdown_action=shutdown_action,
+        skips=skip_forced,
     )
 
 
@@ -74,7 +76,7 @@ class JobSelection(SchedulingEnv):
     `backfill="easy"` it then gets the reservation, and others may start around it. With
     `backfill="none"` all others wait behind it.
 
-    {description}
+    {Description}
 
     ## Decision points
 
@@ -93,7 +95,7 @@ class JobSelection(SchedulingEnv):
 
     ### Quotas and windows
 
-    {restricted}
+    {Quotas and windows}
 
     All of these need `reservation="revised"`, which version 1 of this environment has only if told
     so. `preemption` is for QueueOrdering and MixedPolicy.
@@ -116,27 +118,31 @@ class JobSelection(SchedulingEnv):
 
     ## Observation Space
 
-    {observation}
+    {Observation Space}
+
+    ## Info
+
+    {Info}
 
     ## Rewards
 
-    {rewards}
+    {Rewards}
 
     ## Starting State
 
-    {episodes} The clock moves to the first question, which comes with the first submission.
+    {Starting State} The clock moves to the first question, which comes with the first submission.
 
-    {around}
+    {Around slices}
 
-    {extract}
+    {Extracts}
 
     ## Episode End
 
-    {end}
+    {Episode End}
 
     ## Determinism
 
-    {determinism}
+    {Determinism}
 
     ## Arguments
 
@@ -150,16 +156,35 @@ choice: no step is asked for it, except the first of an episode |
 
     ## Vectorized environment
 
-    {vector} Its `action_masks()` are (num_envs, n_actions) bool.
+    {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
 
     ## Reference
 
-    {reference}
+    Scores of some policies that do not learn, on 50 unseen windows of 256 jobs, with 95 %
+    intervals:
+
+    ```sh
+    hpcgym evaluate fcfs sjf saf wfp3 f1 --env JobSelection --workload lublin:jobs=10000,processors=256,seed=0 --number 50
+    ```
+
+    | policy | mean bounded slowdown | mean wait [h] |
+    |---|---|---|
+    | `saf` | 32.7 (7.1 to 72.4) | 0.31 |
+    | `f1` | 34.1 (8.4 to 73.6) | 0.31 |
+    | `best-static` | 34.7 (8.9 to 74.0) | 0.33 |
+    | `random (acting)` | 37.4 (10.0 to 78.8) | 0.34 |
+    | `sjf` | 86.3 (39.7 to 141.4) | 0.67 |
+    | `wfp3` | 87.3 (45.9 to 136.2) | 0.71 |
+    | `easy` | 121.8 (71.1 to 177.8) | 0.93 |
+    | `fcfs` | 607.3 (389.6 to 840.3) | 3.75 |
 
     ## Version History
 
-    {versions}
-    """
+    - v0: the first.
+    - v1: the same class with other defaults: {v1}.
+      v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,
+      and a policy that gains in an episode gains in the long run.
+    """  # noqa: E501  # rows of tables, commands
 
     action_kind: ClassVar[str] = "selection"
     read_arguments = staticmethod(read_job_selection)
@@ -174,8 +199,7 @@ choice: no step is asked for it, except the first of an episode |
 class JobSelectionVector(SchedulingVectorEnv):
     """Many environments :class:`JobSelection` in one."""
 
-    action_kind: ClassVar[str] = "selection"
-    read_arguments = staticmethod(read_job_selection)
+    single = JobSelection
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions can be done, (num_envs, n_actions)."""

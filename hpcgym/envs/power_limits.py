@@ -23,7 +23,7 @@ from hpcgym.envs.core.machines import (
 )
 from hpcgym.envs.core.options import DEFAULT_WORKLOAD, check_moving, read_interval, read_options
 from hpcgym.envs.core.setup import clock_of
-from hpcgym.envs.pages.page import page
+from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
@@ -105,15 +105,25 @@ def _under_limits(
         arrays.WEIGHTS_KIND,
         options,
         spaces.Box(-1.0, 1.0, (n_numbers,), np.float32),
-        {"features": features, "interval": held, "limited": limited},
         {"controls": names, "policy_features": features},
         # the weights of features come first in simulations, and last in actions
         np.roll(np.arange(n_numbers), len(features)),
+        features=features,
+        interval=held,
+        limited=limited,
     )
 
 
+class SteeringEnv(SchedulingEnv):
+    """What the environments under limits share: controls, and weights of features."""
+
+    action_kind: ClassVar[str] = "controls"
+    controls: tuple[str, ...]
+    policy_features: tuple[str, ...]
+
+
 @page
-class PowerCapEnv(SchedulingEnv):
+class PowerCapEnv(SteeringEnv):
     """Steer a machine whose power is capped at times: frequencies, nodes, the power in use.
 
     | | |
@@ -135,31 +145,39 @@ class PowerCapEnv(SchedulingEnv):
     Each job has nodes of its own. By default each processor of the workload is a node, with the
     power of a node of the machine `curie`: eight frequencies, switched off and on at once.
 
-    {description}
+    {Description}
 
-    {controls}
+    ## Decision points
+
+    {Decision points under limits}
+
+    ## Action Space
+
+    {Actions under limits}
 
     ## Observation Space
 
-    {observation}
+    {Observation Space under limits}
+
+    ## Info
+
+    {Info under limits}
 
     ## Rewards
 
-    {rewards}
-
-    {power_rewards}
+    {Rewards under limits}
 
     ## Starting State
 
-    {episodes} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on. The first decision comes before the first submission.
 
     ## Episode End
 
-    {end}
+    {Episode End}
 
     ## Determinism
 
-    {determinism}
+    {Determinism}
 
     ## Arguments
 
@@ -167,32 +185,44 @@ class PowerCapEnv(SchedulingEnv):
     |---|---|---|
     | `share` | `0.6` | the cap, as a share of the greatest power |
     | `hours` | `(8, 20)` | hours of the day between which the cap holds |
-    {power_arguments}
+    | `power` | `"dvfs"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
+`docs/power-limits.md` |
+    {Arguments under limits}
     {arguments}
 
     ## Vectorized environment
 
-    {vector}
+    {Vectorized environment}
 
     ## Reference
 
-    {reference}
+    Scores of some policies that do not learn, on 20 unseen weeks of KTH-SP2, with 95 % intervals:
 
-    {power_reference}
+    ```sh
+    hpcgym evaluate --env PowerCap --share 0.6 --workload KTH-SP2 --episodes weeks --number 20
+    ```
+
+    | policy | mean bounded slowdown | mean wait [h] |
+    |---|---|---|
+    | `saf` | 85.1 (63.7 to 107.8) | 2.73 |
+    | `best-static` | 94.7 (72.1 to 118.5) | 2.76 |
+    | `f1` | 110.2 (82.1 to 143.4) | 3.21 |
+    | `random` | 146.4 (117.8 to 177.5) | 4.07 |
+    | `easy-sjbf` | 182.2 (149.5 to 214.1) | 5.08 |
+    | `easy` | 223.8 (186.1 to 263.6) | 5.55 |
+
+    {Policies under limits}
 
     ## Version History
 
     - v0: the first.
     """
 
-    action_kind: ClassVar[str] = "controls"
     read_arguments = staticmethod(read_power_cap)
-    controls: tuple[str, ...]
-    policy_features: tuple[str, ...]
 
 
 @page
-class EnergyBudgetEnv(SchedulingEnv):
+class EnergyBudgetEnv(SteeringEnv):
     """Steer a machine that may use only a given amount of energy in the episode.
 
     | | |
@@ -215,31 +245,39 @@ class EnergyBudgetEnv(SchedulingEnv):
     power of a node of the machine `taurus`: one frequency, 7 s to switch off and 152 s to switch
     on.
 
-    {description}
+    {Description}
 
-    {controls}
+    ## Decision points
+
+    {Decision points under limits}
+
+    ## Action Space
+
+    {Actions under limits}
 
     ## Observation Space
 
-    {observation}
+    {Observation Space under limits}
+
+    ## Info
+
+    {Info under limits}
 
     ## Rewards
 
-    {rewards}
-
-    {power_rewards}
+    {Rewards under limits}
 
     ## Starting State
 
-    {episodes} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on. The first decision comes before the first submission.
 
     ## Episode End
 
-    {end}
+    {Episode End}
 
     ## Determinism
 
-    {determinism}
+    {Determinism}
 
     ## Arguments
 
@@ -248,43 +286,50 @@ class EnergyBudgetEnv(SchedulingEnv):
     | `share` | `0.6` | the budget, as a share of the energy with all nodes busy |
     | `period` | `600` | [s] between two readings of the meter, for rules that read it |
     | `shutdown` | `False` | whether idle nodes are switched off at once |
-    {power_arguments}
+    | `power` | `"none"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
+`docs/power-limits.md` |
+    {Arguments under limits}
     {arguments}
 
     ## Vectorized environment
 
-    {vector}
+    {Vectorized environment}
 
     ## Reference
 
-    {reference}
+    Scores of some policies that do not learn, on 20 unseen weeks of KTH-SP2, with 95 % intervals:
 
-    {power_reference}
+    ```sh
+    hpcgym evaluate --env EnergyBudget --share 0.6 --shutdown --workload KTH-SP2 --episodes weeks --number 20
+    ```
+
+    | policy | mean bounded slowdown | mean wait [h] |
+    |---|---|---|
+    | `saf` | 39.2 (23.7 to 59.4) | 1.23 |
+    | `best-static` | 41.6 (24.4 to 62.4) | 1.27 |
+    | `f1` | 46.1 (27.2 to 69.3) | 1.36 |
+    | `random` | 50.5 (32.2 to 73.7) | 1.56 |
+    | `easy-sjbf` | 58.0 (39.3 to 80.0) | 1.73 |
+    | `easy` | 75.1 (48.1 to 106.2) | 1.90 |
+    | `powercap` | 252.3 (192.0 to 322.6) | 6.34 |
+
+    {Policies under limits}
 
     ## Version History
 
     - v0: the first.
-    """
+    """  # noqa: E501  # rows of tables, commands
 
-    action_kind: ClassVar[str] = "controls"
     read_arguments = staticmethod(read_energy_budget)
-    controls: tuple[str, ...]
-    policy_features: tuple[str, ...]
 
 
 class PowerCapVector(SchedulingVectorEnv):
     """Many environments :class:`PowerCapEnv` in one."""
 
-    action_kind: ClassVar[str] = "controls"
-    read_arguments = staticmethod(read_power_cap)
-    controls: tuple[str, ...]
-    policy_features: tuple[str, ...]
+    single = PowerCapEnv
 
 
 class EnergyBudgetVector(SchedulingVectorEnv):
     """Many environments :class:`EnergyBudgetEnv` in one."""
 
-    action_kind: ClassVar[str] = "controls"
-    read_arguments = staticmethod(read_energy_budget)
-    controls: tuple[str, ...]
-    policy_features: tuple[str, ...]
+    single = EnergyBudgetEnv

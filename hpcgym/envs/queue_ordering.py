@@ -10,7 +10,7 @@ from gymnasium import spaces
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
-from hpcgym.envs.pages.page import page
+from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 
@@ -41,7 +41,7 @@ class QueueOrdering(SchedulingEnv):
     do not fit get reservations; with `"slurm"`, those that Slurm would give them to. With
     `backfill="none"` all others wait behind the first.
 
-    {description}
+    {Description}
 
     ## Decision points
 
@@ -55,9 +55,9 @@ class QueueOrdering(SchedulingEnv):
 
     ### Quotas and windows
 
-    {restricted}
+    {Quotas and windows}
 
-    {stopping}
+    {Stopped jobs}
 
     ## Action Space
 
@@ -69,27 +69,31 @@ class QueueOrdering(SchedulingEnv):
 
     ## Observation Space
 
-    {observation}
+    {Observation Space}
+
+    ## Info
+
+    {Info}
 
     ## Rewards
 
-    {rewards}
+    {Rewards}
 
     ## Starting State
 
-    {episodes} The clock moves to the first question, which comes with the first submission.
+    {Starting State} The clock moves to the first question, which comes with the first submission.
 
-    {around}
+    {Around slices}
 
-    {extract}
+    {Extracts}
 
     ## Episode End
 
-    {end}
+    {Episode End}
 
     ## Determinism
 
-    {determinism}
+    {Determinism}
 
     ## Arguments
 
@@ -99,16 +103,35 @@ class QueueOrdering(SchedulingEnv):
 
     ## Vectorized environment
 
-    {vector}
+    {Vectorized environment}
 
     ## Reference
 
-    {reference}
+    Scores of some policies that do not learn, on 50 unseen windows of 256 jobs, with 95 %
+    intervals:
+
+    ```sh
+    hpcgym evaluate fcfs sjf saf wfp3 f1 --env QueueOrdering --workload lublin:jobs=10000,processors=256,seed=0 --number 50
+    ```
+
+    | policy | mean bounded slowdown | mean wait [h] |
+    |---|---|---|
+    | `saf` | 32.7 (7.1 to 72.4) | 0.31 |
+    | `f1` | 34.1 (8.4 to 73.6) | 0.31 |
+    | `best-static` | 34.7 (8.9 to 74.0) | 0.33 |
+    | `random (acting)` | 36.4 (10.3 to 76.5) | 0.34 |
+    | `sjf` | 86.3 (39.7 to 141.4) | 0.67 |
+    | `wfp3` | 87.3 (45.9 to 136.2) | 0.71 |
+    | `easy` | 121.8 (71.1 to 177.8) | 0.93 |
+    | `fcfs` | 607.3 (389.6 to 840.3) | 3.75 |
 
     ## Version History
 
-    {versions}
-    """
+    - v0: the first.
+    - v1: the same class with other defaults: {v1}.
+      v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,
+      and a policy that gains in an episode gains in the long run.
+    """  # noqa: E501  # rows of tables, commands
 
     action_kind: ClassVar[str] = "ordering"
     read_arguments = staticmethod(read_queue_ordering)
@@ -117,5 +140,4 @@ class QueueOrdering(SchedulingEnv):
 class QueueOrderingVector(SchedulingVectorEnv):
     """Many environments :class:`QueueOrdering` in one."""
 
-    action_kind: ClassVar[str] = "ordering"
-    read_arguments = staticmethod(read_queue_ordering)
+    single = QueueOrdering

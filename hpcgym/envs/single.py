@@ -118,9 +118,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self._definition, self.episodes = define(type(self), SchedulingEnv, workload, arguments)
         self.options, self.action_space = self._definition.options, self._definition.action_space
         vars(self).update(self._definition.attributes)
-        self.simulations = Simulations(
-            self.options, self.episodes, 1, self._definition.kind, **self._definition.rules
-        )
+        self.simulations = Simulations(self._definition, self.episodes, 1)
         self.observation_space = self.simulations.layout.space
         n_rewards = len(self.options.rewards.weights)
         if n_rewards > 1:

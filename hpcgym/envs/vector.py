@@ -20,6 +20,7 @@ from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.options import read_indices, read_numbers, read_options_of_reset
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
+from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.processors import threads_here
 
@@ -62,12 +63,16 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
     action_kind: ClassVar[str] = ""
+    #: The class of one of them; it says what an action is, and reads its arguments.
+    single: ClassVar[type[SchedulingEnv]]
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
     _spec: Spec | None = None
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
+        if "single" in vars(cls):
+            cls.action_kind, cls.read_arguments = cls.single.action_kind, cls.single.read_arguments
         set_signature(cls, SchedulingVectorEnv)
 
     def __init__(
@@ -111,8 +116,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
                 "vectorization_mode='sync', and vector rewards single environments"
             )
         self.simulations = Simulations(
-            self.options, self.episodes, num_envs, self._definition.kind,
-            autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy, **self._definition.rules,
+            self._definition, self.episodes, num_envs,
+            autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy,
         )  # fmt: skip
         self.single_observation_space = self.simulations.layout.space
         self.single_action_space = self._definition.action_space
@@ -270,7 +275,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     def _set_actions(self, actions: Any) -> None:
         space, simulations = self._definition.action_space, self.simulations
         if isinstance(space, spaces.Discrete):
-            if not simulations.steps.choose(read_indices(actions, self.num_envs), int(space.n)):
+            if not simulations.choose(read_indices(actions, self.num_envs), int(space.n)):
                 raise HpcgymError(f"actions must be indices from 0 to {space.n - 1}")
         else:
             numbers = read_numbers("actions", actions, (self.num_envs, *space.shape))

@@ -7,11 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from drawing import HealthCheck, assume, settings
+from drawing import HealthCheck, settings
 from drawing import strategies as st
-from strategies import holds
+from gymnasium.vector import AutoresetMode, VectorEnv
+from predictors import CompiledRegression
+from slow_environments import PoolOrdering, PoolSelection, PoolWeights
+from strategies import WEIGHTS, holds
 
+from hpcgym import validate_schedule
 from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster
+from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
 from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
 from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
 from hpcgym.envs.power_limits import (
@@ -21,6 +26,7 @@ from hpcgym.envs.power_limits import (
     PowerCapVector,
 )
 from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
+from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.workload import Workload, load_workload
 
@@ -38,6 +44,7 @@ SINGLE: dict[str, Any] = {
     "MixedPolicy": MixedPolicy,
     "PowerCap": PowerCapEnv,
     "EnergyBudget": EnergyBudgetEnv,
+    "CoSchedule": CoSchedule,
 }
 VECTOR: dict[str, Any] = {
     "PowerCap": PowerCapVector,
@@ -45,6 +52,7 @@ VECTOR: dict[str, Any] = {
     "JobSelection": JobSelectionVector,
     "QueueOrdering": QueueOrderingVector,
     "MixedPolicy": MixedPolicyVector,
+    "CoSchedule": CoScheduleVector,
 }
 
 #: Jobs wait in it, and over-run their predictions where these are averages of two.
@@ -98,6 +106,44 @@ RULES = st.fixed_dictionaries(
     }
 )
 
+# the second is eager, and so often wrong within a few jobs
+REGRESSIONS = ("e-loss", "regression:over=absolute,under=squared,weight=small,eta=1,l2=0")
+_LEARNED = ("typical-ratio", *REGRESSIONS, *REGRESSIONS)
+_ESTIMATES = st.sampled_from(["requested", "clairvoyant", "ave3", "user-ratio", *_LEARNED])
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> dict[str, Any]:
+    """Rules of environments that predict, as ``simulate`` takes them."""
+    estimate = draw(_ESTIMATES)
+    corrections = ["requested", "incremental", "recursive-doubling"]
+    if estimate not in ("requested", "clairvoyant"):
+        corrections.append("predicted-again")
+    return {
+        "backfill": draw(st.sampled_from(["easy", "easy", "none"])),
+        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "saf", "lexp", "wfp3", "sqf"])),
+        "estimate": estimate,
+        "policy_estimate": draw(_ESTIMATES),
+        "correction": draw(st.sampled_from(corrections)),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+
+
+def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules as slow environments take them."""
+    return {
+        name: CompiledRegression(Regression.parse(value))
+        if isinstance(value, str) and value in REGRESSIONS
+        else value
+        for name, value in given_rules.items()
+    }
+
+
+SEEDS = st.integers(0, 2**16)
+INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
+#: What an agent says: where reservations are kept or revised, the next job; scores; weights.
+KINDS = st.sampled_from(["kept", "revised", "scores", "weights"])
+SIX_WEIGHTS = st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5)
 #: Waiting [s] after which a job comes first, where an agent gives scores or weights.
 THRESHOLDS = st.sampled_from([None, 0, 5, 100, 2000])
 
@@ -181,43 +227,66 @@ def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> Non
             np.testing.assert_array_equal(a, b, err_msg=where)
 
 
-def follows_again(env: Any, seed: int, decisions: int) -> tuple[Any, Any]:
-    """Go on twice from a snapshot after some decisions, and compare what is seen.
-
-    In between, other actions are tried from it, and on pools the future is hidden once.
-    Return the second result and the first.
-    """
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    result = env.result()
-    for others in (seed + 1, seed):
-        if not env.options.cluster.groups:
-            env.restore(env.snapshot(hide=True))
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    return env.result(), result
+def rows_of(info: dict[str, Any]) -> list[int]:
+    """Return the jobs of the window."""
+    return [row for row in info["window"].tolist() if row >= 0]
 
 
-def by_chance(seed: int, kind: str) -> tuple[Any, Any]:
+def padded(values: Any, window: int) -> Any:
+    """Return numbers for visible jobs as an action."""
+    return np.pad(np.asarray(values, np.float32), (0, window - len(values)))
+
+
+def by_chance(seed: int, kind: str, window: int = 5) -> tuple[Any, Any]:
     """Return random choices by time and waiting rows: as slow agents ask for them, and as actions.
 
-    Of kind "scores" they are scores of the rows, else a place in a window of five.
+    Of kind "scores" they are scores of the rows, else a place in a window. So they depend on what
+    is seen alone, and one question too many would not change them all.
     """
 
     def numbers(now: int, rows: list[int]) -> Any:
+        # few values, so that scores tie
         scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
         return scores if kind == "scores" else int(np.argmax(scores))
 
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        chosen = numbers(info["time"], [row for row in info["window"].tolist() if row >= 0])
-        return np.pad(chosen, (0, 5 - len(chosen))) if kind == "scores" else chosen
+        chosen = numbers(info["time"], rows_of(info))
+        return padded(chosen, window) if kind == "scores" else chosen
 
     return numbers, act
+
+
+def assert_as_slowly(
+    kind: str,
+    jobs: Workload,
+    arguments: dict[str, Any],
+    slow_rules: dict[str, Any],
+    *,
+    seed: int,
+    weights: list[Any],
+    interval: Any,
+    threshold: int | None = None,
+    window: int = 5,
+) -> None:
+    """Play any choices of a kind in an environment and in a slow one, and compare what they did."""
+    slow: Any
+    if kind == "weights":
+        given, normalised = in_turn(weights)
+        env = SINGLE["MixedPolicy"](**arguments, interval=interval, threshold=threshold)
+        play(env, lambda number, _, __: given(number))
+        slow = PoolWeights.of(jobs, normalised, interval, threshold=threshold, **slow_rules)
+    else:
+        numbers, act = by_chance(seed, kind, window)
+        if kind == "scores":
+            env = SINGLE["QueueOrdering"](**arguments, window=window, threshold=threshold)
+            slow = PoolOrdering.of(jobs, numbers, window, threshold=threshold, **slow_rules)
+        else:
+            env = SINGLE["JobSelection"](**arguments, window=window, reservation=kind)
+            slow = PoolSelection.of(jobs, numbers, kind == "kept", window, **slow_rules)
+        assert len(play(env, act)) - 1 == len(slow.seen)
+    assert env.result().start.tolist() == [job.start for job in slow.jobs]
+    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
+    validate_schedule(env.result())
 
 
 def in_turn(given_weights: list[Any]) -> tuple[Any, Any]:
@@ -231,3 +300,35 @@ def in_turn(given_weights: list[Any]) -> tuple[Any, Any]:
         return (weights(number) / size if size else weights(number)).tolist()
 
     return weights, normalised
+
+
+MODES = list(AutoresetMode)
+
+
+def drive(env: VectorEnv, seed: Any, steps: int, first: int = 0) -> list[Any]:
+    """Return all that so many steps of random actions show; where no seed is given, go on."""
+    seen: list[Any] = []
+    if seed is not None:
+        seen.append(env.reset(seed=seed))
+    mode = env.metadata["autoreset_mode"]
+    for k in range(first, first + steps):
+        env.action_space.seed(k)
+        seen.append(env.step(env.action_space.sample()))
+        done = seen[-1][2] | seen[-1][3]
+        if mode == AutoresetMode.DISABLED and done.any():
+            seen.append(env.reset(options={"reset_mask": done.copy()}))
+    return seen
+
+
+def assert_alike(native: list[Any], loop: list[Any]) -> int:
+    """Compare two trajectories, infos key by key; return how many episodes ended in them.
+
+    Infos of all steps are read after the last: later steps must not change them.
+    """
+    ended = 0
+    assert len(native) == len(loop)
+    for one, other in zip(native, loop, strict=True):
+        assert_same(one, other)
+        if len(one) == 5:
+            ended += int((one[2] | one[3]).sum())
+    return ended

@@ -12,10 +12,13 @@ from driving import (
     SINGLE,
 )
 from node_strategies import ALLOCATIONS, machines, workloads_for
-from strategies import holds
+from strategies import holds, workloads
 
 from hpcgym import Cluster
 from hpcgym.cluster import NodeGroup
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload import Workload, load_workload
 
 ids = pytest.mark.parametrize("name", NAMES)
@@ -41,6 +44,20 @@ def places(draw: st.DrawFn) -> tuple[Cluster, Workload]:
     """A small machine of nodes, and jobs that fit it."""
     cluster = draw(machines())
     return cluster, draw(workloads_for(cluster))
+
+
+@st.composite
+def anywhere(draw: st.DrawFn) -> tuple[Cluster | None, Workload]:
+    """A pool, or a small machine of nodes, and jobs that fit it."""
+    return draw(st.one_of(st.tuples(st.none(), workloads()), places()))
+
+
+def by_reference(cluster: Cluster | None, workload: Workload, **rules: Any) -> list[Any]:
+    """Return the jobs as the slow simulator of a pool or of nodes schedules them."""
+    if cluster is None:
+        return simulate_pool(jobs_of(workload), workload.processors, **rules)
+    jobs = node_jobs_of(workload, cluster.resources)
+    return simulate_nodes(jobs, cluster.capacity.tolist(), **rules)
 
 
 def make(name: str, workload: Any = EURORA, **options: Any) -> Any:

@@ -10,41 +10,35 @@ import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
-    NAMES,
+    INTERVALS,
+    KINDS,
+    SEEDS,
     SINGLE,
+    SIX_WEIGHTS,
     SLOW,
     THRESHOLDS,
-    VECTOR,
-    assert_same,
-    by_chance,
-    follows_again,
+    assert_as_slowly,
     go_on,
     in_turn,
     play,
-    random_acts,
     whole,
 )
 from node_strategies import machines, workloads_for
 from share_strategies import ABOVE, BUSY_W, accounts, fitting, heeded, order, watts_of, with_power
-from slow_environments import Ordering, Selection, Weights
-from slow_shares import Accounts, SlowOrder
-from strategies import WEIGHTS, workloads
+from slow_environments import PoolWeights
+from slow_shares import SlowOrder
+from strategies import workloads
 from test_steered_schedules import begin, steered
 
-from hpcgym import Cluster, load_workload, simulate, validate_schedule
+from hpcgym import Cluster, load_workload, simulate
 from hpcgym.cluster import NodeGroup
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 
 pytestmark = pytest.mark.slow
-
-SEEDS = st.integers(0, 2**16)
-INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
 
 
 def starts(env: Any) -> list[int]:
@@ -81,53 +75,19 @@ def slow_rules(rules: dict[str, Any], slow: SlowOrder) -> dict[str, Any]:
 
 
 @costly
-@settings(SLOW, max_examples=200)
-@given(places(), SEEDS, st.sampled_from(["kept", "revised"]))
-def test_any_selection(
-    case: tuple[Workload, dict[str, Any], SlowOrder], seed: int, reservation: str
-) -> None:
-    jobs, rules, slow = case
-    numbers, act = by_chance(seed, "place")
-    env = SINGLE["JobSelection"](**on_pool(jobs, rules, window=5, reservation=reservation))
-    steps = play(env, act)
-    kept = reservation == "kept"
-    expected = Selection(jobs, numbers, kept=kept, window=5, **slow_rules(rules, slow))
-    assert starts(env) == expected.play()
-    assert len(steps) - 1 == expected.decisions
-
-
-@costly
-@settings(SLOW, max_examples=200)
-@given(places(), SEEDS, THRESHOLDS)
-def test_any_scores(
-    case: tuple[Workload, dict[str, Any], SlowOrder], seed: int, threshold: int | None
-) -> None:
-    jobs, rules, slow = case
-    rules["threshold"] = threshold
-    numbers, act = by_chance(seed, "scores")
-    env = QueueOrdering(**on_pool(jobs, rules, window=5))
-    steps = play(env, act)
-    expected = Ordering(jobs, numbers, window=5, **slow_rules(rules, slow))
-    assert starts(env) == expected.play()
-    assert len(steps) - 1 == expected.decisions
-
-
-@costly
-@settings(SLOW, max_examples=200)
-@given(places(), INTERVALS, st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5), THRESHOLDS)
-def test_weights_that_change(
+@settings(SLOW, max_examples=500)
+@given(KINDS, places(), SEEDS, SIX_WEIGHTS, INTERVALS, THRESHOLDS)
+def test_any_choices(
+    kind: str,
     case: tuple[Workload, dict[str, Any], SlowOrder],
+    seed: int,
+    weights: list[Any],
     interval: Any,
-    given_weights: list[Any],
     threshold: int | None,
 ) -> None:
     jobs, rules, slow = case
-    rules["threshold"] = threshold
-    weights, normalised = in_turn(given_weights)
-    env = MixedPolicy(**on_pool(jobs, rules, interval=interval))
-    play(env, lambda k, _, __: weights(k))
-    expected = Weights(jobs, normalised, interval=interval, **slow_rules(rules, slow))
-    assert starts(env) == expected.play()
+    more = {"seed": seed, "weights": weights, "interval": interval, "threshold": threshold}
+    assert_as_slowly(kind, jobs, on_pool(jobs, rules), slow_rules(rules, slow), **more)
 
 
 # --- Usage in the action ------------------------------------------------------------------------
@@ -165,24 +125,6 @@ def policy_of(weights: Any) -> Any:
 
 @costly
 @settings(SLOW, max_examples=200)
-@given(places(), INTERVALS, WEIGHTED, THRESHOLDS)
-def test_weights_that_stay_make_the_schedule_of_simulate(
-    case: tuple[Workload, dict[str, Any], Any], interval: Any, weights: Any, threshold: int | None
-) -> None:
-    jobs, rules, _ = case
-    rules["threshold"] = threshold
-    env = MixedPolicy(**on_pool(jobs, rules, interval=interval, policy_features=FEATURES))
-    play(env, lambda *_: np.array(weights))
-    same = simulate(
-        jobs, policy=policy_of(weights), cluster=env.options.cluster, **env.scheduler_rules
-    )
-    assert starts(env) == same.start.tolist()
-    assert env.result().predicted_run_time.tolist() == same.predicted_run_time.tolist()
-    validate_schedule(env.result())
-
-
-@costly
-@settings(SLOW, max_examples=200)
 @given(places(), INTERVALS, st.lists(WEIGHTED, min_size=2, max_size=4))
 def test_weights_of_usage_that_change(
     case: tuple[Workload, dict[str, Any], SlowOrder], interval: Any, given_weights: list[Any]
@@ -194,7 +136,7 @@ def test_weights_of_usage_that_change(
         given_weights = [exact(one) for one in given_weights]
     weights, normalised = in_turn(given_weights)
 
-    class ByUsage(Weights):
+    class ByUsage(PoolWeights):
         def score_by(self, weights: Any) -> Any:
             wait, cpu, time, energy, size = weights
             used = [weight for weight in weights if weight]
@@ -212,8 +154,8 @@ def test_weights_of_usage_that_change(
 
     env = MixedPolicy(**on_pool(jobs, rules, interval=interval, policy_features=FEATURES))
     play(env, lambda k, _, __: weights(k))
-    expected = ByUsage(jobs, normalised, interval=interval, **slow_rules(rules, slow))
-    assert starts(env) == expected.play()
+    expected = ByUsage.of(jobs, normalised, interval, **slow_rules(rules, slow))
+    assert starts(env) == [job.start for job in expected.jobs]
 
 
 # --- Other machines -----------------------------------------------------------------------------
@@ -322,60 +264,6 @@ def test_each_episode_begins_anew_with_its_own_users(place: str, fair: FairShare
     assert starts(env) != plain.start.tolist()
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", NAMES)
-def test_vectors_do_what_single_environments_do(place: str, name: str) -> None:
-    """Also when they begin the next episodes by themselves, and go on from a snapshot."""
-    arguments: dict[str, Any] = {
-        **PLACES[place], "jobs": 40, "window": 9, "backfill_order": "fairshare",
-        "fair_share": FAIR[0],
-    }  # fmt: skip
-    if name == "MixedPolicy":
-        arguments |= {"policy_features": FEATURES, "interval": 9}
-    vector = VECTOR[name](3, **arguments)
-    singles = [SINGLE[name](**arguments) for _ in range(3)]
-    act = random_acts(vector.single_action_space, 5)
-    observations = [env.reset(seed=e)[0] for e, env in enumerate(singles)]
-    seen = vector.reset(seed=[0, 1, 2])[0]
-    ended, over, episodes, saved = [False] * 3, 120, 0, None
-    for number in range(over):
-        if number == over // 2:
-            saved = vector.snapshot()
-        actions = np.array([act(number + 1000 * e, None, {}) for e in range(3)])
-        seen, rewards, terminated, _, _ = vector.step(actions)
-        if saved is not None and number == over // 2 + 7:
-            for again in range(over // 2, number + 1):
-                if again == over // 2:
-                    vector.restore(saved)
-                actions = np.array([act(again + 1000 * e, None, {}) for e in range(3)])
-                repeated = vector.step(actions)
-            assert_same(repeated[0], seen)
-        for e, env in enumerate(singles):
-            if ended[e]:
-                observations[e], ended[e] = env.reset()[0], False
-                episodes += 1
-                continue
-            observations[e], reward, ended[e], _, _ = env.step(actions[e])
-            assert rewards[e] == reward
-        assert terminated.tolist() == ended
-        one = {key: np.stack([o[key] for o in observations]) for key in observations[0]}
-        assert_same(dict(seen), one)
-    assert episodes > 0
-
-
-@settings(SLOW, max_examples=60)
-@given(places(), SEEDS, st.sampled_from(NAMES), st.integers(1, 12))
-def test_snapshots(
-    case: tuple[Workload, dict[str, Any], Any], seed: int, name: str, decisions: int
-) -> None:
-    jobs, rules, _ = case
-    more: dict[str, Any] = {"policy_features": FEATURES} if name == "MixedPolicy" else {}
-    again, first = follows_again(
-        SINGLE[name](**on_pool(jobs, rules, window=5, **more)), seed, decisions
-    )
-    assert again.start.tolist() == first.start.tolist()
-
-
 @pytest.mark.parametrize("name", ["JobSelection", "MixedPolicy"])
 def test_a_hidden_future_goes_on_with_what_was_used(name: str) -> None:
     """With known run times and shares it is that of the jobs that are known."""
@@ -432,18 +320,3 @@ def test_energy_without_power_is_said() -> None:
     with pytest.raises(HpcgymError, match="without power there is no energy to share"):
         MixedPolicy(BUSY, cluster=dark, policy_features=["energy_fairshare"])
     MixedPolicy(BUSY, cluster=dark, policy_features=["fairshare"])
-
-
-def test_the_slow_simulator_agrees_of_a_longer_trace() -> None:
-    jobs = busy_users(150)
-    fair = FairShare(5000, shares={1: 4.0})
-    slow = SlowOrder("cpu", Accounts({*jobs.user_id.tolist()}, {1: 4.0}, half_life=5000), [], 1.0)
-    env = MixedPolicy(
-        **whole(jobs, backfill_order="fairshare", policy_features=["fairshare"], fair_share=fair)
-    )
-    play(env, lambda *_: np.array([0.3]))
-    expected = simulate_pool(
-        jobs_of(jobs), 64, policy=slow, backfill="easy", backfill_order=slow,
-        estimate="requested", correction="requested", threshold=None, passes="per-timestamp",
-    )  # fmt: skip
-    assert starts(env) == [job.start for job in expected]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from driving import NAMES, SINGLE, VECTOR, assert_same, play, random_acts, whole
-from extract_driving import assert_metrics, busy_log, from_the_middle, make, names
-from gymnasium.utils.env_checker import check_env
-from test_node_energy import MIXED
+from driving import NAMES, SINGLE, VECTOR, assert_same, play, random_acts
+from extract_driving import assert_metrics, make, names
 
 from hpcgym import HpcgymError, simulate
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
@@ -194,16 +191,3 @@ def test_snapshots_are_of_the_same_beginning() -> None:
     same.restore(one.snapshot())
     with pytest.raises(HpcgymError, match="other jobs or arguments"):
         other.restore(one.snapshot())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cluster", [None, MIXED], ids=["pool", "nodes"])
-@names
-def test_gymnasiums_check(name: str, cluster: Cluster | None) -> None:
-    part = from_the_middle(busy_log(cluster)).take(slice(0, 30), name="part")
-    options: dict[str, Any] = {"estimate": "ave2", "cluster": cluster, "window": 5}
-    env = gymnasium.make(f"hpcgym/{name}-v0", **whole(part, **options), disable_env_checker=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(env.unwrapped, skip_render_check=True)
-        play(env, random_acts(env.action_space, 0))

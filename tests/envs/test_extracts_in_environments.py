@@ -5,46 +5,34 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
+    INTERVALS,
+    KINDS,
     NAMES,
+    SEEDS,
     SINGLE,
+    SIX_WEIGHTS,
     SLOW,
-    THRESHOLDS,
-    VECTOR,
+    assert_as_slowly,
     assert_same,
-    by_chance,
-    follows_again,
     go_on,
-    in_turn,
     play,
     random_acts,
+    rules,
     visible_acts,
     whole,
 )
-from extract_driving import assert_metrics, busy_log, from_the_middle, make, names
+from extract_driving import assert_metrics, busy_log, from_the_middle, make
 from extract_strategies import parts_of, recorded
 from node_driving import RULES, places, units_on_nodes
-from slow_environments import Ordering, Selection, Weights
-from strategies import WEIGHTS, workloads
-from test_node_energy import MIXED, SMALL, greatest_w
-from test_predicted import (
-    EACH_FEATURE,
-    INTERVALS,
-    POLICIES,
-    SEEDS,
-    constant_weights_agree,
-    index_policies_agree,
-    rules,
-)
-from test_vector import MODES, assert_alike, drive
+from strategies import workloads
 
 import hpcgym
-from hpcgym import HpcgymError, simulate, validate_schedule
+from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import Cluster
 from hpcgym.errors import WorkloadError
@@ -65,31 +53,6 @@ def extract_of(data: st.DataObject, workload: Workload) -> Workload | None:
 
 
 # --- As in `simulate` -----------------------------------------------------------------------------
-
-
-@costly
-@settings(SLOW, max_examples=200)
-@given(st.data(), workloads(max_jobs=30), rules(), POLICIES)
-def test_index_policies_make_the_schedules_of_simulate(
-    data: st.DataObject, workload: Workload, given_rules: dict[str, Any], policy: Any
-) -> None:
-    part = extract_of(data, workload)
-    if part is not None:
-        index_policies_agree(part, given_rules, policy)
-
-
-@settings(SLOW, max_examples=200)
-@given(st.data(), workloads(max_jobs=30), rules(), INTERVALS, EACH_FEATURE)
-def test_constant_weights_make_the_schedule_of_simulate(
-    data: st.DataObject,
-    workload: Workload,
-    given_rules: dict[str, Any],
-    interval: Any,
-    weights: list[float],
-) -> None:
-    part = extract_of(data, workload)
-    if part is not None:
-        constant_weights_agree(part, given_rules, interval, weights)
 
 
 @settings(SLOW, max_examples=100)
@@ -164,40 +127,6 @@ def test_so_they_do_on_nodes(
         assert units_on_nodes(env.result()) == units_on_nodes(expected)
 
 
-@costly
-@settings(SLOW, max_examples=100)
-@given(
-    st.data(),
-    places(),
-    st.one_of(RULES, rules()),
-    INTERVALS,
-    st.tuples(*[WEIGHTS] * 6).filter(any),
-    THRESHOLDS,
-)
-def test_so_do_weights_on_nodes(
-    data: st.DataObject,
-    place: tuple[Cluster, Workload],
-    given_rules: dict[str, Any],
-    interval: Any,
-    weights: Any,
-    threshold: Any,
-) -> None:
-    cluster, workload = place
-    part = extract_of(data, workload)
-    more = {**given_rules, "threshold": threshold, "passes": "per-timestamp"}
-    if part is None:
-        return
-    policy = tuple((np.array(weights) / np.abs(weights).sum()).tolist())
-    try:
-        expected = simulate(part, policy=policy, cluster=cluster, **more)
-    except WorkloadError:
-        return
-    env = make("MixedPolicy", part, interval=interval, cluster=cluster, **more)
-    for _ in range(2):
-        play(env, lambda *_: np.array(weights))
-        assert_metrics(env, expected)
-
-
 def test_an_agent_takes_over_from_the_scheduler_of_a_simulation() -> None:
     """Whatever that was: its reservations and predictions are those of a scheduler that goes on."""
     jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
@@ -225,87 +154,24 @@ PLAIN = st.fixed_dictionaries(
 
 
 @costly
-@settings(SLOW, max_examples=200)
-@given(
-    st.data(), workloads(max_jobs=30), PLAIN, SEEDS, st.sampled_from(["kept", "revised", "scores"])
-)
-def test_any_selection_and_any_scores(
-    data: st.DataObject, workload: Workload, given_rules: dict[str, Any], seed: int, kind: str
-) -> None:
-    part = extract_of(data, workload)
-    if part is None:
-        return
-    numbers, act = by_chance(seed, kind)
-    slow: Any
-    if kind == "scores":
-        env = make("QueueOrdering", part, window=5, **given_rules)
-        slow = Ordering(part, numbers, window=5, **given_rules)
-    else:
-        env = make("JobSelection", part, window=5, reservation=kind, **given_rules)
-        slow = Selection(part, numbers, kept=kind == "kept", window=5, **given_rules)
-    steps = play(env, act)
-    assert env.result().start.tolist() == slow.play()
-    assert len(steps) - 1 == slow.decisions
-    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
-    validate_schedule(env.result())
-
-
-@costly
-@settings(SLOW, max_examples=200)
-@given(
-    st.data(),
-    workloads(max_jobs=30),
-    PLAIN,
-    INTERVALS,
-    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=4),
-)
-def test_weights_that_change(
+@settings(SLOW, max_examples=400)
+@given(st.data(), KINDS, workloads(max_jobs=30), PLAIN, SEEDS, SIX_WEIGHTS, INTERVALS)
+def test_any_choices(
     data: st.DataObject,
+    kind: str,
     workload: Workload,
     given_rules: dict[str, Any],
+    seed: int,
+    weights: list[Any],
     interval: Any,
-    given_weights: list[Any],
 ) -> None:
     part = extract_of(data, workload)
-    if part is None:
-        return
-    weights, normalised = in_turn(given_weights)
-    env = make("MixedPolicy", part, interval=interval, **given_rules)
-    play(env, lambda k, _, __: weights(k))
-    slow = Weights(part, normalised, interval=interval, **given_rules)
-    assert env.result().start.tolist() == slow.play()
+    if part is not None:
+        more = {"seed": seed, "weights": weights, "interval": interval}
+        assert_as_slowly(kind, part, whole(part, **given_rules), given_rules, **more)
 
 
 # --- Rewards and snapshots ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("interval", ["pass", "2h", 3, "episode"])
-@pytest.mark.parametrize("cluster", [None, MIXED], ids=["pool", "nodes"])
-@names
-def test_returns_are_metrics(name: str, cluster: Cluster | None, interval: Any) -> None:
-    part = from_the_middle(busy_log(cluster))
-    assert part.initial is not None
-    assert part.initial.running.sum() > 1
-    options: dict[str, Any] = {"cluster": cluster, "window": 9}
-    options["reward"] = ["bsld", "wait", "energy"]
-    if name == "MixedPolicy":
-        options["interval"] = interval
-    env = make(name, part, **options)
-    span = int(part.submit_time[-1]) - part.initial.begin + 1
-    full = SMALL.processors * env.options.cluster.busy_power_w
-    for seed in range(3):
-        steps = play(env, random_acts(env.action_space, seed))
-        metrics = env.result().metrics
-        validate_schedule(env.result())
-        assert not any(steps[0].info["reward_terms"].values())
-        bsld, wait, energy = sum(step.reward for step in steps[1:])
-        assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-12)
-        assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-12)
-        joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
-        assert joules == pytest.approx(metrics["energy_j"], rel=1e-12)
-        most = full if cluster is None else greatest_w(cluster)
-        assert energy == pytest.approx(-joules / (most * span), rel=1e-12)
-        assert steps[-1].info["metrics"]["mean_bsld"] == metrics["mean_bsld"]
 
 
 def test_functions_are_told_of_jobs_that_start() -> None:
@@ -334,18 +200,6 @@ begun_episodes = given(
 )
 
 
-@settings(SLOW, max_examples=100)
-@begun_episodes
-def test_what_follows_a_snapshot_follows_again(
-    data: Any, workload: Any, given_rules: Any, name: str, decisions: int, seed: int
-) -> None:
-    part = extract_of(data, workload)
-    if part is not None:
-        env = make(name, part, window=6, **given_rules)
-        found, expected = follows_again(env, seed, decisions)
-        assert found.start.tolist() == expected.start.tolist()
-
-
 @settings(SLOW, max_examples=150)
 @begun_episodes
 def test_a_hidden_future_counts_what_is_known(
@@ -365,32 +219,3 @@ def test_a_hidden_future_counts_what_is_known(
     assert_metrics(env, env.result())
     again = play(env, acts)  # another episode hides nothing
     assert_same(again[: len(begun)], begun)
-
-
-@pytest.mark.parametrize("learns", [False, True])
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@names
-def test_many_at_once(name: str, mode: Any, learns: bool) -> None:
-    """Each episode is the same as in a single environment, also those that follow by themselves."""
-    part = from_the_middle(busy_log()).take(slice(0, 30), name="part")
-    learned = {"estimate": "e-loss", "policy_estimate": "user-ratio", "backfill_order": "lexp"}
-    options = {"window": 6, "reward": {"bsld": 1, "energy": 1}, **(learned if learns else {})}
-    if name == "MixedPolicy":
-        options["interval"] = 4
-    arguments = whole(part, **options)
-    many = VECTOR[name](3, **arguments, autoreset_mode=mode, threads=2)
-    loop = gymnasium.make_vec(
-        f"hpcgym/{name}-v0", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode},
-        **arguments,
-    )  # fmt: skip
-    assert assert_alike(drive(many, 7, 60), drive(loop, 7, 60)) > 3
-
-
-@names
-def test_many_at_once_on_nodes(name: str) -> None:
-    part = from_the_middle(busy_log(MIXED)).take(slice(0, 30), name="part")
-    options = {"cluster": MIXED, "window": 6, "reward": "energy", "allocation": "best-fit"}
-    arguments = whole(part, **options)
-    many = VECTOR[name](3, **arguments, threads=2)
-    loop = gymnasium.make_vec(f"hpcgym/{name}-v0", 3, vectorization_mode="sync", **arguments)
-    assert assert_alike(drive(many, 7, 60), drive(loop, 7, 60)) > 3

@@ -12,11 +12,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, costly, given, settings
+from drawing import HealthCheck, assume, costly, given, settings
 from drawing import strategies as st
-from driving import NAMES, SINGLE, SLOW, Step, assert_same, go_on, play, visible_acts, whole
+from driving import (
+    NAMES,
+    SEEDS,
+    SINGLE,
+    SLOW,
+    Step,
+    assert_same,
+    go_on,
+    play,
+    random_acts,
+    visible_acts,
+    whole,
+)
+from limit_strategies import Case
+from node_driving import RULES, places
 from strategies import workloads
+from test_steered_schedules import SETS, begin, steered
 
+from hpcgym.envs.power_limits import EnergyBudgetEnv
+from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.workload import Workload
 
 SEEN = ("wait", "predicted", "policy_time", "expansion")
@@ -49,6 +66,7 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
     n = int((jobs.submit_time <= now).sum())  # events of this second are known
     names = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
     columns = {name: jobs.columns[name].tolist() for name in names}
+    units = None if jobs.units is None else jobs.units.copy()
     for row in range(n):
         requested = columns["requested_time"][row]
         run = min(columns["run_time"][row], requested)
@@ -62,14 +80,20 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
     following = [time for time in later if time == later[0]] if keeps_next else []
     for values in columns.values():
         del values[n:]
-    for k in range(len(later) or int(rng.integers(1, most_jobs + 1))):
+    number = len(later) or (int(rng.integers(1, most_jobs + 1)) if units is None else 0)
+    for k in range(number):
         then = max(columns["submit_time"][-1], now) + int(rng.choice([1, 7, 600, 5000]))
         columns["submit_time"].append(following[k] if k < len(following) else then)
         columns["run_time"].append(int(rng.integers(1, 3000)))
         columns["requested_time"].append(int(rng.integers(1, 3000)))
         columns["requested_processors"].append(int(rng.integers(1, jobs.processors + 1)))
         columns["user_id"].append(int(rng.integers(-1, 3)))
-    return Workload.from_columns(columns, processors=jobs.processors, name=jobs.name)
+    given = {"processors": jobs.processors, "name": jobs.name}
+    if units is None:
+        return Workload.from_columns(columns, **given)
+    units[n:] = 1
+    columns["requested_processors"] = units * jobs.per_unit["core"]
+    return Workload.from_columns(columns, units=units, per_unit=jobs.per_unit, **given)
 
 
 def known(steps: list[Step]) -> list[Any]:
@@ -88,11 +112,21 @@ def horizon(env: Any, interval: Any) -> int:
     return now
 
 
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
+    """Jobs and rules, on a pool, maybe under quotas, or on nodes."""
+    if draw(st.integers(0, 2)):
+        quota = {"quota": draw(st.sampled_from([None, None, "user:jobs=1", "all:jobs=2"]))}
+        return draw(workloads(max_jobs=25)), draw(ESTIMATES) | quota
+    cluster, workload = draw(places())
+    rules = draw(RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"))
+    return workload, {"cluster": cluster, **rules}
+
+
 @costly
-@settings(SLOW, max_examples=400)
+@settings(SLOW, max_examples=600)
 @given(
-    workloads(max_jobs=25),
-    ESTIMATES,
+    cases(),
     st.sampled_from(NAMES),
     st.sampled_from(INTERVALS),
     st.sampled_from(["revised", "kept"]),
@@ -100,16 +134,16 @@ def horizon(env: Any, interval: Any) -> int:
     st.integers(0, 2**16),
 )
 def test_another_future_looks_the_same(
-    workload: Workload,
-    rules: dict[str, Any],
+    case: tuple[Workload, dict[str, Any]],
     name: str,
     interval: Any,
     reservation: str,
     decisions: int,
     seed: int,
 ) -> None:
+    workload, rules = case
     arguments: dict[str, Any] = {"window": 4, **rules}
-    if name == "JobSelection":
+    if name == "JobSelection" and not rules.get("quota"):
         arguments["reservation"] = reservation
     if name == "MixedPolicy":
         arguments["interval"] = interval
@@ -127,7 +161,14 @@ def test_another_future_looks_the_same(
         other_env = SINGLE[name](**whole(other_workload, **arguments))
         other = play(other_env, acts, most=decisions)
         assert_same(known(one), known(other))
-        assert_hidden_alike(env, other_env, acts, one[-1], other[-1])
+        assert_same(vars_of(env.pass_view()), vars_of(other_env.pass_view()))
+        if "cluster" not in rules and not rules.get("quota"):
+            assert_hidden_alike(env, other_env, acts, one[-1], other[-1])
+
+
+def vars_of(view: Any) -> dict[str, Any]:
+    """Return all that a view tells."""
+    return {name: value for name, value in vars(view).items() if name != "resources"}
 
 
 def assert_hidden_alike(env: Any, other: Any, acts: Any, here: Step, there: Step) -> None:
@@ -166,3 +207,46 @@ def test_a_clairvoyant_estimate_is_seen(name: str, rule: str) -> None:
         env = SINGLE[name](**whole(workload, window=4, **rules))
         seen.append(env.reset()[0]["jobs"].tolist())
     assert seen[0] != seen[1]
+
+
+# --- Under limits ---------------------------------------------------------------------------
+
+COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
+
+
+@settings(SLOW, max_examples=250, suppress_health_check=list(HealthCheck))
+@given(steered(), SETS, st.sampled_from(["hour", 1, 2, 3]), st.integers(0, 30), SEEDS)
+def test_so_it_does_under_limits(
+    case: Case, controls: tuple[str, ...], interval: Any, decisions: int, seed: int
+) -> None:
+    """Where an interval ends, and so what plans see of the controls, tells nothing either."""
+    case.rules["estimate"] = "ave2" if seed % 2 else "requested"
+    given = {name: case.workload.columns[name] for name in COLUMNS}
+    case.workload = Workload.from_columns(given, processors=case.cluster.processors)
+    env = begin(case, controls=controls, interval=interval)
+    acts = random_acts(env.action_space, seed)
+    most = len(play(env, acts)) - 2
+    assume(most > 0)  # nothing has been submitted at the first decision
+    decisions = 1 + decisions % most
+    one = play(env, acts, most=decisions)
+    now = horizon(env, interval)
+    case.workload = altered(env, now, seed, 5, isinstance(interval, int))
+    other = play(begin(case, controls=controls, interval=interval), acts, most=decisions)
+    assert_same(known(one), known(other))
+
+
+def test_usual_budgets_tell_when_the_last_job_comes() -> None:
+    """As their page says, and others do not: the test above can fail."""
+
+    def seen(last: int, limits: Any) -> list[float]:
+        columns = {"submit_time": [0, 10, last], "requested_processors": [2] * 3}
+        columns |= {name: [9000] * 3 for name in ("run_time", "requested_time")}
+        few = Workload.from_columns(columns, processors=2)
+        env = EnergyBudgetEnv(**whole(few, limits=limits))
+        env.reset()
+        power: list[float] = env.step([1.0, 1.0, 1.0])[0]["power"].tolist()
+        return power
+
+    assert seen(5000, None) != seen(9000, None)
+    given = [EnergyBudget(2e6, 0, 9001)]
+    assert seen(5000, given) == seen(9000, given)

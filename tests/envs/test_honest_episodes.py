@@ -396,23 +396,6 @@ def test_weights_in_units_of_the_spread() -> None:
     assert starts[0] == starts[1]
 
 
-def test_snapshots_of_honest_episodes_go_on_alike() -> None:
-    env = JobSelection(
-        BUSY, jobs=30, start="warm", warmup="1h", arrivals="continue", horizon="9h", paid="waiting"
-    )
-    play(env, first_come, most=60, seed=5)
-    saved = env.snapshot()
-    rest = []
-    for _ in range(2):
-        _, info = env.restore(saved)
-        done, total = False, 0.0
-        while not done:
-            _, reward, terminated, truncated, info = env.step(0)
-            done, total = terminated or truncated, total + reward
-        rest.append((total, info["metrics"]["mean_bsld"]))
-    assert rest[0] == rest[1]
-
-
 @pytest.mark.parametrize("paid", ["start", "end", "waiting"])
 @pytest.mark.parametrize("reward", ["bsld", "log_bsld", "max_wait"])
 def test_what_hides_the_future_rewards_no_wait(paid: str, reward: str) -> None:

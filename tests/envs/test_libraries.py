@@ -241,15 +241,6 @@ def test_environments_are_checked_and_made_without_matplotlib() -> None:
     ]
 
 
-def test_with_matplotlib_images_are_listed_and_checked() -> None:
-    pytest.importorskip("matplotlib")
-    from gymnasium.utils.env_checker import check_env
-
-    env = gymnasium.make("hpcgym/JobSelection-v0", **arguments_of("JobSelection"))
-    assert env.metadata["render_modes"] == ["ansi", "rgb_array"]
-    check_env(env.unwrapped)
-
-
 def test_a_description_goes_through_json() -> None:
     for name in NAMES:
         env = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import NAMES, SINGLE, SLOW, VECTOR, play, whole
-from gymnasium.utils.env_checker import check_env
-from node_driving import places
+from driving import SINGLE, SLOW, play, whole
+from node_driving import anywhere, by_reference
 from restrictions import DRAWN
 from strategies import WEIGHTS, workloads
 from submission_strategies import chains
 from test_restricted_environments import SEEDS, chosen_by, scores, windows_of
 
 import hpcgym
-from hpcgym.baselines import find_baseline
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
@@ -64,51 +60,23 @@ def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
     hpcgym.validate_schedule(result)
 
 
-@settings(SLOW, max_examples=100)
-@given(st.data(), workloads(), RULES, SEEDS, CHOOSING)
+@settings(SLOW, max_examples=200)
+@given(st.data(), anywhere(), RULES, SEEDS, CHOOSING)
 def test_any_order_of_the_queue(
-    data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, name: str
-) -> None:
-    workload, dependencies, follows = data.draw(chains(workload))
-    quota, bounds = bound(data, workload)
-    windows, closed = windows_of(data, workload.processors)
-    kept = {"quota": quota, "maintenance": closed, "dependencies": dependencies}
-    env = SINGLE[name](**whole(workload, window=40, **kept, **rules))
-    steps = play(env, chosen_by(name, seed, 40))
-    expected = simulate_pool(
-        jobs_of(workload),
-        workload.processors,
-        policy=order_of(seed),
-        follows=follows,
-        places=bounds,
-        windows=windows,
-        **rules,
-    )
-    assert_schedule(env.result(), expected)
-    mean = sum(max((j.end - j.submit) / max(j.end - j.start, 10), 1) for j in expected)
-    assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
-
-
-@settings(SLOW, max_examples=100)
-@given(st.data(), places(), RULES, SEEDS, CHOOSING)
-def test_any_order_on_nodes(
     data: st.DataObject, place: Any, rules: dict[str, Any], seed: int, name: str
 ) -> None:
     cluster = place[0]
     workload, dependencies, follows = data.draw(chains(place[1]))
     quota, bounds = bound(data, workload)
-    kept = {"quota": quota, "dependencies": dependencies}
+    windows, closed = ([], None) if cluster else windows_of(data, workload.processors)
+    kept = {"quota": quota, "maintenance": closed, "dependencies": dependencies}
     env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
-    play(env, chosen_by(name, seed, 40))
-    expected = simulate_nodes(
-        node_jobs_of(workload, cluster.resources),
-        cluster.capacity.tolist(),
-        policy=order_of(seed),
-        follows=follows,
-        places=bounds,
-        **rules,
-    )
+    steps = play(env, chosen_by(name, seed, 40))
+    more = {"follows": follows, "places": bounds, "windows": windows}
+    expected = by_reference(cluster, workload, policy=order_of(seed), **more, **rules)
     assert_schedule(env.result(), expected)
+    mean = sum(max((j.end - j.submit) / max(j.end - j.start, 10), 1) for j in expected)
+    assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
 
 
 @settings(SLOW, max_examples=100)
@@ -156,29 +124,6 @@ FOLLOWING: tuple[dict[str, Any], ...] = (
     {"dependencies": "closed-loop", "quota": "user:jobs=9"},
     {"quota": "all:submitted=30"},
 )
-
-
-@pytest.mark.parametrize("rules", FOLLOWING)
-@pytest.mark.parametrize("cluster", [None, "8x2x4"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_baseline_makes_the_schedule_of_simulate(
-    name: str, cluster: str | None, rules: dict[str, Any]
-) -> None:
-    """In windows of a log too, whose jobs follow others that are not in them."""
-    more = {"interval": "pass"} if name == "MixedPolicy" else {"window": 300}
-    env = SINGLE[name](chained(), jobs=120, cluster=cluster, backfill_order="fcfs", **rules, **more)
-    for seed, policy in enumerate(("saf", "fcfs", "fcfs" if name == "MixedPolicy" else "wfp3")):
-        baseline = find_baseline(policy)
-        env.reset(seed=seed)
-        baseline.begin(env)
-        play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
-        own = {**env.scheduler_rules, "policy": policy}
-        expected = hpcgym.simulate(env.episode_workload, cluster=env.options.cluster, **own)
-        found = env.result()
-        assert found.workload.job_number.tolist() == expected.workload.job_number.tolist()
-        assert found.start.tolist() == expected.start.tolist()
-        assert found.given is not None
-        hpcgym.validate_schedule(found)
 
 
 @pytest.mark.parametrize("rules", FOLLOWING)
@@ -299,66 +244,6 @@ def test_an_order_by_usage_beside_moved_jobs() -> None:
     play(env, lambda *_: np.zeros(1, np.float32))
     rules = {**env.scheduler_rules, "policy": "fcfs"}
     assert env.result().start.tolist() == hpcgym.simulate(chained(100), **rules).start.tolist()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_vectors_are_many_single_ones(name: str) -> None:
-    arguments = {"workload": chained(), "jobs": 60, "dependencies": "closed-loop"}
-    vector = VECTOR[name](3, autoreset_mode="NextStep", **arguments)
-    singles = [SINGLE[name](**arguments) for _ in range(3)]
-    seen, infos = vector.reset(seed=4)
-    for e, env in enumerate(singles):
-        env.reset(seed=4 + e)
-    over = [False] * 3
-    rng = np.random.default_rng(0)
-    for _ in range(90):
-        actions = vector.action_space.sample() if rng.random() < 0 else None
-        space = singles[0].action_space
-        space.seed(int(rng.integers(1000)))
-        actions = np.stack([space.sample() for _ in range(3)])
-        seen, rewards, terminated, _, infos = vector.step(actions)
-        for e, env in enumerate(singles):
-            if over[e]:
-                observation, info = env.reset()
-                reward, over[e] = 0.0, False
-            else:
-                observation, reward, over[e], _, info = env.step(actions[e])
-            assert rewards[e] == reward
-            assert terminated[e] == over[e]
-            assert infos["time"][e] == info["time"]
-            for field in observation:
-                assert (seen[field][e] == observation[field]).all()
-
-
-def test_snapshots_go_on_as_before() -> None:
-    env = JobSelection(**whole(chained(120), window=10, dependencies="after"))
-    env.reset(seed=0)
-    for _ in range(40):
-        env.step(0)
-    saved = env.snapshot()
-    ends = []
-    for _ in range(2):
-        env.restore(saved)
-        terminated = False
-        while not terminated:
-            *_, terminated, _, _ = env.step(0)
-        ends.append(env.result().start.tolist())
-    assert ends[0] == ends[1]
-    env.restore(saved)
-    with pytest.raises(HpcgymError, match="the future can be hidden on pools of processors only"):
-        env.snapshot(hide=True)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_they_can_be_checked_and_drawn(name: str) -> None:
-    given = {"workload": chained(80), "jobs": 40, "dependencies": "after"}
-    env = gymnasium.make(f"hpcgym/{name}-v0", render_mode="ansi", **given)
-    check_env(env.unwrapped, skip_render_check=True)
-    env.reset(seed=0)
-    terminated = False
-    while not terminated:
-        *_, terminated, _, _ = env.step(env.action_space.sample())
-        assert "Queue" in str(env.render())
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,12 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from driving import (
     NAMES,
-    SINGLE,
     SLOW,
-    assert_same,
     label,
-    play,
-    random_acts,
     visible_acts,
     whole,
 )
 from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
-from test_hidden_future import horizon, known
 
 from hpcgym import Cluster, HpcgymError
 from hpcgym.cluster import NodeGroup
@@ -152,23 +147,6 @@ def test_processors_of_nodes_are_not_switched_off(cluster: Any) -> None:
 # --- Pictures -------------------------------------------------------------------------------
 
 
-@ids
-def test_text_and_frames(name: str) -> None:
-    pytest.importorskip("matplotlib", reason="frames need matplotlib")
-    frames: list[Any] = []
-    for mode in ("ansi", "rgb_array"):
-        env = make(name, render_mode=mode)
-        acts = random_acts(env.action_space, 0)
-        env.reset(seed=0)
-        for steps in (0, 12):
-            play(env, acts, most=steps, seed=0)
-            frames.append(env.render())
-    assert f"{1024 - env.free:,} of 1,024 busy, {env.free:,} free" in frames[1]
-    assert frames[0] != frames[1]
-    assert frames[2].shape == frames[3].shape == (800, 1280, 3)
-    assert (frames[2] != frames[3]).any()
-
-
 def test_the_text_says_what_fits_on_nodes() -> None:
     env = make("QueueOrdering", jobs=120, window=40, render_mode="ansi")
     env.reset(seed=0)
@@ -183,78 +161,3 @@ def test_the_text_says_what_fits_on_nodes() -> None:
         if env.step(np.zeros(40))[2]:
             break
     assert seen > 3
-
-
-# --- What no scheduler knows ----------------------------------------------------------------
-
-
-def altered(env: Any, now: int, seed: int, keeps_next: bool) -> Workload:
-    """Return the jobs of an episode with another future, after ``now`` [s]."""
-    rng = np.random.default_rng(seed)
-    jobs, start = env.episode_workload, env.result().start
-    n = int((jobs.submit_time <= now).sum())  # events of this second are known
-    submit, run = jobs.submit_time.copy(), jobs.run_time.copy()
-    requested, units = jobs.requested_time.copy(), jobs.units.copy()
-    for row in range(n):
-        length = min(run[row], requested[row])
-        if start[row] < 0:
-            run[row] = rng.integers(1, 2 * requested[row] + 1)
-        elif start[row] + length > now and start[row] + requested[row] > now + 1:
-            run[row] = rng.integers(now + 1 - start[row], 2 * requested[row] + 1)
-    later = len(jobs) - n
-    kept = int((submit[n:] == submit[n]).sum()) if keeps_next and later else 0
-    submit[n + kept :] = max(now, submit[n + kept - 1]) + np.cumsum(
-        rng.choice([1, 7, 600, 5000], later - kept)
-    )
-    run[n:], requested[n:] = rng.integers(1, 3000, (2, later))
-    units[n:] = 1
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": requested,
-        "requested_processors": units * jobs.per_unit["core"],
-        "user_id": jobs.user_id,
-    }
-    return Workload.from_columns(
-        columns, processors=jobs.processors, units=units, per_unit=jobs.per_unit, name=jobs.name
-    )
-
-
-@settings(SLOW, max_examples=250)
-@given(
-    places(),
-    RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"),
-    st.sampled_from(NAMES),
-    st.sampled_from(["pass", "1h", 2, "episode"]),
-    st.integers(0, 30),
-    st.integers(0, 2**16),
-)
-def test_another_future_looks_the_same(
-    place: tuple[Cluster, Workload],
-    rules: dict[str, Any],
-    name: str,
-    interval: Any,
-    decisions: int,
-    seed: int,
-) -> None:
-    cluster, workload = place
-    arguments: dict[str, Any] = {"window": 4, "cluster": cluster, **rules}
-    if name == "MixedPolicy":
-        arguments["interval"] = interval
-    env = SINGLE[name](**whole(workload, **arguments))
-    acts = visible_acts(env, seed)
-    one = play(env, acts, most=decisions)
-    assume(not one[-1].terminated)
-    now = horizon(env, interval if name == "MixedPolicy" else None)
-    assume(name != "MixedPolicy" or len(one) > 1 or interval == "pass")
-    other_env = SINGLE[name](
-        **whole(altered(env, now, seed, isinstance(interval, int)), **arguments)
-    )
-    other = play(other_env, acts, most=decisions)
-    assert_same(known(one), known(other))
-    assert_same(vars_of(env.pass_view()), vars_of(other_env.pass_view()))
-
-
-def vars_of(view: Any) -> dict[str, Any]:
-    """Return all that a view tells."""
-    return {name: value for name, value in vars(view).items() if name != "resources"}

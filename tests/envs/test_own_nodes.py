@@ -10,34 +10,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from driving import (
     BUSY,
+    KINDS,
     NAMES,
+    SEEDS,
     SINGLE,
+    SIX_WEIGHTS,
     SLOW,
     THRESHOLDS,
     VECTOR,
     Step,
-    follows_again,
+    by_chance,
+    for_slow,
     in_turn,
     play,
+    rules,
     visible_acts,
     whole,
 )
-from gymnasium.vector import AutoresetMode
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
-from slow_agents_on_nodes import OwnOrdering, OwnSelection, OwnWeights
-from strategies import WEIGHTS
-from test_node_environments import POLICIES, driven
-from test_predicted import for_slow, rules
+from slow_environments import OwnOrdering, OwnSelection, OwnWeights
 from test_steered_schedules import assert_same_schedule
-from test_vector import MODES, assert_alike, drive
-from test_vector import make as make_vector
 
 from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
-from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.layout import ON_AT
 from hpcgym.envs.core.machines import LimitedMachines
@@ -49,18 +47,15 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-SEEDS = st.integers(0, 2**16)
-WINDOWS = st.sampled_from([1, 2, 3, 40])
 RULE_NAMES = (
     "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "allocation",
 )  # fmt: skip
 ids = pytest.mark.parametrize("name", NAMES)
 
+WINDOWS = st.sampled_from([1, 2, 3, 40])
 #: Switching takes time, and powers are whole watts.
 POWER = NodePower(100.0, (150.0, 200.0), 10.0, (1.0, 2.0), 1.5, 7, 60)
 ASLEEP = Cluster(groups=(NodeGroup("node", 16, {"core": 2}, POWER),), shutdown_after_s=120)
-#: few values, so that scores tie
-SCORES = np.array([-1.0, -0.5, 0.0, 0.0, 0.25, 1.0], np.float32)
 
 
 @st.composite
@@ -98,14 +93,6 @@ def played(case: Case, simulator: Any, *given_first: Any, **more: Any) -> Any:
     )
 
 
-def rows_of(info: dict[str, Any]) -> list[int]:
-    return [row for row in info["window"].tolist() if row >= 0]
-
-
-def padded(values: Any, window: int) -> Any:
-    return np.concatenate([values, np.zeros(window - len(values), np.float32)])
-
-
 def assert_seen(steps: list[Step], slow: Any) -> None:
     """There are as many decisions, and at each as many nodes are free, and on."""
     seen = [step.observation["cluster"][[0, ON_AT]] for step in steps[:-1]]
@@ -115,48 +102,28 @@ def assert_seen(steps: list[Step], slow: Any) -> None:
 # --- Against the slow simulators ------------------------------------------------------------
 
 
-@settings(SLOW, max_examples=200)
-@given(st.booleans().flatmap(cases), WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
-def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> None:
-    def place(now: int, rows: list[int]) -> int:
-        return int(np.random.default_rng((seed, now, *rows)).integers(len(rows)))
-
-    env = environment("JobSelection", case, window=window, reservation=reservation)
-    steps = play(env, lambda _, __, info: place(info["time"], rows_of(info)))
-    slow = played(case, OwnSelection, place, reservation == "kept", window)
+@settings(SLOW, max_examples=600)
+@given(KINDS, st.booleans().flatmap(cases), WINDOWS, SEEDS, SIX_WEIGHTS, THRESHOLDS)
+def test_any_choices(
+    kind: str, case: Case, window: int, seed: int, weights: list[Any], threshold: int | None
+) -> None:
+    if kind == "weights":
+        given_weights, normalised = in_turn(weights)
+        env = environment("MixedPolicy", case, interval="pass", threshold=threshold)
+        steps = play(env, lambda number, _, __: given_weights(number))
+        slow = played(case, OwnWeights, normalised, "pass", threshold=threshold)
+    else:
+        numbers, act = by_chance(seed, kind, window)
+        if kind == "scores":
+            env = environment("QueueOrdering", case, window=window, threshold=threshold)
+            slow = played(case, OwnOrdering, numbers, window, threshold=threshold)
+        else:
+            env = environment("JobSelection", case, window=window, reservation=kind)
+            slow = played(case, OwnSelection, numbers, kind == "kept", window)
+        steps = play(env, act)
     assert_same_schedule(env.result(), slow.jobs, slow.intervals)
     assert_seen(steps, slow)
     validate_schedule(env.result())
-
-
-@settings(SLOW, max_examples=200)
-@given(st.booleans().flatmap(cases), WINDOWS, SEEDS, THRESHOLDS)
-def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -> None:
-    def scores(now: int, rows: list[int]) -> Any:
-        return np.random.default_rng((seed, now, *rows)).choice(SCORES, len(rows))
-
-    env = environment("QueueOrdering", case, window=window, threshold=threshold)
-    steps = play(env, lambda _, __, info: padded(scores(info["time"], rows_of(info)), window))
-    slow = played(case, OwnOrdering, scores, window, threshold=threshold)
-    assert_same_schedule(env.result(), slow.jobs, slow.intervals)
-    assert_seen(steps, slow)
-
-
-@settings(SLOW, max_examples=200)
-@given(
-    st.booleans().flatmap(cases),
-    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5),
-    THRESHOLDS,
-)
-def test_weights_that_change_at_each_pass(
-    case: Case, given_weights: list[Any], threshold: int | None
-) -> None:
-    weights, normalised = in_turn(given_weights)
-    env = environment("MixedPolicy", case, interval="pass", threshold=threshold)
-    steps = play(env, lambda number, _, __: weights(number))
-    slow = played(case, OwnWeights, normalised, threshold=threshold)
-    assert_same_schedule(env.result(), slow.jobs, slow.intervals)
-    assert_seen(steps, slow)
 
 
 # --- Against `simulate` ---------------------------------------------------------------------
@@ -180,71 +147,7 @@ def assert_simulated(result: Any, same: Any) -> None:
     assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
 
 
-@settings(SLOW, max_examples=200)
-@given(cases(), POLICIES, st.sampled_from(["JobSelection", "QueueOrdering"]))
-def test_baselines_make_the_schedules_of_simulate(case: Case, policy: str, name: str) -> None:
-    env = environment(name, case, window=64)
-    same = simulate(case.workload, policy=policy, cluster=case.cluster, **env.scheduler_rules)
-    assert_simulated(driven(env, Baseline(policy)), same)
-
-
-@settings(SLOW, max_examples=150)
-@given(
-    st.booleans().flatmap(lambda learns: cases(learns, any_cores=True)),
-    st.sampled_from(["pass", "1h", "episode", 1, 3]),
-    st.tuples(*[WEIGHTS] * 6),
-    THRESHOLDS,
-)
-def test_constant_weights_make_the_schedule_of_simulate(
-    case: Case, interval: Any, weights: Any, threshold: int | None
-) -> None:
-    env = environment("MixedPolicy", case, interval=interval, threshold=threshold)
-    play(env, lambda _, __, ___: np.array(weights))
-    size = np.abs(np.array(weights)).sum()
-    policy: Any = tuple((np.array(weights) / size).tolist()) if size else "fcfs"
-    same = simulate(case.workload, policy=policy, cluster=case.cluster, **env.scheduler_rules)
-    assert_simulated(env.result(), same)
-
-
-# --- Rewards --------------------------------------------------------------------------------
-
-
-@settings(SLOW, max_examples=100)
-@given(cases(), st.sampled_from(NAMES), SEEDS)
-def test_returns_are_metrics(case: Case, name: str, seed: int) -> None:
-    assume((case.workload.power_w < 0).all())  # else a power may be no whole milliwatt
-    more = {"skip_forced": True} if name == "JobSelection" and seed % 2 else {}
-    env = environment(name, case, window=4, reward=["bsld", "wait", "energy"], **more)
-    steps = play(env, visible_acts(env, seed))
-    metrics = env.result().metrics
-    bsld, wait, _ = sum(step.reward for step in steps[1:])
-    assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-12)
-    assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-12)
-    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
-    assert joules == pytest.approx(metrics["energy_j"], rel=1e-12)
-
-
 # --- Many at once, snapshots, logs ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", [{}, {"allocation": "contiguous", "estimate": "ave2"}], ids=str)
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@ids
-def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, options: dict[str, Any]) -> None:
-    given = {"workload": BUSY, "cluster": ASLEEP, **options}
-    native, loop = (make_vector(name, mode, way, **given) for way in ("vector_entry_point", "sync"))
-    assert native.observation_space == loop.observation_space
-    assert assert_alike(drive(native, 7, 60), drive(loop, 7, 60)) > 0
-
-
-@settings(SLOW, max_examples=60)
-@given(st.booleans().flatmap(cases), st.sampled_from(NAMES), st.integers(0, 20), SEEDS)
-def test_what_follows_a_snapshot_follows_again(
-    case: Case, name: str, decisions: int, seed: int
-) -> None:
-    env = environment(name, case, window=6)
-    again, result = follows_again(env, seed, decisions)
-    assert_simulated(again, result)
 
 
 @ids

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from driving import (
-    BUSY,
     CHASSIS,
     LIMITED,
     LOADED,
-    SINGLE,
-    VECTOR,
-    assert_same,
-    go_on,
-    limits_that_grow,
     play,
     random_acts,
     whole,
@@ -237,75 +229,7 @@ def test_a_cap_without_end_may_be_impossible() -> None:
         env.reset(options={"start": 0, "jobs": 30})
 
 
-@ids
-def test_the_metrics_are_those_of_simulate_at_the_usual_machine(name: str) -> None:
-    """Energies to 1e-6, as Taurus draws no whole milliwatts while nodes are switched."""
-    env = SINGLE[name](BUSY, jobs=40, reward=["bsld", "energy"])
-    steps = play(env, random_acts(env.action_space, 0), seed=0)
-    metrics = steps[-1].info["metrics"]
-    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
-    assert joules == pytest.approx(metrics["energy_j"], rel=1e-6)
-    assert -sum(step.reward[0] for step in steps[1:]) == pytest.approx(
-        metrics["mean_bsld"], rel=1e-12
-    )
-
-
-# --- Snapshots ----------------------------------------------------------------------------------
-
-
-def test_what_follows_a_snapshot_follows_again() -> None:
-    """In another environment too, and after episodes with more limits."""
-    arguments = {"cluster": CHASSIS, "jobs": 50, "window": 6, "limits": limits_that_grow}
-    env, other = (PowerCapEnv(LOADED, **arguments) for _ in range(2))
-    acts = random_acts(env.action_space, 5)
-    begun = play(env, acts, most=4, seed=2)
-    saved, limits = env.snapshot(), env.result().limits
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info, first=4)
-    result = env.result()
-    most = 0
-    for seed in range(6):
-        play(env, random_acts(env.action_space, seed), seed=seed)
-        most = max(most, len(env.result().limits))
-    assert most > len(limits)
-    copied = pickle.loads(pickle.dumps(env))
-    for each in (env, other, copied):
-        observation, info = each.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        assert each.result().limits == limits
-        assert_same(go_on(each, acts, observation, info, first=4), first)
-        assert each.result().start.tolist() == result.start.tolist()
-        assert each.result().metrics == pytest.approx(result.metrics, nan_ok=True)
-    with pytest.raises(HpcgymError, match="hidden on pools of processors only"):
-        env.snapshot(hide=True)
-
-
-def test_snapshots_of_vectors() -> None:
-    env = VECTOR["PowerCap"](3, LOADED, cluster=CHASSIS, jobs=12, limits=limits_that_grow)
-    env.reset(seed=4)
-
-    def steps(number: int) -> list[Any]:
-        seen = []
-        for k in range(number):
-            env.action_space.seed(k)
-            seen.append(env.step(env.action_space.sample()))
-        return seen
-
-    steps(7)
-    saved = env.snapshot()
-    first = steps(60)
-    assert sum(int(step[2].sum()) for step in first) > 3
-    env.restore(saved)
-    assert_same(steps(60), first)
-
-
 # --- What else environments have ----------------------------------------------------------------
-
-
-def test_views_of_dispatchers() -> None:
-    env = PowerCapEnv(BUSY, jobs=20)
-    env.reset(seed=0)
-    with pytest.raises(HpcgymError, match="pass_view"):
-        env.pass_view()
 
 
 def test_a_reward_of_ones_own_sees_what_runs() -> None:
@@ -341,30 +265,3 @@ def test_running_jobs_are_as_long_as_they_are_slowed() -> None:
         assert env.free == 64 - held
         assert observation["power"][13] == pytest.approx(held / 64, abs=1e-6)
     assert number > 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
-@ids
-def test_it_shows_itself(name: str, mode: str) -> None:
-    if mode == "rgb_array":
-        pytest.importorskip("matplotlib")
-    cluster = machine(32, SLOW_POWER, cores=2)
-    env = gymnasium.make(f"hpcgym/{name}-v0", workload=LOADED, cluster=cluster, jobs=40,
-                         render_mode=mode)  # fmt: skip
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    shown, ended = [env.render()], False
-    while not ended:
-        _, _, ended, _, _ = env.step(env.action_space.sample())
-        shown.append(env.render())
-        if mode == "ansi":
-            free = 2 * env.unwrapped.free
-            assert f"{64 - free} of 64 busy, {free} free" in shown[-1]
-            queued, running = len(env.unwrapped.queued()), len(env.unwrapped.running())
-            assert f"{queued} queued, {running} running, " in shown[-1]
-    if mode == "ansi":
-        assert "0 queued, 0 running, 40 ended" in shown[-1]
-    else:
-        assert {frame.shape for frame in shown} == {(800, 1280, 3)}
-        assert (shown[0] != shown[-1]).any()

@@ -6,190 +6,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
-from drawing import strategies as st
 from driving import (
     BUSY,
     NAMES,
+    REGRESSIONS,
     SINGLE,
-    SLOW,
     VECTOR,
-    assert_same,
-    by_chance,
-    follows_again,
+    for_slow,
     go_on,
-    in_turn,
     play,
     random_acts,
     whole,
 )
-from predictors import CompiledRegression, Told
-from slow_environments import Ordering, Selection, Weights
-from strategies import POLICY, WEIGHTS, workloads
+from predictors import Told
+from slow_environments import PoolSelection
 
-from hpcgym import HpcgymError, load_workload, simulate, validate_schedule
+from hpcgym import HpcgymError, load_workload, simulate
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.orders import score_of
-from hpcgym.scheduler.estimates import Regression
-from hpcgym.scheduler.policies import FEATURES
-from hpcgym.workload import Workload
 
-# the second is eager, and so often wrong within a few jobs
-REGRESSIONS = ("e-loss", "regression:over=absolute,under=squared,weight=small,eta=1,l2=0")
-LEARNED = ("typical-ratio", *REGRESSIONS, *REGRESSIONS)
-ESTIMATES = st.sampled_from(["requested", "clairvoyant", "ave3", "user-ratio", *LEARNED])
-SEEDS = st.integers(0, 2**16)
-INTERVALS = st.sampled_from(["pass", "1h", "episode", 1, 3])
 HOURS = np.float32(3600)
 names = pytest.mark.parametrize("name", NAMES)
 
 
-@st.composite
-def rules(draw: st.DrawFn) -> dict[str, Any]:
-    """Rules of environments that predict, as ``simulate`` takes them."""
-    estimate = draw(ESTIMATES)
-    corrections = ["requested", "incremental", "recursive-doubling"]
-    if estimate not in ("requested", "clairvoyant"):
-        corrections.append("predicted-again")
-    return {
-        "backfill": draw(st.sampled_from(["easy", "easy", "none"])),
-        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "saf", "lexp", "wfp3", "sqf"])),
-        "estimate": estimate,
-        "policy_estimate": draw(ESTIMATES),
-        "correction": draw(st.sampled_from(corrections)),
-        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
-    }
-
-
-def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules as slow environments take them."""
-    return {
-        name: CompiledRegression(Regression.parse(value)) if value in REGRESSIONS else value
-        for name, value in given_rules.items()
-    }
-
-
-def starts(env: Any) -> list[int]:
-    return env.unwrapped.result().start.tolist()
-
-
-def assert_same_predictions(found: Any, expected: Any) -> None:
-    """Compare what two results say of predictions; the first is valid."""
-    validate_schedule(found)
-    assert found.predicted_run_time.tolist() == expected.predicted_run_time.tolist()
-    if expected.policy_run_time is None:
-        assert found.policy_run_time is None
-    else:
-        assert found.policy_run_time.tolist() == expected.policy_run_time.tolist()
-
-
 # --- Schedules --------------------------------------------------------------------------------
-
-
-POLICIES = POLICY.filter(lambda p: isinstance(p, str) or any(p))
-EACH_FEATURE = st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES))
-
-
-@settings(SLOW, max_examples=150)
-@given(workloads(max_jobs=30), rules(), POLICIES)
-def test_index_policies_make_the_schedules_of_simulate(
-    workload: Workload, given_rules: dict[str, Any], policy: Any
-) -> None:
-    index_policies_agree(workload, given_rules, policy)
-
-
-def index_policies_agree(workload: Workload, given_rules: dict[str, Any], policy: Any) -> None:
-    """Play a policy in environments and by `simulate`, with all these arguments."""
-    expected = simulate(workload, policy=policy, **given_rules)
-    jobs, score = jobs_of(workload), score_of(policy)
-
-    def now(info: dict[str, Any]) -> list[float]:
-        rows = [row for row in info["window"].tolist() if row >= 0]
-        times = env.simulations.simulation(0).schedule().get("ordered_by")
-        if times is None:  # they are known beforehand
-            times = env.simulations.table.ordered_by
-        for row in rows:
-            jobs[row].requested = int(times[row])
-        return [score(jobs[row], info["time"]) for row in rows]
-
-    def order(_: int, __: Any, info: dict[str, Any]) -> Any:
-        action = np.zeros(40)
-        places = np.argsort(-np.array(now(info)), kind="stable")
-        action[places] = -np.arange(len(places)) / 40
-        return action
-
-    acts = {"JobSelection": lambda _, __, info: int(np.argmax(now(info))), "QueueOrdering": order}
-    for name, act in acts.items():
-        env = SINGLE[name](**whole(workload, window=40, **given_rules))
-        for _ in range(2):  # an episode begins with nothing learned
-            play(env, act)
-            assert starts(env) == expected.start.tolist()
-        assert_same_predictions(env.result(), expected)
-
-
-@settings(SLOW, max_examples=150)
-@given(workloads(max_jobs=30), rules(), INTERVALS, EACH_FEATURE)
-def test_constant_weights_make_the_schedule_of_simulate(
-    workload: Workload, given_rules: dict[str, Any], interval: Any, weights: list[float]
-) -> None:
-    constant_weights_agree(workload, given_rules, interval, weights)
-
-
-def constant_weights_agree(
-    workload: Workload, given_rules: dict[str, Any], interval: Any, weights: list[float]
-) -> None:
-    """Play the same weights in an environment and by `simulate`, with all these arguments."""
-    size = float(np.abs(weights).sum())
-    policy: Any = {name: w / size for name, w in zip(FEATURES, weights, strict=True) if w}
-    expected = simulate(workload, policy=policy or "fcfs", **given_rules)
-    more = {"interval": interval, "policy_features": tuple(FEATURES)}
-    env = SINGLE["MixedPolicy"](**whole(workload, **more, **given_rules))
-    for _ in range(2):
-        steps = play(env, lambda _, __, ___: np.array(weights))
-        assert starts(env) == expected.start.tolist()
-    assert_same_predictions(env.result(), expected)
-    assert steps[-1].info["metrics"]["mean_bsld"] == pytest.approx(
-        expected.metrics["mean_bsld"], rel=1e-12
-    )
-
-
-@settings(SLOW, max_examples=150)
-@given(
-    workloads(max_jobs=30),
-    rules(),
-    INTERVALS,
-    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=4),
-)
-def test_weights_that_change(
-    workload: Workload, given_rules: dict[str, Any], interval: Any, given_weights: list[Any]
-) -> None:
-    weights, normalised = in_turn(given_weights)
-    env = SINGLE["MixedPolicy"](**whole(workload, interval=interval, **given_rules))
-    play(env, lambda k, _, __: weights(k))
-    slow = Weights(workload, normalised, interval=interval, **for_slow(given_rules))
-    assert starts(env) == slow.play()
-
-
-@settings(SLOW, max_examples=150)
-@given(workloads(max_jobs=30), rules(), SEEDS, st.sampled_from(["kept", "revised", "scores"]))
-def test_any_selection_and_any_scores(
-    workload: Workload, given_rules: dict[str, Any], seed: int, kind: str
-) -> None:
-    arguments = whole(workload, window=5, **given_rules)
-
-    numbers, act = by_chance(seed, kind)
-    slow: Any
-    if kind == "scores":
-        env = SINGLE["QueueOrdering"](**arguments)
-        slow = Ordering(workload, numbers, window=5, **for_slow(given_rules))
-    else:
-        env = SINGLE["JobSelection"](**arguments, reservation=kind)
-        kept = kind == "kept"
-        slow = Selection(workload, numbers, kept=kept, window=5, **for_slow(given_rules))
-    play(env, act)
-    assert starts(env) == slow.play()
-    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
-    validate_schedule(env.result())
 
 
 @names
@@ -229,11 +68,13 @@ def test_predictions_are_seen(name: str) -> None:
 
     def first(now: int, rows: list[int]) -> int:
         for row in rows:
-            expected[now, row] = (slow.jobs[row].predicted, slow.jobs[row].policy_time)
+            job = slow.jobs[row]
+            expected[now, row] = (job.predicted, job.policy_time)
         return 0
 
-    slow = Selection(BUSY, first, kept=False, window=30, **for_slow(predicted))
-    slow.play()
+    rules = {"backfill": "easy", **for_slow(predicted)}
+    slow = PoolSelection(first, False, 30, jobs_of(BUSY), BUSY.processors, **rules)
+    slow.run()
     # all by submission, as the slow environment's
     action = {"JobSelection": 0, "QueueOrdering": np.zeros(30), "MixedPolicy": np.eye(6)[2]}[name]
     seen = set()
@@ -273,70 +114,6 @@ def make(name: str, workload: Any = BUSY, **options: Any) -> Any:
     if name == "MixedPolicy":
         arguments.setdefault("interval", 3)
     return SINGLE[name](workload, **arguments)
-
-
-@settings(SLOW, max_examples=80)
-@given(workloads(max_jobs=30), rules(), st.sampled_from(NAMES), st.integers(0, 25), SEEDS)
-def test_what_follows_a_snapshot_follows_again(
-    workload: Workload, given_rules: dict[str, Any], name: str, decisions: int, seed: int
-) -> None:
-    env = SINGLE[name](**whole(workload, window=6, **given_rules))
-    again, result = follows_again(env, seed, decisions)
-    assert again.predicted_run_time.tolist() == result.predicted_run_time.tolist()
-
-
-@names
-def test_episodes_begin_with_nothing_learned(name: str) -> None:
-    fresh, used = make(name), make(name)
-    acts = random_acts(fresh.action_space, 0)
-    play(used, acts, seed=1)
-    assert used.simulations.simulation(0).learned()["memory"].any()
-    assert_same(play(used, acts, seed=2), play(fresh, acts, seed=2))
-
-
-@names
-def test_a_snapshot_of_another_estimate_is_refused(name: str) -> None:
-    env = make(name)
-    env.reset(seed=0)
-    for rules_of_other in (
-        {"estimate": REGRESSIONS[1]},
-        {"policy_estimate": "e-loss"},
-        {"estimate": "ave2", "policy_estimate": "ave2"},
-    ):
-        other = make(name, **rules_of_other)
-        other.reset(seed=0)
-        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
-            other.restore(env.snapshot())
-
-
-@names
-@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
-@pytest.mark.parametrize("estimate", ["ave2", "user-ratio", "typical-ratio", "e-loss"])
-def test_a_snapshot_of_other_users_is_refused(name: str, rule: str, estimate: str) -> None:
-    """What is learned of users would go to others."""
-    rules = {"estimate": "requested", "policy_estimate": "requested", "correction": "requested"}
-    # as many users, and as many jobs of each
-    others = BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))
-    env, same, other = (make(name, w, **{**rules, rule: estimate}) for w in (BUSY, BUSY, others))
-    for one in (env, same, other):
-        one.reset(seed=0)
-    same.restore(env.snapshot())
-    for hide in (False, True):
-        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
-            other.restore(env.snapshot(hide=hide))
-
-
-@names
-@pytest.mark.parametrize("learned", [{}, LEARNING])
-def test_a_snapshot_of_another_order_of_backfilling_is_refused(name: str, learned: Any) -> None:
-    plain = {"estimate": "requested", "policy_estimate": "requested", "correction": "requested"}
-    rules = learned or plain
-    for one, other in (("saf", "sqf"), ("spf", "saf"), ("lexp", "wfp3"), ("fcfs", "sjbf")):
-        envs = [make(name, **{**rules, "backfill_order": order}) for order in (one, other)]
-        for env in envs:
-            env.reset(seed=0)
-        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
-            envs[1].restore(envs[0].snapshot())
 
 
 # --- Refusals ---------------------------------------------------------------------------------
@@ -382,3 +159,30 @@ def test_weights_of_some_features_are_all_weights(text: str) -> None:
         expected = simulate(part, policy=sqf, **rules)
         assert env.result().start.tolist() == expected.start.tolist()
     assert max(begins) > log.submit_time[0]
+
+
+OTHER_USERS = {"workload": BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))}  # as many jobs each
+
+
+@names
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"estimate": REGRESSIONS[1]}),
+        ({}, {"policy_estimate": "e-loss"}),
+        *[({}, {"backfill_order": order}) for order in ("sqf", "fcfs")],
+        ({"backfill_order": "fcfs"}, {"backfill_order": "sjbf"}),
+        # what is learned of users would go to others
+        *[({"estimate": estimate}, OTHER_USERS) for estimate in ("ave2", "user-ratio", "e-loss")],
+    ],
+)
+def test_snapshots_are_of_the_same_rules_and_users(
+    name: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, same, others = (make(name, **one | more) for more in ({}, {}, other))
+    for env in (first, same, others):
+        env.reset(seed=0)
+    same.restore(first.snapshot())
+    for hide in (False, True):
+        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
+            others.restore(first.snapshot(hide=hide))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -48,27 +47,6 @@ def play(env: Any, steps: int) -> Any:
     for _ in range(steps):
         env.step(action)
     return env.unwrapped
-
-
-@pytest.mark.parametrize("name", IDS)
-@pytest.mark.parametrize("rules", [{}, {"passes": "per-event", "backfill": "none"}])
-def test_frames_have_one_size_and_differ(busy: Workload, name: str, rules: dict[str, str]) -> None:
-    pytest.importorskip("matplotlib", reason=MATPLOTLIB)
-    if "Mixed" in name:
-        rules = {**rules, "interval": "hour"}
-    env = make(name, busy, **rules)
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    frames, ended = [env.render()], False
-    while not ended:
-        mask = env.unwrapped.action_masks().astype(np.int8) if "Selection" in name else None
-        _, _, ended, _, _ = env.step(env.action_space.sample(mask))
-        if len(frames) < 3 or ended:
-            frames.append(env.render())
-    assert {frame.shape for frame in frames} == {FRAME}
-    assert {frame.dtype for frame in frames} == {np.dtype(np.uint8)}
-    assert all((one != other).any() for one, other in pairwise(frames))
-    assert "0 queued, 0 running, 60 ended" in ansi(env.unwrapped)
 
 
 def test_frames_depend_on_the_state_alone(busy: Workload) -> None:

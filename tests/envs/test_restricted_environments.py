@@ -7,31 +7,26 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-import gymnasium
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import NAMES, SINGLE, SLOW, VECTOR, Act, Step, assert_same, go_on, play, whole
-from gymnasium.utils.env_checker import check_env
-from node_driving import EURORA, places
+from driving import NAMES, SEEDS, SINGLE, SLOW, Act, play, rows_of, whole
+from node_driving import EURORA, anywhere, by_reference
 from quota_strategies import shared_quotas, with_queues
 from restrictions import DRAWN
-from strategies import POLICY, WEIGHTS, workloads
+from strategies import WEIGHTS, workloads
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.envs import any_version
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
-from hpcgym.reference.jobs import jobs_of, node_jobs_of
-from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]
-SEEDS = st.integers(0, 2**16)
 RULES = st.fixed_dictionaries(
     {
         "backfill": st.sampled_from(["easy", "none", "depth:3"]),
@@ -57,10 +52,6 @@ KEPT: dict[str, Any] = {"quota": "user:jobs=2; group:processors=64", "maintenanc
 def scores(seed: int, rows: Any, now: int) -> list[float]:
     """Any order of jobs, another at each time; many are equal."""
     return [crc32(f"{seed} {row} {now}".encode()) % 7 / 7 for row in rows]
-
-
-def rows_of(info: dict[str, Any]) -> list[int]:
-    return [row for row in info["window"].tolist() if row >= 0]
 
 
 def chosen_by(name: str, seed: int, window: int) -> Act:
@@ -107,31 +98,6 @@ def test_several_reservations(
     assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
 
 
-@settings(SLOW, max_examples=200)
-@given(st.data(), workloads(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
-def test_any_order_of_the_queue(
-    data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, name: str
-) -> None:
-    rules = fitting(rules, name)
-    workload = with_queues(workload, [1, 2])
-    text, ((*quotas,),) = data.draw(shared_quotas([workload]))
-    windows, closed = windows_of(data, workload.processors)
-    if closed:
-        rules["estimate"] = "requested"  # never too short
-    env = SINGLE[name](**whole(workload, window=40, quota=text, maintenance=closed, **rules))
-    play(env, chosen_by(name, seed, 40))
-    expected = simulate_pool(
-        jobs_of(workload),
-        workload.processors,
-        policy=lambda job, now: scores(seed, [job.number], now)[0],
-        quotas=quotas,
-        windows=windows,
-        **rules,
-    )
-    assert env.result().start.tolist() == [job.start for job in expected]
-    assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
-
-
 @settings(SLOW, max_examples=100)
 @given(
     st.data(), workloads(), RULES, st.tuples(*[WEIGHTS] * 6).filter(any),
@@ -169,62 +135,30 @@ def closed_nodes(data: st.DataObject, n_nodes: int) -> tuple[list[Any], str | No
     return found, "; ".join(f"{a}/{b}:nodes={','.join(map(str, of))}" for a, b, of in found) or None
 
 
-@settings(SLOW, max_examples=150)
-@given(st.data(), places(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
-def test_any_order_on_nodes(
+@settings(SLOW, max_examples=350)
+@given(st.data(), anywhere(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
+def test_any_order_of_the_queue(
     data: st.DataObject, place: Any, rules: dict[str, Any], seed: int, name: str
 ) -> None:
     rules = fitting(rules, name)
     cluster, workload = place[0], with_queues(place[1], [1, 2])
     text, ((*quotas,),) = data.draw(shared_quotas([workload]))
-    windows, closed = closed_nodes(data, cluster.nodes)
+    if cluster is None:
+        windows, closed = windows_of(data, workload.processors)
+    else:
+        windows, closed = closed_nodes(data, cluster.nodes)
     if closed:
         rules["estimate"] = "requested"  # never too short
     kept = {"quota": text, "maintenance": closed}
     env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
     play(env, chosen_by(name, seed, 40))
     hpcgym.validate_schedule(env.result())  # which nodes jobs have, and that none meets a window
-    expected = simulate_nodes(
-        node_jobs_of(workload, cluster.resources),
-        cluster.capacity.tolist(),
-        policy=lambda job, now: scores(seed, [job.number], now)[0],
-        quotas=quotas,
-        windows=windows,
-        **rules,
-    )
+    order = {"policy": lambda job, now: scores(seed, [job.number], now)[0]}
+    more = {"quotas": quotas, "windows": windows}
+    expected = by_reference(cluster, workload, **order, **more, **rules)
     assert env.result().start.tolist() == [job.start for job in expected]
-
-
-@pytest.mark.parametrize(
-    ("workload", "kept"),
-    [
-        (BUSY, KEPT),
-        (BUSY, KEPT | OF_NODES),  # their cores are a pool
-        (BUSY, KEPT | OF_NODES | {"maintenance": NODES_OF_CORES}),  # and here they are not
-        (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
-        (EURORA, ON_NODES),
-        (EURORA, ON_NODES | {"quota": None, "allocation": "balanced"}),
-    ],
-    ids=["pool", "cores", "cores by name", "nodes", "closed nodes", "balanced"],
-)
-@pytest.mark.parametrize("backfill", ["easy", "none"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_baseline_makes_the_schedule_of_simulate(
-    name: str, backfill: str, workload: Workload, kept: dict[str, Any]
-) -> None:
-    """Also one that changes as jobs wait; and of the second episode, which begins anew."""
-    arguments = whole(workload, backfill=backfill, **kept)
-    env = SINGLE[name](**arguments, **({} if name == "MixedPolicy" else {"window": 300}))
-    for policy in ("saf", "saf", "fcfs") if name == "MixedPolicy" else ("wfp3", "saf"):
-        baseline = find_baseline(policy)
-        env.reset(seed=0)
-        baseline.begin(env)
-        play(env, lambda _, o, info, act=baseline.act: act(o, info))
-        rules = {**env.scheduler_rules, "policy": policy}
-        expected = hpcgym.simulate(env.episode_workload, cluster=env.options.cluster, **rules)
-        assert env.result().start.tolist() == expected.start.tolist()
-        hpcgym.validate_schedule(expected)
-        hpcgym.validate_schedule(env.result())
+    if cluster is None:
+        assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
 
 
 @pytest.mark.parametrize("policy", ["saf", "fcfs"])
@@ -282,14 +216,6 @@ def test_episodes_go_on_with_the_schedule_that_they_begin_in(
             assert start in (-1, starts[number])
         assert (found >= 0).sum() >= 40
     assert ran > 0
-
-
-def test_newer_versions_take_them() -> None:
-    for name, more in (("QueueOrdering", {}), ("JobSelection", {"reservation": "revised"})):
-        env = gymnasium.make(f"hpcgym/{name}-v1", workload=BUSY, jobs=40, **more, **KEPT)
-        env.reset(seed=1)
-        *_, info = env.step(env.action_space.sample())
-        assert info["time"] > 0
 
 
 def four(**columns: list[int]) -> Workload:
@@ -416,105 +342,6 @@ def test_masks_are_what_quotas_say_of_who_runs() -> None:
     play(env, act)
     assert kept_back > 100
     hpcgym.validate_schedule(env.result())
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_told_of_the_future(name: str) -> None:
-    """Other run times of jobs that have not ended, and other jobs to come, show nothing before."""
-    cut = int(BUSY.submit_time[150])
-    run = np.array(BUSY.run_time)
-    submit, width = np.array(BUSY.submit_time), np.array(BUSY.requested_processors)
-    rules = {**KEPT, "window": 30} | ({"interval": "pass"} if name == "MixedPolicy" else {})
-    env = SINGLE[name](**whole(BUSY, **rules))
-    act = chosen_by(name, 3, 30) if name != "MixedPolicy" else (lambda *_: np.full(6, 0.1))
-    steps = play(env, act)
-    ends = env.result().end
-    longer = ends > cut
-    run[longer] = BUSY.requested_time[longer]
-    submit[151:] += 7
-    width[151:] = 1
-    other = BUSY.with_columns(run_time=run, submit_time=submit, requested_processors=width)
-    # rewards are of run times, and known to who learns at the end; here only what is seen
-    again = play(SINGLE[name](**whole(other, **rules)), act)
-    before = sum(step.info["time"] < cut for step in steps)
-    assert before > 50
-    for one, another in zip(steps[:before], again[:before], strict=True):
-        assert_same(one.observation, another.observation)
-        assert_same(one.info.get("action_mask"), another.info.get("action_mask"))
-
-
-@pytest.mark.parametrize(
-    ("workload", "kept"),
-    [(BUSY, KEPT), (BUSY, KEPT | OF_NODES), (EURORA, ON_NODES)],
-    ids=["pool", "cores", "closed nodes"],
-)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_snapshot_keeps_what_runs(name: str, workload: Workload, kept: dict[str, Any]) -> None:
-    env = SINGLE[name](**whole(workload, window=300, **kept))
-    act = chosen_by(name, 3, 300) if name != "MixedPolicy" else (lambda *_: np.full(6, 0.1))
-    begun = play(env, act, most=70 if name != "MixedPolicy" else 1)
-    saved = env.snapshot()
-    first = go_on(env, act, begun[-1].observation, begun[-1].info)
-    observation, info = env.restore(saved)
-    assert_same(observation, begun[-1].observation)
-    assert_same(go_on(env, act, observation, info), first)
-    with pytest.raises(HpcgymError, match="the future can be hidden on pools of processors"):
-        env.snapshot(hide=True)
-    other = SINGLE[name](**whole(workload, window=300, **(kept | {"quota": "user:jobs=4"})))
-    with pytest.raises(HpcgymError, match="of an environment with other jobs or arguments"):
-        other.restore(saved)
-
-
-@pytest.mark.parametrize(
-    ("workload", "kept"), [(BUSY, KEPT), (EURORA, ON_NODES)], ids=["pool", "closed nodes"]
-)
-@pytest.mark.parametrize("name", NAMES)
-def test_many_are_as_one(name: str, workload: Workload, kept: dict[str, Any]) -> None:
-    """Each of three goes through the states of a single environment, episode after episode."""
-    arguments = {"workload": workload, "jobs": 40, "window": 12, **kept}
-    envs = VECTOR[name](3, threads=2, **arguments)
-    singles = [SINGLE[name](**arguments) for _ in range(3)]
-    _, infos = envs.reset(seed=5)
-    found = [Step(*one.reset(seed=5 + e)[:1], 0, False, False, {}) for e, one in enumerate(singles)]
-    ended = [False] * 3
-    for number in range(150):
-        actions = []
-        for e in range(3):
-            envs.single_action_space.seed(1000 * e + number)
-            actions.append(envs.single_action_space.sample())
-        seen, rewards, terminated, truncated, infos = envs.step(np.array(actions))
-        for e, single in enumerate(singles):
-            if ended[e]:
-                found[e] = Step(single.reset()[0], 0.0, False, False, {})
-            else:
-                found[e] = Step(*single.step(actions[e]))
-            ended[e] = found[e].terminated or found[e].truncated
-            assert rewards[e] == found[e].reward
-            assert (terminated[e], truncated[e]) == (found[e].terminated, found[e].truncated)
-            assert_same({key: value[e] for key, value in seen.items()}, found[e].observation)
-            if name == "JobSelection" and found[e].info:
-                assert_same(infos["action_mask"][e], found[e].info["action_mask"])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_gymnasium_finds_nothing_wrong(name: str) -> None:
-    with any_version():
-        env = gymnasium.make(f"hpcgym/{name}-v0", workload=BUSY, jobs=30, **KEPT)
-    check_env(env.unwrapped, skip_render_check=True)
-
-
-@settings(SLOW, max_examples=30)
-@given(workloads(), POLICY)
-def test_a_quota_that_bounds_nothing_changes_no_schedule(workload: Workload, policy: Any) -> None:
-    found = []
-    for quota in (None, "all:jobs=1000"):
-        env = JobSelection(**whole(workload, window=40, quota=quota))
-        baseline = find_baseline(policy)
-        env.reset()
-        baseline.begin(env)
-        play(env, lambda _, o, info, act=baseline.act: act(o, info))
-        found.append(env.result().start.tolist())
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -14,39 +14,36 @@ from drawing import given, settings
 from drawing import strategies as st
 from driving import (
     BUSY,
+    INTERVALS,
+    KINDS,
     NAMES,
     RULES,
+    SEEDS,
     SINGLE,
+    SIX_WEIGHTS,
     SLOW,
     THRESHOLDS,
     VECTOR,
     Step,
-    in_turn,
+    assert_as_slowly,
+    for_slow,
+    padded,
     play,
     random_acts,
+    rows_of,
+    rules,
     whole,
 )
-from slow_environments import Ordering, Selection, Weights
-from strategies import POLICY, WEIGHTS, workloads
+from strategies import workloads
 
-from hpcgym import Cluster, simulate, validate_schedule
-from hpcgym.envs.job_selection import JobSelection
+from hpcgym import Cluster
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.orders import score_of, weighted
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.metrics import compute_metrics
-from hpcgym.scheduler.policies import FEATURES
-from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.scheduler.policies.index import rank
 from hpcgym.workload import Workload
 
 TOLERANCE = 1e-12
-WINDOWS = st.sampled_from([1, 2, 3, 5, 40])
-SEEDS = st.integers(0, 2**16)
-INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
 
 
 def starts(env: Any) -> list[int]:
@@ -60,112 +57,27 @@ def total(steps: list[Step]) -> Any:
 # --- Schedules under actions that nobody would choose ---------------------------------------
 
 
-# Actions depend on what is seen alone, so that one question too many would not change them all.
+WINDOWS = st.sampled_from([1, 2, 3, 5, 40])
 
 
-def place(seed: int, now: int, rows: Any) -> int:
-    return int(np.random.default_rng((seed, now, *rows)).integers(len(rows)))
-
-
-# few values, so that scores tie
-SCORES = np.array([-1.0, -0.5, 0.0, 0.0, 0.25, 1.0], np.float32)
-
-
-def scores(seed: int, now: int, rows: Any) -> Any:
-    return np.random.default_rng((seed, now, *rows)).choice(SCORES, len(rows))
-
-
-def padded(values: Any, window: int) -> Any:
-    return np.concatenate([values, np.zeros(window - len(values), np.float32)])
-
-
-def rows_of(info: dict[str, Any]) -> list[int]:
-    return [row for row in info["window"].tolist() if row >= 0]
-
-
-def play_selection(env: JobSelection, seed: int) -> list[Step]:
-    return play(env, lambda _, __, info: place(seed, info["time"], rows_of(info)))
-
-
-def play_scores(env: QueueOrdering, seed: int) -> list[Step]:
-    window = env.options.window
-    return play(env, lambda _, __, info: padded(scores(seed, info["time"], rows_of(info)), window))
-
-
-@settings(SLOW, max_examples=200)
-@given(workloads(), RULES, WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
-def test_any_selection(
-    workload: Workload, rules: dict[str, Any], window: int, seed: int, reservation: str
-) -> None:
-    env = JobSelection(**whole(workload, window=window, reservation=reservation, **rules))
-    steps = play_selection(env, seed)
-    slow = Selection(
-        workload,
-        lambda now, rows: place(seed, now, rows),
-        kept=reservation == "kept",
-        window=window,
-        **rules,
-    )
-    assert starts(env) == slow.play()
-    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
-    assert len(steps) - 1 == slow.decisions
-
-
-@settings(SLOW, max_examples=200)
-@given(workloads(), RULES, WINDOWS, SEEDS, THRESHOLDS)
-def test_any_scores(
-    workload: Workload, rules: dict[str, Any], window: int, seed: int, threshold: int | None
-) -> None:
-    rules = {**rules, "threshold": threshold}
-    env = QueueOrdering(**whole(workload, window=window, **rules))
-    steps = play_scores(env, seed)
-    slow = Ordering(workload, lambda now, rows: scores(seed, now, rows), window=window, **rules)
-    assert starts(env) == slow.play()
-    assert len(steps) - 1 == slow.decisions
-
-
-@settings(SLOW, max_examples=200)
+@settings(SLOW, max_examples=600)
 @given(
-    workloads(),
-    RULES,
-    INTERVALS,
-    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5),
+    KINDS, workloads(), st.one_of(RULES, rules()), WINDOWS, SEEDS, SIX_WEIGHTS, INTERVALS,
     THRESHOLDS,
-)
-def test_weights_that_change(
+)  # fmt: skip
+def test_any_choices(
+    kind: str,
     workload: Workload,
-    rules: dict[str, Any],
+    given_rules: dict[str, Any],
+    window: int,
+    seed: int,
+    weights: list[Any],
     interval: Any,
-    given_weights: list[Any],
     threshold: int | None,
 ) -> None:
-    rules = {**rules, "threshold": threshold}
-
-    weights, normalised = in_turn(given_weights)
-    env = MixedPolicy(**whole(workload, interval=interval, **rules))
-    play(env, lambda k, _, __: weights(k))
-    slow = Weights(workload, normalised, interval=interval, **rules)
-    assert starts(env) == slow.play()
-
-
-@settings(SLOW, max_examples=150)
-@given(workloads(), RULES, INTERVALS, st.tuples(*[WEIGHTS] * 6).filter(any), THRESHOLDS)
-def test_a_threshold_is_that_of_simulate(
-    workload: Workload, rules: dict[str, Any], interval: Any, weights: Any, threshold: int | None
-) -> None:
-    """Weights that stay make the schedule of that policy and threshold, also the oracle's."""
-    rules = {**rules, "threshold": threshold}
-    env = MixedPolicy(**whole(workload, interval=interval, **rules))
-    play(env, lambda *_: np.array(weights))
-    policy = tuple((np.array(weights) / np.abs(weights).sum()).tolist())
-    assert env.scheduler_rules["threshold"] == threshold
-    same = simulate(workload, policy=policy, **env.scheduler_rules)
-    assert starts(env) == same.start.tolist()
-    starved = [one.metrics["starved_share"] for one in (env.result(), same)]
-    assert starved[0] == pytest.approx(starved[1], rel=0, nan_ok=True)
-    slow = simulate_pool(jobs_of(workload), workload.processors, policy=policy, **rules)
-    assert starts(env) == [job.start for job in slow]
-    validate_schedule(env.result())
+    more = {"seed": seed, "weights": weights, "interval": interval, "threshold": threshold}
+    arguments, slow_rules = whole(workload, **given_rules), for_slow(given_rules)
+    assert_as_slowly(kind, workload, arguments, slow_rules, window=window, **more)
 
 
 def late_jobs() -> Workload:
@@ -227,83 +139,14 @@ def test_long_queues() -> None:
         "user_id": random.integers(1, 4, 300),
     }
     workload = Workload.from_columns(columns, processors=40)
-    for rules in (
+    for order in (
         {"backfill_order": "fcfs"},
         {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
         {"backfill_order": "saf", "passes": "per-event"},
     ):
-        selection = JobSelection(**whole(workload, window=20, **rules))
-        play_selection(selection, 0)
-        slow: Any = Selection(
-            workload, lambda now, rows: place(0, now, rows), kept=False, window=20, **rules
-        )
-        assert starts(selection) == slow.play()
-        ordering = QueueOrdering(**whole(workload, window=100, **rules))
-        play_scores(ordering, 0)
-        slow = Ordering(workload, lambda now, rows: scores(0, now, rows), window=100, **rules)
-        assert starts(ordering) == slow.play()
-
-
-# --- Schedules under index policies ---------------------------------------------------------
-
-
-def is_order(policy: Any) -> bool:
-    return isinstance(policy, str) or any(policy)
-
-
-@settings(SLOW, max_examples=150)
-@given(workloads(), RULES, POLICY.filter(is_order))
-def test_index_policies_make_the_schedules_of_simulate(
-    workload: Workload, rules: dict[str, Any], policy: Any
-) -> None:
-    jobs, score = jobs_of(workload), score_of(policy)
-    expected = simulate(workload, policy=policy, **rules)
-
-    def now(info: dict[str, Any]) -> list[float]:
-        return [score(jobs[row], info["time"]) for row in env.unwrapped.queued().tolist()]
-
-    def first(_: int, __: Any, info: dict[str, Any]) -> int:
-        return int(np.argmax(now(info)))
-
-    def order(_: int, __: Any, info: dict[str, Any]) -> Any:
-        action = np.zeros(64)
-        places = np.argsort(-np.array(now(info)), kind="stable")
-        action[places] = -np.arange(len(places)) / 64
-        return action
-
-    for env, act in (
-        (JobSelection(**whole(workload, window=64, **rules)), first),
-        (QueueOrdering(**whole(workload, window=64, **rules)), order),
-    ):
-        steps = play(env, act)
-        assert starts(env) == expected.start.tolist()
-        check_end(steps, expected)
-
-
-@settings(SLOW, max_examples=100)
-@given(workloads(), RULES, INTERVALS, st.tuples(*[WEIGHTS] * 6))
-def test_constant_weights_make_the_schedule_of_simulate(
-    workload: Workload, rules: dict[str, Any], interval: Any, weights: Any
-) -> None:
-    env = MixedPolicy(**whole(workload, interval=interval, **rules))
-    steps = play(env, lambda _, __, ___: np.array(weights))
-    size = np.abs(np.array(weights)).sum()
-    policy = tuple((np.array(weights) / size).tolist()) if size else "fcfs"
-    expected = simulate(workload, policy=policy, **rules)
-    assert starts(env) == expected.start.tolist()
-    check_end(steps, expected)
-
-
-def check_end(steps: list[Step], expected: Any) -> None:
-    """The metrics of the last info are those of a schedule, and its return is minus its BSLD."""
-    metrics = dict(steps[-1].info["metrics"])
-    others = {key: value for key, value in expected.metrics.items() if not np.isnan(value)}
-    for known in (metrics, others):
-        known.pop("backfilled_share")  # says who was first in the queue, as only a policy does
-    assert metrics == others
-    assert total(steps) == pytest.approx(-expected.metrics["mean_bsld"], rel=TOLERANCE)
-    assert [step.terminated for step in steps] == [False] * (len(steps) - 1) + [True]
-    assert not any("metrics" in step.info for step in steps[:-1])
+        for kind, window in (("revised", 20), ("scores", 100)):
+            more: dict[str, Any] = {"window": window, "seed": 0, "weights": [], "interval": "pass"}
+            assert_as_slowly(kind, workload, whole(workload, **order), order, **more)
 
 
 # --- Returns ----------------------------------------------------------------------------------
@@ -383,51 +226,6 @@ def test_a_slice_is_simulated_as_if_alone(name: str) -> None:
 
 # --- Weights ----------------------------------------------------------------------------------
 
-ANY_WEIGHT = st.one_of(WEIGHTS, st.floats(-1, 1, allow_subnormal=False))
-
-
-@settings(SLOW, max_examples=200)
-@given(
-    workloads(),
-    st.lists(st.sampled_from(sorted(FEATURES)), min_size=1, unique=True),
-    st.lists(ANY_WEIGHT, min_size=len(FEATURES), max_size=len(FEATURES)),
-)
-def test_scores_are_those_of_rank_to_the_last_bit(
-    workload: Workload, names: list[str], weights: list[float]
-) -> None:
-    given_weights = np.array(weights[: len(names)])
-    env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
-    env.reset()
-    env.step(given_weights)
-    numbers = env.simulations.simulation(0).scores().reshape(-1, 2)
-    of_env = dict(zip(("score", "patience"), numbers.T, strict=True))
-    size = 0.0
-    for weight in given_weights.tolist():
-        size += abs(weight)
-    if size == 0:
-        assert not of_env["score"].any()
-        assert np.isinf(of_env["patience"]).all()
-        return
-    normalised = {name: w / size for name, w in zip(names, given_weights.tolist(), strict=True)}
-    if not any(normalised.values()):
-        return  # smaller than any number
-    ranking = rank(normalised, JobColumns(workload))
-    if {name for name, weight in normalised.items() if weight} == {"wait"}:
-        waiting = 1.0 if normalised["wait"] > 0 else -1.0  # rank orders these by submission
-        assert not of_env["score"].any()
-        assert (of_env["patience"] == waiting).all()
-        return
-    zeros, never = np.zeros(len(workload)), np.full(len(workload), np.inf)
-    score = zeros if ranking.score is None else ranking.score
-    patience = never if ranking.patience is None else ranking.patience
-    assert (of_env["score"] + 0.0).tolist() == (score + 0.0).tolist()
-    assert same_patience(of_env["patience"], patience)
-
-
-def same_patience(one: Any, other: Any) -> bool:
-    """Whether equal; the sign of an infinite one makes no difference."""
-    return bool(((one == other) | (np.isinf(one) & np.isinf(other))).all())
-
 
 def test_weights_are_normalised() -> None:
     weights = np.array([0.1, -0.2, 0, 0, 0.3, 0.2])
@@ -437,9 +235,3 @@ def test_weights_are_normalised() -> None:
         play(env, lambda _, __, ___, f=factor: f * weights, seed=0)
         outcomes.append(starts(env))
     assert outcomes[0] == outcomes[1] == outcomes[2]
-
-
-def test_weighted_scores_of_the_oracle_are_over_the_same_features() -> None:
-    assert tuple(FEATURES)[:6] == MixedPolicy(BUSY).policy_features
-    job = jobs_of(BUSY)[0]
-    assert weighted([1.0, 0, 0, 0, 0, 0])(job, job.submit) == job.processors

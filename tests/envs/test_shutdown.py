@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import BUSY, NAMES, SINGLE, SLOW, Step, assert_same, play, random_acts, whole
-from gymnasium.vector import AutoresetMode
+from driving import BUSY, SLOW, Step, play, whole
 from slow_power import SWITCH_OFF, schedule_slowly
 from strategies import clusters, workloads
 
-from hpcgym import Cluster, simulate
+from hpcgym import Cluster
 from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
 from hpcgym.errors import HpcgymError
 from hpcgym.validation.validate import validate_schedule
@@ -101,42 +100,6 @@ def test_any_action(
     assert {"energy", "events", "progress"} <= set(validate_schedule(result))
 
 
-@settings(SLOW, max_examples=60)
-@given(st.data(), workloads(), SEEDS, st.sampled_from(NAMES))
-def test_returns_are_metrics(data: st.DataObject, workload: Workload, seed: int, name: str) -> None:
-    cluster = data.draw(clusters(workload.processors).filter(lambda one: one.busy_power_w > 0))
-    env = SINGLE[name](reward="energy", window=6, **whole(workload, cluster=cluster))
-    steps = play(env, random_acts(env.action_space, seed))
-    assert total(steps) == pytest.approx(energy_return(env), rel=TOLERANCE)
-    metrics = env.result().metrics
-    for name, value in steps[-1].info["metrics"].items():
-        np.testing.assert_equal(value, metrics[name])
-    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
-    assert joules == pytest.approx(env.result().metrics["energy_j"], rel=TOLERANCE)
-    validate_schedule(env.result())
-
-
-@pytest.mark.parametrize("cluster", [SLEEPY, Cluster(64)], ids=["switched off", "always on"])
-@pytest.mark.parametrize("backfill", ["none", "easy"])
-def test_the_first_job_each_time_is_fcfs(cluster: Cluster, backfill: str) -> None:
-    env = JobSelection(
-        reward="energy", **whole(CALM, cluster=cluster, backfill=backfill, window=300)
-    )
-    steps = play(env, lambda *_: 0)
-    expected = simulate(CALM, cluster=cluster, policy="fcfs", backfill=backfill)
-    assert env.result().start.tolist() == expected.start.tolist()
-    assert env.result().idle_seconds == expected.idle_seconds
-    np.testing.assert_equal(
-        {name: env.result().metrics[name] for name in ENERGIES},
-        {name: expected.metrics[name] for name in ENERGIES},
-    )
-    assert (expected.idle_seconds is None) == (cluster.shutdown_after_s is None)
-    assert total(steps) == pytest.approx(energy_return(env), rel=TOLERANCE)
-
-
-ENERGIES = [f"energy_{part}j" for part in ("busy_", "idle_", "off_", "switching_", "")]
-
-
 # --- The action --------------------------------------------------------------------------------
 
 
@@ -198,101 +161,9 @@ def test_without_the_action_there_is_no_such_index() -> None:
         env.step(4)
 
 
-def test_nothing_is_switched_off_unless_asked() -> None:
-    """The same schedule and energy as without the action, if it is never taken."""
-    env = JobSelection(
-        **whole(CALM, cluster=AWAKE, window=300), shutdown_action=True, reward="energy"
-    )
-    steps = play(env, lambda *_: 0)
-    expected = simulate(CALM, "easy", cluster=AWAKE)
-    assert env.result().start.tolist() == expected.start.tolist()
-    assert {name: env.result().metrics[name] for name in ENERGIES} == {
-        name: expected.metrics[name] for name in ENERGIES
-    }
-    assert total(steps) == pytest.approx(energy_return(env), rel=TOLERANCE)
-
-
-def test_switching_off_saves_energy_and_costs_waiting() -> None:
-    quiet = CALM.with_columns(submit_time=CALM.submit_time * 10)
-    arguments = {**whole(quiet, cluster=AWAKE, window=300), "shutdown_action": True}
-    metrics = {}
-    for switch in (False, True):
-        env = JobSelection(**arguments)
-        play(env, lambda _, __, info, on=switch: 300 if on and info["action_mask"][300] else 0)
-        metrics[switch] = env.result().metrics
-    assert metrics[True]["energy_j"] < metrics[False]["energy_j"]
-    assert metrics[True]["energy_off_j"] > 0
-    assert metrics[True]["mean_wait_s"] > metrics[False]["mean_wait_s"]
-
-
 @pytest.mark.parametrize("rule", [{"passes": "per-event"}])
 def test_rules_under_which_processors_stay_on(rule: dict[str, Any]) -> None:
     with pytest.raises(HpcgymError, match="passes='per-event'"):
         JobSelection(BUSY, cluster=SLEEPY, **rule)
     with pytest.raises(HpcgymError, match="passes='per-event'"):
         JobSelectionVector(2, BUSY, shutdown_action=True, **rule)
-
-
-def test_a_snapshot_keeps_what_processors_do() -> None:
-    env = JobSelection(
-        CALM, cluster=SLEEPY, jobs=60, window=8, shutdown_action=True, reward="energy"
-    )
-    acts = random_acts(env.action_space, 1)
-    observation, info = env.reset(seed=2)
-    for number in range(20):
-        observation, _, _, _, info = env.step(acts(number, observation, info))
-    saved = env.snapshot()
-    one = [env.step(acts(number, None, {})) for number in range(20, 50)]
-    first = env.restore(saved)
-    assert_same(first[0], observation)
-    other = [env.step(acts(number, None, {})) for number in range(20, 50)]
-    assert_same(one, other)
-
-
-# --- Single and vector -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize("observation", ["dict", "flat"])
-@pytest.mark.parametrize("cluster", [SLEEPY, AWAKE], ids=["by itself too", "by action only"])
-def test_single_and_vector_are_alike(
-    mode: AutoresetMode, observation: str, cluster: Cluster
-) -> None:
-    arguments = {"workload": CALM, "jobs": 15, "window": 5, "cluster": cluster}
-    arguments |= {"shutdown_action": True, "reward": "energy", "observation": observation}
-    native = gymnasium.make_vec(
-        "hpcgym/JobSelection-v0", 3, vectorization_mode="vector_entry_point",
-        autoreset_mode=mode, **arguments,
-    )  # fmt: skip
-    loop = gymnasium.make_vec(
-        "hpcgym/JobSelection-v0", 3, vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": mode}, **arguments,
-    )  # fmt: skip
-    assert native.action_space == loop.action_space
-    seen = [env.reset(seed=4) for env in (native, loop)]
-    ended = switched = 0
-    for k in range(80):
-        assert_same(seen[0][0], seen[1][0])
-        said = seen[1][-1]["_action_mask"]  # the loop says nothing of those it has not reset
-        assert_same(seen[0][-1]["action_mask"][said], seen[1][-1]["action_mask"][said])
-        assert native.unwrapped.action_masks().dtype == np.bool_
-        assert_same(native.unwrapped.action_masks(), np.array(loop.unwrapped.call("action_masks")))
-        native.action_space.seed(k)
-        actions = native.action_space.sample()
-        switched += int((seen[0][-1]["action_mask"][:, 5] & (actions == 5)).sum())
-        seen = [env.step(actions) for env in (native, loop)]
-        assert_same(seen[0][1:4], seen[1][1:4])
-        done = seen[0][2]
-        ended += int(done.sum())
-        if done.any():
-            metrics = [
-                info["metrics"] if "metrics" in info else info["final_info"]["metrics"]
-                for info in (seen[0][4], seen[1][4])
-            ]
-            joules = [one["energy_j"][done] for one in metrics]
-            np.testing.assert_allclose(joules[0], joules[1], rtol=TOLERANCE)
-            if mode == AutoresetMode.DISABLED:
-                reset = {"reset_mask": done.copy()}
-                seen = [env.reset(options=reset) for env in (native, loop)]
-    assert ended > 3
-    assert switched > 3

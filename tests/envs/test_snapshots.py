@@ -6,28 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, given, settings
-from drawing import strategies as st
 from driving import (
     BUSY,
     NAMES,
-    RULES,
     SINGLE,
-    SLOW,
     VECTOR,
     assert_same,
     go_on,
     play,
     random_acts,
     visible_acts,
-    whole,
 )
-from gymnasium.vector import AutoresetMode
-from strategies import workloads
 
 from hpcgym import simulate
+from hpcgym._engine import Simulation
 from hpcgym.envs.job_selection import JobSelection
-from hpcgym.workload import Workload
 
 ids = pytest.mark.parametrize("name", NAMES)
 
@@ -37,46 +30,6 @@ def make(name: str, workload: Any = BUSY, **options: Any) -> Any:
     if name == "MixedPolicy":
         arguments.setdefault("interval", 3)
     return SINGLE[name](workload, **arguments)
-
-
-@settings(SLOW, max_examples=120)
-@given(workloads(), RULES, st.sampled_from(NAMES), st.integers(0, 25), st.integers(0, 2**16))
-def test_what_follows_a_snapshot_follows_again(
-    workload: Workload, rules: dict[str, Any], name: str, decisions: int, seed: int
-) -> None:
-    env = make(name, **whole(workload), **rules)
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    starts = env.result().start.tolist()
-    for others in (seed + 1, seed):
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        assert info["time"] == begun[-1].info["time"]
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    assert env.result().start.tolist() == starts
-
-
-@ids
-def test_a_snapshot_outlives_its_episode(name: str) -> None:
-    env = make(name)
-    acts = random_acts(env.action_space, 0)
-    begun = play(env, acts, most=4, seed=1)
-    saved, jobs = env.snapshot(), env.episode_workload
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    for hide in (False, True):
-        play(env, acts)  # another episode
-        env.restore(env.snapshot(hide=hide))
-        play(env, acts, most=2)
-        if hide:
-            env.restore(env.snapshot(hide=True))
-        observation, info = env.restore(saved)
-        assert_same(go_on(env, acts, observation, info), first)
-        assert env.episode_workload.submit_time.tolist() == jobs.submit_time.tolist()
-        assert first[-1].info["episode_name"] == env.snapshot().name
 
 
 @ids
@@ -152,32 +105,18 @@ def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -
     assert env.simulations.rows(0)[1] == 12
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
 @ids
-def test_a_vector_goes_on_alike(name: str, mode: AutoresetMode) -> None:
-    options = {"interval": 3} if name == "MixedPolicy" else {}
-    env = VECTOR[name](3, BUSY, jobs=12, window=6, autoreset_mode=mode, **options)
-
-    def drive(first: int) -> list[Any]:
-        seen: list[Any] = []
-        for k in range(first, first + 40):
-            env.action_space.seed(k)
-            seen.append(env.step(env.action_space.sample()))
-            for values in seen[-1][4].get("metrics", {}).values():
-                values[~seen[-1][4]["_metrics"]] = 0  # anything may stand there
-            if mode == AutoresetMode.DISABLED and seen[-1][2].any():
-                seen.append(env.reset(options={"reset_mask": seen[-1][2].copy()}))
-        return seen
-
-    before = env.reset(seed=0)
-    shown = before[0]
-    for first in (5, 40):
-        saved = env.snapshot()
-        one = drive(first)
-        assert_same(env.restore(saved)[0], shown)
-        assert_same(drive(first), one)
-        shown = one[-1][0]
-    env.restore(saved)
-    observation, info = env.restore(saved)
-    assert set(info) >= set(before[1])
-    assert observation["mask"].shape == (3, 6)
+def test_a_simulation_goes_on_with_its_environment(name: str) -> None:
+    """It is one as others are, and is there as long as somebody looks at it."""
+    env = VECTOR[name](2, BUSY, jobs=40, window=8)
+    with pytest.raises(ValueError, match="no episode has begun"):
+        env.simulations.simulation(0)
+    env.reset(seed=1)
+    live = env.simulations.simulation(1)
+    assert isinstance(live, Simulation)
+    before = live.time
+    env.step(env.action_space.sample())
+    assert live is env.simulations.simulation(1)
+    assert live.time > before
+    del env
+    assert len(live.schedule()["start"]) == 40

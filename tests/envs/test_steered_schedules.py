@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
+from driving import SEEDS, SLOW, THRESHOLDS, for_slow, play, random_acts, rules, whole
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from quota_strategies import with_queues
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS
 from submission_strategies import chains, fitted
-from test_predicted import for_slow, rules
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.envs.core.machines import LimitedMachines
@@ -25,7 +24,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 
-SEEDS = st.integers(0, 2**16)
 KINDS = "caps switching budgets both none"
 INTERVALS = st.sampled_from(["hour", "hour", "2h", "episode", 1, 2, 3, 7])
 SETS = st.sampled_from(
@@ -102,10 +100,6 @@ def begin(case: Case, **more: Any) -> PowerCapEnv:
 
 def action_of(controls: tuple[str, ...], seed: int, number: int) -> Any:
     return np.random.default_rng((seed, number)).choice(NUMBERS, len(controls))
-
-
-def total(steps: list[Step]) -> Any:
-    return sum(step.reward for step in steps[1:])
 
 
 # --- Against the slow simulator -----------------------------------------------------------------
@@ -234,35 +228,6 @@ def test_quotas_and_jobs_that_follow_others(data: st.DataObject, case: Case, int
 
 
 # --- Returns, and what is proved of any schedule ------------------------------------------------
-
-
-@settings(SLOW, max_examples=150)
-@given(steered(), SETS, INTERVALS, SEEDS)
-def test_returns_are_metrics_and_schedules_are_valid(
-    case: Case, controls: tuple[str, ...], interval: Any, seed: int
-) -> None:
-    reward = ["bsld", "wait", "energy"]
-    env = begin(case, controls=controls, interval=interval, reward=reward)
-    steps = play(env, lambda number, _, __: action_of(controls, seed, number))
-    result, jobs = env.result(), case.workload
-    validate_schedule(result)
-    metrics = result.metrics
-    bsld, wait, energy = total(steps)
-    assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-12)
-    assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-12)
-    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
-    # measured jobs of less than a watt count up to a milliwatt more
-    assert joules == pytest.approx(metrics["energy_j"], rel=1e-2)
-    busy = case.cluster.groups[0].power.busy_levels_w[-1]  # type: ignore[union-attr]
-    above, below = 0.0, 1
-    for level in case.cluster.levels:
-        below *= level.of
-        above += -(-case.cluster.nodes // below) * level.power_w
-    span = int(jobs.submit_time[-1] - jobs.submit_time[0]) + 1
-    full = max((case.cluster.nodes * busy + above) * span, 1)
-    assert -energy * full == pytest.approx(joules, rel=1e-9)
-    if (jobs.power_w < 0).all():  # all powers of the machine are whole milliwatts
-        assert joules == pytest.approx(metrics["energy_j"], rel=1e-12)
 
 
 def test_any_jobs_of_a_large_machine() -> None:

@@ -14,42 +14,27 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, limits_that_grow
+from driving import (
+    BUSY,
+    CHASSIS,
+    LIMITED,
+    LOADED,
+    MODES,
+    NAMES,
+    VECTOR,
+    assert_alike,
+    assert_same,
+    drive,
+    limits_that_grow,
+)
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from hpcgym import HpcgymError
 from hpcgym.envs.co_schedule import DEFAULT_CODES
-from hpcgym.envs.core.infos import Teller
 from hpcgym.processors import threads_here
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "JobSelection": {"reservation": "kept", "observation": "flat", "backfill_order": "sjbf"},
-    "QueueOrdering": {"estimate": "ave2", "correction": "incremental", "reward": "energy"},
-    "MixedPolicy": {"interval": "2h", "passes": "per-event", "backfill_order": "lexp"},
-}
-HONEST: dict[str, dict[str, Any]] = {
-    "JobSelection": {"start": "warm", "horizon": 900, "paid": "end", "skip_forced": True},
-    "QueueOrdering": {"horizon": "2h", "paid": "waiting", "window": "split:5",
-                      "reward": "bsld/saf"},
-    "MixedPolicy": {"start": "saf", "scale": "spread", "reward": "log_bsld"},
-}  # fmt: skip
-STEERED: dict[str, dict[str, Any]] = {
-    "plain": {"limits": limits_that_grow, "controls": ("power", "nodes")},
-    "options": {"limits": limits_that_grow, "interval": 3, "policy_features": ("area", "wait"),
-                "power": "energy-bud", "reward": "energy", "observation": "flat"},
-    "usual": {"cluster": None, "interval": "2h"},
-}  # fmt: skip
-PREDICTED: dict[str, Any] = {
-    "estimate": "e-loss",
-    "policy_estimate": "regression:over=absolute,under=squared,eta=1,l2=0",
-    "correction": "predicted-again",
-    "backfill_order": "lexp",
-    "features": ["wait", "predicted", "policy_time"],
-}
-MODES = list(AutoresetMode)
 N = 3
-THREADS = min(2, threads_here())
 
 
 def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
@@ -62,67 +47,8 @@ def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
         arguments["vector_kwargs"] = {"autoreset_mode": mode}
     else:
         # all that is compared is stepped on threads
-        arguments = {"autoreset_mode": mode, "threads": THREADS, **arguments}
+        arguments = {"autoreset_mode": mode, "threads": min(2, threads_here()), **arguments}
     return gymnasium.make_vec(f"hpcgym/{name}-v0", N, vectorization_mode=way, **arguments)
-
-
-def drive(env: VectorEnv, seed: Any, steps: int, first: int = 0) -> list[Any]:
-    """Return all that so many steps of random actions show; where no seed is given, go on."""
-    seen: list[Any] = []
-    if seed is not None:
-        seen.append(env.reset(seed=seed))
-    mode = env.metadata["autoreset_mode"]
-    for k in range(first, first + steps):
-        env.action_space.seed(k)
-        seen.append(env.step(env.action_space.sample()))
-        done = seen[-1][2] | seen[-1][3]
-        if mode == AutoresetMode.DISABLED and done.any():
-            seen.append(env.reset(options={"reset_mask": done.copy()}))
-    return seen
-
-
-def assert_alike(native: list[Any], loop: list[Any]) -> int:
-    """Compare two trajectories, infos key by key; return how many episodes ended in them.
-
-    Infos of all steps are read after the last: later steps must not change them.
-    """
-    ended = 0
-    assert len(native) == len(loop)
-    for one, other in zip(native, loop, strict=True):
-        assert_same(one, other)
-        if len(one) == 5:
-            ended += int((one[2] | one[3]).sum())
-    return ended
-
-
-@pytest.mark.parametrize("more", ["plain", "options", "predicted", "honest"])
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@pytest.mark.parametrize("name", NAMES)
-def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, more: str) -> None:
-    options = {
-        "plain": {}, "options": OPTIONS[name], "predicted": PREDICTED, "honest": HONEST[name],
-    }[more]  # fmt: skip
-    native, loop = (make(name, mode, way, **options) for way in ("vector_entry_point", "sync"))
-    assert native.single_observation_space == loop.single_observation_space
-    assert native.observation_space == loop.observation_space
-    assert native.action_space == loop.action_space
-    assert native.metadata["autoreset_mode"] == native.autoreset_mode == mode  # as SyncVectorEnv
-    ended = assert_alike(drive(native, 7, 60), drive(loop, 7, 60))
-    assert ended > 3 * N
-    assert_alike(drive(native, [3, 1, 4], 10), drive(loop, [3, 1, 4], 10))
-
-
-@pytest.mark.parametrize("more", list(STEERED))
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@pytest.mark.parametrize("name", LIMITED)
-def test_native_and_loop_are_alike_under_limits(name: str, mode: AutoresetMode, more: str) -> None:
-    """With kills, and episodes that have other numbers of limits."""
-    native, loop = (
-        make(name, mode, way, **STEERED[more]) for way in ("vector_entry_point", "sync")
-    )
-    assert native.single_observation_space == loop.single_observation_space
-    ended = assert_alike(drive(native, 7, 60), drive(loop, 7, 60))
-    assert ended > 3 * N
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -156,16 +82,6 @@ def test_the_last_step_may_also_be_one_too_many(mode: AutoresetMode) -> None:
     one = drive(native, 3, 40)
     assert_alike(one, drive(loop, 3, 40))
     assert any((step[2] & step[3]).any() for step in one if len(step) == 5)
-
-
-@pytest.mark.parametrize("action", ["pair", "scores"])
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-def test_native_and_loop_are_alike_where_jobs_share_nodes(mode: AutoresetMode, action: str) -> None:
-    native, loop = (
-        make("CoSchedule", mode, way, workload=DEFAULT_CODES, neighbours=4, action=action)
-        for way in ("vector_entry_point", "sync")
-    )
-    assert assert_alike(drive(native, 7, 50), drive(loop, 7, 50)) > 3
 
 
 def updated(one: dict[str, Any], other: Any) -> dict[str, Any]:
@@ -204,24 +120,6 @@ def test_the_order_of_infos_is_that_of_all_processes() -> None:
     ]  # fmt: skip
     assert said[0] == said[1]
     assert said[0][:4] == ["window", "_window", "time", "_time"]
-
-
-def test_last_infos_are_made_once_for_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-
-    def window(self: Teller, step: Any) -> Any:
-        calls.append(len(step.told))
-        return usual(self, step)
-
-    usual = Teller._window
-    monkeypatch.setattr(Teller, "_window", window)
-    env = make("JobSelection", AutoresetMode.SAME_STEP, "vector_entry_point", max_episode_steps=3)
-    env.reset(seed=1)
-    info: dict[str, Any] = {}
-    for _ in range(3):
-        info = env.step(np.zeros(N, np.int64))[4]
-    assert info["_final_info"].all()  # all are cut short at once
-    assert calls == [N]
 
 
 def test_infos_are_a_dict_as_any_other() -> None:

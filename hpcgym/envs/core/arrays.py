@@ -1,6 +1,6 @@
-"""Arrays for what is told of environments.
+"""The arrays that steps of environments look at and write, and those that callers are given.
 
-Callers may keep them. Those that nobody keeps are used again, which is cheaper than new ones.
+Callers may keep theirs. Those that nobody keeps are used again, which is cheaper than new ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import fields_of
-from hpcgym.envs.core.layout import Layout, Observation, PairLayout
+from hpcgym.envs.core.layout import Layout, Observation
 
 # --- The arrays of environments -------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Lent:
     rewards : (num_envs,) the first reward.
     """
 
-    def __init__(self, out: Outputs, layout: Layout | PairLayout, copy: bool) -> None:
+    def __init__(self, out: Outputs, layout: Layout, copy: bool) -> None:
         self.out, self.rewards = out, out.rewards[:, 0]
         # what can be done must stay known, whatever is made of an observation
         self._masks = out.masks.copy() if copy else out.masks

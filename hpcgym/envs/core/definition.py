@@ -15,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.machines import Corun, Limited
 from hpcgym.envs.core.options import Options, read_options
 from hpcgym.errors import HpcgymError, nearest
 from hpcgym.scheduler.asked_for import OF_MACHINES, counts_usage
@@ -40,19 +41,30 @@ class Definition(NamedTuple):
     kind : one of the kinds of :mod:`hpcgym.envs.core.arrays`.
     options : what all environments share.
     action_space : of one environment: a number of an action, or an array of numbers.
-    rules : further arguments of :class:`hpcgym.envs.core.simulations.Simulations`.
     attributes : of the environment, for its users.
     order : where the numbers that simulations take stand in an action, an index of numpy's.
     units : (n_numbers,) what an action is multiplied by; None: it is taken as it is.
+    keeps : whether a selected job that does not fit stays selected.
+    shutdown_action : whether an action may be to switch idle processors off.
+    skips : whether decisions with one action are not asked for.
+    features, interval : that weights are for, and what weights and controls hold for.
+    limited : of environments under limits; None of others, even where jobs have nodes of their own.
+    corun : of environments in which jobs share nodes; None of others.
     """
 
     kind: int
     options: Options
     action_space: spaces.Discrete | spaces.Box
-    rules: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
     order: Any = ...
     units: Any = None
+    keeps: bool = False
+    shutdown_action: bool = False
+    skips: bool = False
+    features: tuple[str, ...] = ()
+    interval: tuple[str, int] = ("pass", 0)
+    limited: Limited | None = None
+    corun: Corun | None = None
 
     def numbers(self, given: NDArray[Any]) -> NDArray[Any]:
         """Return actions, (..., n_numbers), as the simulations take them."""
@@ -63,7 +75,7 @@ class Definition(NamedTuple):
 
 def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     """Return the episodes of an environment, by its arguments for them."""
-    options, features = definition.options, definition.rules.get("features", ())
+    options, features = definition.options, definition.features
     scheduler = options.scheduler
     kept = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
     return Episodes(

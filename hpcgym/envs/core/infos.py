@@ -5,69 +5,23 @@ What a vector environment says at a step is made when it is read: most of it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, Simulation
+from hpcgym._engine import FOREVER
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.layout import Observation
+from hpcgym.envs.core.machines import State
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.limits import Limit
-from hpcgym.simulation.driver import with_jobs
-from hpcgym.workload.model import Workload
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
-
-
-@dataclass(frozen=True)
-class State:
-    """What the schedule of a simulation is made of; what steps change is copied.
-
-    Attributes
-    ----------
-    name : of the episode.
-    episode : which rows of the workload it has.
-    workload : None: the jobs of the episode as they are.
-    episode_state : one EPISODE; this and ``totals`` as in ``Batch``.
-    simulation : it goes on with its environment, and stays as it is at the end of its episode.
-    jobs : (n_jobs,) JOBS that it was told of.
-    rules : by which it goes.
-    limits : of the episode.
-    """
-
-    name: str
-    episode: Episode
-    workload: Workload | None
-    episode_state: Any
-    totals: NDArray[np.float64]
-    simulation: Simulation
-    jobs: NDArray[np.void]
-    rules: Mapping[str, int]
-    limits: tuple[Limit, ...]
-
-    @cached_property
-    def schedule(self) -> dict[str, NDArray[np.int64]]:
-        """What became of each job so far."""
-        return with_jobs(self.simulation.schedule(), self.jobs, self.rules)
-
-    @property
-    def first(self) -> int:
-        """Where the jobs of the episode begin in the table."""
-        return int(self.episode_state.start)
-
-    @property
-    def come(self) -> int:
-        """How many jobs have been submitted."""
-        return int(self.simulation.moment()["submitted"].item())
 
 
 def state_of(simulations: Simulations, e: int) -> State:
@@ -82,7 +36,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         simulations.simulation(e),
         simulations.told_jobs(e),
         simulations.told.rules,
-        simulations.machines.limits_now(e),
+        simulations.limits[e],
     )
 
 
@@ -258,10 +212,6 @@ class Ended(NamedTuple):
     rows: NDArray[np.int64]
     bsld: NDArray[np.float64]
 
-    def of(self, those: NDArray[np.int64]) -> Ended:
-        """Return those of some environments."""
-        return Ended(self.counts[those], self.rows[those], self.bsld[those])
-
 
 class Step(NamedTuple):
     """What is told of environments at a step; nothing changes it.
@@ -290,14 +240,14 @@ class Ends(NamedTuple):
     those : (k,) numbers of their environments.
     over : which are over by themselves or by their horizon, (k,); others have no metrics.
     states : what their schedules are made of.
-    last : what was told of them last, if other episodes have begun there; with their observations
-        and masks, each (k, ...).
+    last : the infos of each, their observations and masks, each (k, ...), if other episodes have
+        begun there.
     """
 
     those: NDArray[np.int64]
     over: NDArray[np.bool_]
     states: list[State]
-    last: tuple[Step, NDArray[np.float32], NDArray[np.int8]] | None
+    last: tuple[list[dict[str, Any]], NDArray[np.float32], NDArray[np.int8]] | None
 
 
 class Teller:
@@ -314,7 +264,6 @@ class Teller:
             names += ["ended", "ended_bsld"]
         if self._has_action_masks:
             names.append("action_mask")
-        self._names = tuple(names)
         self._usual = later(_with_flags(names))
         self._at_ends = later(_with_flags([*names, "metrics", "episode_name"]))
         self._at_resets = later(_with_flags(["final_obs", "final_info", *names]))
@@ -335,15 +284,8 @@ class Teller:
         states = [state_of(simulations, e) for e in those.tolist()]
         told = None
         if last:
-            out, step = simulations.out, self._step()
-            masks = None if step.masks is None else step.masks[those]
-            beside = None if step.beside is None else (step.beside[0][those], step.beside[1][those])
-            ended = None if step.ended is None else step.ended.of(those)
-            told = (
-                Step(step.told[those], step.terms[those], masks, beside, ended),
-                out.observations[those],
-                out.masks[those],
-            )
+            infos = [info_of(simulations, e) for e in those.tolist()]
+            told = infos, simulations.out.observations[those], simulations.out.masks[those]
         return Ends(those, over[those], states, told)
 
     def _step(self) -> Step:
@@ -412,17 +354,10 @@ class Teller:
     def _last_infos(self, ends: Ends) -> list[dict[str, Any]]:
         """Return what was said last of each episode that has ended, as of single ones."""
         assert ends.last is not None
-        step, _, _ = ends.last
-        arrays_of = {name: getattr(self, f"_{name}")(step) for name in self._names}
-        times, terms = arrays_of["time"].tolist(), step.terms.tolist()
-        names = self._simulations.machines.terms
-        infos = []
-        for k, told in enumerate(ends.states):
-            info = {name: array[k] for name, array in arrays_of.items() if name != "reward_terms"}
-            own = {"time": times[k], "reward_terms": dict(zip(names, terms[k], strict=False))}
-            more = end_of(self._simulations, told) if ends.over[k] else {}
-            infos.append({**info, **own, **more})
-        return infos
+        return [
+            info | (end_of(self._simulations, told) if over else {})
+            for info, told, over in zip(ends.last[0], ends.states, ends.over.tolist(), strict=True)
+        ]
 
     def _time(self, step: Step) -> NDArray[Any]:
         """Return the times [s], (num_envs,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,32 +41,51 @@ class Layout:
     Attributes
     ----------
     actions, scores : how many indices and how many numbers stand for visible jobs in actions.
+    mask_at, power_at : where these fields begin.
+    size : of a row.
     """
 
     def __init__(self, window: int, width: int, flat: bool, power: int = 0) -> None:
-        self.window, self.width, self.flat, self.power = window, width, flat, power
         self.actions = self.scores = window
-        self.mask_at = JOBS_AT + window * width
-        self.power_at = self.mask_at + window
-        self.size = self.power_at + power
+        fields: dict[str, tuple[int, ...]] = {
+            "cluster": (CLUSTER_SIZE,),
+            "queue": (QUEUE_SIZE,),
+            "time": (TIME_SIZE,),
+            "jobs": (window, width),
+            "mask": (window,),
+        }
+        if power:
+            fields["power"] = (power,)
+        self._lay(fields, flat, ("time", "jobs", "power"))
+        self.power_at = self.size - power
+
+    def _lay(
+        self, fields: dict[str, tuple[int, ...]], flat: bool, signed: tuple[str, ...] = ()
+    ) -> None:
+        """Note fields of these shapes in their order; ``signed``: those that may be negative."""
+        self.flat, self._fields, self._signed = flat, fields, signed
+        sizes = [math.prod(shape) for shape in fields.values()]
+        stops = dict(zip(fields, np.cumsum(sizes).tolist(), strict=True))
+        self.size = sum(sizes)
+        self.mask_at = stops["mask"] - fields["mask"][0]
+        self._visible = fields["mask"][0]
+        self._parts = [
+            (name, slice(stop - size, stop))
+            for (name, stop), size in zip(stops.items(), sizes, strict=True)
+            if name != "mask"
+        ]
+        self._tables = [(name, shape) for name, shape in fields.items() if len(shape) > 1]
 
     @property
     def space(self) -> spaces.Box | spaces.Dict:
         """The space of an observation."""
         if self.flat:
-            return spaces.Box(-1.0, 1.0, (self.size,), np.float32)
-        unit = {"cluster": (CLUSTER_SIZE,), "queue": (QUEUE_SIZE,)}
-        jobs = spaces.Box(-1.0, 1.0, (self.window, self.width), np.float32)
-        power = {"power": spaces.Box(-1.0, 1.0, (self.power,), np.float32)} if self.power else {}
-        return spaces.Dict(
-            {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in unit.items()}
-            | power
-            | {
-                "time": spaces.Box(-1.0, 1.0, (TIME_SIZE,), np.float32),
-                "jobs": jobs,
-                "mask": spaces.MultiBinary(self.window),
-            }
-        )
+            return spaces.Box(-1.0 if self._signed else 0.0, 1.0, (self.size,), np.float32)
+        boxes: dict[str, spaces.Space[Any]] = {
+            name: spaces.Box(-1.0 if name in self._signed else 0.0, 1.0, shape, np.float32)
+            for name, shape in self._fields.items()
+        }
+        return spaces.Dict(boxes | {"mask": spaces.MultiBinary(self._visible)})
 
     def of(self, rows: NDArray[np.float32], masks: NDArray[np.int8]) -> Observation:
         """Return an observation as views of a row and its mask, or of those of many environments.
@@ -74,36 +94,30 @@ class Layout:
         """
         if self.flat:
             return rows
-        if rows.ndim == 1 and self.power == 0:
-            return {
-                "cluster": rows[:QUEUE_AT],
-                "queue": rows[QUEUE_AT:TIME_AT],
-                "time": rows[TIME_AT:JOBS_AT],
-                "jobs": rows[JOBS_AT : self.mask_at].reshape(self.window, self.width),
-                "mask": masks[: self.window],
-            }
-        jobs = rows[..., JOBS_AT : self.mask_at]
-        power = {"power": rows[..., self.power_at :]} if self.power else {}
-        return {
-            "cluster": rows[..., :QUEUE_AT],
-            "queue": rows[..., QUEUE_AT:TIME_AT],
-            "time": rows[..., TIME_AT:JOBS_AT],
-            "jobs": jobs.reshape(*rows.shape[:-1], self.window, self.width),
-            "mask": masks[..., : self.window],
-            **power,
-        }
+        seen = self.fields(rows)
+        seen["mask"] = masks[..., : self._visible]
+        return seen
+
+    def fields(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return the fields of a row, or of many, but the mask, as views."""
+        if rows.ndim == 1:
+            found = {name: rows[part] for name, part in self._parts}
+        else:
+            found = {name: rows[:, part] for name, part in self._parts}
+        for name, shape in self._tables:
+            found[name] = found[name].reshape(*rows.shape[:-1], *shape)
+        return found
 
 
 MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
 
 
-class PairLayout:
-    """Where the fields of an observation lie in a flat row of float32.
+class PairLayout(Layout):
+    """The same where jobs share nodes.
 
     Parameters
     ----------
     window, neighbours : W and M, how many waiting and running jobs are shown.
-    flat : whether observations are the rows themselves, or dicts of fields.
 
     Attributes
     ----------
@@ -112,49 +126,15 @@ class PairLayout:
     """
 
     def __init__(self, window: int, neighbours: int, flat: bool) -> None:
-        self.window, self.neighbours, self.flat = window, neighbours, flat
+        self.window, self.neighbours = window, neighbours
         self.scores = window * (neighbours + 1)
         self.actions = self.scores + 1
-        self.neighbours_at = MACHINE_SIZE + window * JOB_SIZE
-        self.pairs_at = self.neighbours_at + neighbours * NEIGHBOUR_SIZE
-        self.mask_at = self.pairs_at + window * neighbours * PAIR_SIZE
-        self.power_at = self.size = self.mask_at + self.actions
-
-    @property
-    def space(self) -> spaces.Box | spaces.Dict:
-        """The space of an observation."""
-        if self.flat:
-            return spaces.Box(0.0, 1.0, (self.size,), np.float32)
-        fields: dict[str, spaces.Space[Any]] = {
-            name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in self.shapes.items()
-        }
-        return spaces.Dict(fields | {"mask": spaces.MultiBinary(self.actions)})
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all fields but the mask, in their order."""
-        return {
+        fields: dict[str, tuple[int, ...]] = {
             "machine": (MACHINE_SIZE,),
-            "jobs": (self.window, JOB_SIZE),
-            "neighbours": (self.neighbours, NEIGHBOUR_SIZE),
-            "pairs": (self.window, self.neighbours, PAIR_SIZE),
+            "jobs": (window, JOB_SIZE),
+            "neighbours": (neighbours, NEIGHBOUR_SIZE),
+            "pairs": (window, neighbours, PAIR_SIZE),
+            "mask": (self.actions,),
         }
-
-    def of(self, rows: NDArray[np.float32], masks: NDArray[np.int8]) -> Observation:
-        """Return an observation as views of a row and its mask, or of those of many environments.
-
-        Copies of them make a copy of the observation.
-        """
-        if self.flat:
-            return rows
-        return self.fields(rows) | {"mask": masks}
-
-    def fields(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return the fields of rows but the mask, as views."""
-        places = (0, MACHINE_SIZE, self.neighbours_at, self.pairs_at, self.mask_at)
-        return {
-            name: rows[..., first:stop].reshape(*rows.shape[:-1], *shape)
-            for (name, shape), first, stop in zip(
-                self.shapes.items(), places[:-1], places[1:], strict=True
-            )
-        }
+        self._lay(fields, flat)
+        self.power_at = self.size

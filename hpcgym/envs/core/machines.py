@@ -1,18 +1,23 @@
-"""Nodes that jobs share behind an environment: times in seconds, results."""
+"""The machines behind an environment, and the schedules that they make.
+
+Pools and nodes, nodes of jobs' own, under limits or under none, and nodes that jobs share.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER
+from hpcgym._engine import FOREVER, Simulation
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_policy_features
 from hpcgym.errors import HpcgymError, check_choice
@@ -31,6 +36,7 @@ from hpcgym.simulation.corun import (
     slowest_in_congestion,
     ticks_a_second,
 )
+from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.limited import (
     check_for_limits,
     check_possible,
@@ -52,12 +58,54 @@ from hpcgym.speedups import Heatmap
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
-if TYPE_CHECKING:
-    from hpcgym._engine import Simulation
-    from hpcgym.envs.core.infos import State
+# --- The schedule of a simulation, of which little is copied --------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """What the schedule of a simulation is made of; what steps change is copied.
+
+    Attributes
+    ----------
+    name : of the episode.
+    episode : which rows of the workload it has.
+    workload : None: the jobs of the episode as they are.
+    episode_state : one EPISODE; this and ``totals`` as in ``Batch``.
+    simulation : it goes on with its environment, and stays as it is at the end of its episode.
+    jobs : (n_jobs,) JOBS that it was told of.
+    rules : by which it goes.
+    limits : of the episode.
+    """
+
+    name: str
+    episode: Episode
+    workload: Workload | None
+    episode_state: Any
+    totals: NDArray[np.float64]
+    simulation: Simulation
+    jobs: NDArray[np.void]
+    rules: Mapping[str, int]
+    limits: tuple[Limit, ...]
+
+    @cached_property
+    def schedule(self) -> dict[str, NDArray[np.int64]]:
+        """What became of each job so far."""
+        return with_jobs(self.simulation.schedule(), self.jobs, self.rules)
+
+    @property
+    def first(self) -> int:
+        """Where the jobs of the episode begin in the table."""
+        return int(self.episode_state.start)
+
+    @property
+    def come(self) -> int:
+        """How many jobs have been submitted."""
+        return int(self.simulation.moment()["submitted"].item())
 
 
 # --- The machines behind an environment -----------------------------------------------------------
+
+Records = dict[str, NDArray[np.int64]]
 
 # in the order of what steps say that processors do
 _WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
@@ -138,22 +186,14 @@ class Machines:
         """What the machine draws idle, as there."""
         return np.array([idle_w(self.cluster) if self.books else 0.0])
 
-    def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
-        """Note the next episode of simulation ``e``, with these jobs from row ``start`` on."""
+    def limits_from(
+        self, jobs_of: Callable[[], Workload], start: int
+    ) -> tuple[tuple[Limit, ...], Records | None]:
+        """Return the limits of an episode whose jobs stand from row ``start`` on, if there are any.
 
-    def next_limits(self, e: int) -> dict[str, NDArray[np.int64]] | None:
-        """Return the limits of the next episode of simulation ``e``, as the engine takes them."""
-        return None
-
-    def began(self, e: int) -> None:
-        """Note that simulation ``e`` has begun the episode that was to come next."""
-
-    def limits_now(self, e: int) -> tuple[Limit, ...]:
-        """Return the limits of the present episode of simulation ``e``."""
-        return ()
-
-    def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
-        """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
+        And the same as the engine takes them.
+        """
+        return (), None
 
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors are free, where the simulation has so many units free.
@@ -256,10 +296,6 @@ CONTROLS = ("frequency", "nodes", "power")
 class LimitedMachines(Machines):
     """The machines of many simulations whose jobs have nodes of their own.
 
-    Attributes
-    ----------
-    limits : of the present episode of each simulation.
-
     Raises
     ------
     HpcgymError : rules that do not go with nodes of one's own or with limits, or nodes that are
@@ -270,7 +306,7 @@ class LimitedMachines(Machines):
     own_rules = ("power",)
     place, books = "whole nodes", False
 
-    def __init__(self, limited: Limited, options: Options, workload: Workload, number: int) -> None:
+    def __init__(self, limited: Limited, options: Options, workload: Workload) -> None:
         scheduler, cluster = options.scheduler, options.cluster
         has_limits = limited.limits_of is not None
         check_for_limits(scheduler, has_limits)
@@ -297,9 +333,6 @@ class LimitedMachines(Machines):
             workload, scheduler, cluster, self._power, self.units.widths, limited.switches
         )._replace(controlled=has_limits)
         self.told = {"limited": self._machine.told}
-        self.limits: list[tuple[Limit, ...]] = [()] * number
-        self._next_limits = list(self.limits)
-        self._next: dict[int, dict[str, NDArray[np.int64]]] = {}
 
     @property
     def busy_w(self) -> float:
@@ -307,8 +340,10 @@ class LimitedMachines(Machines):
         most_mw = self.counted * int(self._machine.drawn_mw[-1]) + self._machine.components_mw
         return most_mw / 1000 / self.counted
 
-    def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
-        """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.
+    def limits_from(
+        self, jobs_of: Callable[[], Workload], start: int
+    ) -> tuple[tuple[Limit, ...], Records | None]:
+        """Return the limits of an episode, as above.
 
         Raises
         ------
@@ -324,23 +359,7 @@ class LimitedMachines(Machines):
         if (caps["end"] == FOREVER).any():
             part = machine.part(start, start + len(workload))
             check_possible(workload, part._replace(caps=caps))
-        self._next[e], self._next_limits[e] = told_of_limits(caps, budgets), given
-
-    def next_limits(self, e: int) -> dict[str, NDArray[np.int64]] | None:
-        """Return the limits of the next episode of simulation ``e``, as the engine takes them."""
-        return self._next.get(e)
-
-    def limits_now(self, e: int) -> tuple[Limit, ...]:
-        """Return the limits of the present episode of simulation ``e``."""
-        return self.limits[e]
-
-    def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
-        """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
-        self.limits[e] = limits
-
-    def began(self, e: int) -> None:
-        """Note that simulation ``e`` has begun the episode that was to come next."""
-        self.limits[e] = self._next_limits[e]
+        return given, told_of_limits(caps, budgets)
 
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors the free nodes have."""
@@ -402,57 +421,6 @@ def read_controls(controls: Any, policy_features: Any) -> tuple[tuple[str, ...],
     return tuple(controls), features
 
 
-@dataclass(frozen=True)
-class FromFirstSubmission:
-    """Limits whose times count from the first submission of each episode."""
-
-    given: tuple[Limit, ...]
-
-    def __call__(self, workload: Workload) -> tuple[Limit, ...]:
-        """Return the limits by the clock of an episode's jobs."""
-        return tuple(shifted(limit, first_submit(workload)) for limit in self.given)
-
-
-@dataclass(frozen=True)
-class DailyCaps:
-    """A cap each day between two hours, on days up to the last submission.
-
-    ``clock`` is the time of the week at the trace's time 0 [s].
-    """
-
-    watts: float
-    begin: int
-    end: int
-    clock: int
-
-    def __call__(self, workload: Workload) -> tuple[Limit, ...]:
-        """Return the caps of an episode's jobs."""
-        first, last = first_submit(workload) + self.clock, last_submit(workload) + self.clock
-        days = range(first // DAY, last // DAY + 1)
-        windows = [(day * DAY + 3600 * self.begin, day * DAY + 3600 * self.end) for day in days]
-        return tuple(
-            PowerCap(self.watts, max(start - self.clock, 0), stop - self.clock)
-            for start, stop in windows
-            if stop > first and start <= last
-        )
-
-
-@dataclass(frozen=True)
-class OneBudget:
-    """A budget for all the time from the first to the last submission of an episode."""
-
-    cluster: Cluster
-    share: float
-    period: int
-    shutdown: bool
-
-    def __call__(self, workload: Workload) -> tuple[Limit, ...]:
-        """Return the budget of an episode's jobs."""
-        start, end = first_submit(workload), last_submit(workload) + 1
-        kept = {"period": self.period, "shutdown": self.shutdown}
-        return (EnergyBudget.of(self.cluster, self.share, start, end, **kept),)
-
-
 def read_limits(limits: Any, usual: LimitsOf) -> LimitsOf:
     """Return what gives the limits of an episode.
 
@@ -463,20 +431,15 @@ def read_limits(limits: Any, usual: LimitsOf) -> LimitsOf:
     """
     if limits is None:
         return usual
-    return limits if callable(limits) else FromFirstSubmission(check_limits(limits))
+    return limits if callable(limits) else partial(_from_first_submission, check_limits(limits))
 
 
-def first_submit(workload: Workload) -> int:
-    """Return when the first job is submitted [s]."""
-    return int(workload.submit_time[0])
+def _from_first_submission(given: tuple[Limit, ...], workload: Workload) -> tuple[Limit, ...]:
+    """Return limits by the clock of an episode's jobs."""
+    return tuple(_shifted(limit, int(workload.submit_time[0])) for limit in given)
 
 
-def last_submit(workload: Workload) -> int:
-    """Return when the last job is submitted [s]."""
-    return int(workload.submit_time[-1])
-
-
-def shifted(limit: Limit, seconds: int) -> Limit:
+def _shifted(limit: Limit, seconds: int) -> Limit:
     """Return a limit that holds so much later."""
     end = None if limit.end is None else limit.end + seconds
     if isinstance(limit, EnergyBudget):
@@ -495,13 +458,33 @@ def daily_caps(cluster: Cluster, share: float, hours: Any, clock: int) -> Limits
     ------
     HpcgymError : hours that are no two whole hours of a day in their order.
     """
-    return DailyCaps(PowerCap.of(cluster, share).watts, *_hours(hours), clock)
+    return partial(_daily_caps, PowerCap.of(cluster, share).watts, *_hours(hours), clock)
+
+
+def _daily_caps(
+    watts: float, begin: int, end: int, clock: int, workload: Workload
+) -> tuple[Limit, ...]:
+    """Return the caps on days up to the last submission of an episode."""
+    first, last = (int(workload.submit_time[k]) + clock for k in (0, -1))
+    days = range(first // DAY, last // DAY + 1)
+    windows = [(day * DAY + 3600 * begin, day * DAY + 3600 * end) for day in days]
+    return tuple(
+        PowerCap(watts, max(start - clock, 0), stop - clock)
+        for start, stop in windows
+        if stop > first and start <= last
+    )
 
 
 def one_budget(cluster: Cluster, share: float, period: int, shutdown: bool) -> LimitsOf:
     """Return what gives a budget for all the time from the first to the last submission."""
-    EnergyBudget.of(cluster, share, 0, 1, period=period, shutdown=shutdown)  # checks
-    return OneBudget(cluster, share, period, shutdown)
+    given = partial(EnergyBudget.of, cluster, share, period=period, shutdown=shutdown)
+    given(0, 1)  # checks
+    return partial(_one_budget, given)
+
+
+def _one_budget(given: Callable[[int, int], Limit], workload: Workload) -> tuple[Limit, ...]:
+    """Return the budget of an episode's jobs."""
+    return (given(int(workload.submit_time[0]), int(workload.submit_time[-1]) + 1),)
 
 
 def _hours(hours: Any) -> tuple[int, int]:

@@ -7,33 +7,24 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.labels import scheduler_name
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.arrays import LOG, PLAIN
-from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.naming import WITH_QOS
-from hpcgym.schedule.measures import metrics_within
-from hpcgym.scheduler.asked_for import check_scheduler, own_site_rules
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.policies.features import JobColumns, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import check_weighed, what_moves
-from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import taken_over
-from hpcgym.workload.extracts import decided
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    from hpcgym.envs.core.episodes import Episodes
-
 
 # --- What an environment rewards, and when --------------------------------------------------------
 
@@ -139,30 +130,6 @@ def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...
         raise HpcgymError("reward: no weights are given")
     row = [float(weights.get(name, 0.0)) if name else 0.0 for name in terms]
     return (*row, *[0.0] * (len(ALONE) - len(row)))
-
-
-def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
-    """Return what each reward of an episode is multiplied by, 1 without a reference.
-
-    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
-    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
-    rules of the site.
-    """
-    jobs, scales = episodes.workload_of(episode), []
-    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
-    for reference in options.rewards.references:
-        if reference is None:
-            scales.append(1.0)
-            continue
-        try:
-            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
-        except HpcgymError as error:
-            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
-        metrics = metrics_within(result, *counted(episode))
-        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
-        total = metrics["jobs"] * metrics["mean_bsld"]
-        scales.append(n / total if metrics["jobs"] else 1.0)
-    return scales
 
 
 # --- The arguments of the environments ------------------------------------------------------------

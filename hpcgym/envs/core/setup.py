@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.layout import POWER_SIZE, Layout, PairLayout
 from hpcgym.envs.core.machines import (
     CONTROLS,
-    Corun,
     CorunMachines,
-    Limited,
     LimitedMachines,
     Machines,
 )
@@ -26,7 +25,7 @@ from hpcgym.files import header_number
 from hpcgym.scheduler.allocations import KILL, RANDOM
 from hpcgym.scheduler.estimates.learning import Estimators, Learner, knowledge, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.simulation.prepare import check_jobs
+from hpcgym.simulation.prepare import Told, check_jobs
 from hpcgym.simulation.restricted import what_moves
 from hpcgym.simulation.warm_start import (
     Beginning,
@@ -41,17 +40,22 @@ from hpcgym.simulation.warm_start import (
 from hpcgym.workload.extracts import Cells
 from hpcgym.workload.model import Workload
 
-if TYPE_CHECKING:
-    from hpcgym.envs.core.simulations import Simulations
-
-
 # --- With what episodes of extracts begin, as the engine takes it ---------------------------------
 
 Arrays = dict[str, NDArray[Any]]
 _NONE = np.zeros(0, np.int64)
 
 
-def beginnings_of(simulations: Simulations) -> list[Arrays]:
+class AllJobs(NamedTuple):
+    """The jobs of all episodes, as the engine is told of them; ``learning``: None without any."""
+
+    options: Options
+    machines: Machines
+    told: Told
+    learning: tuple[Estimators, Learner] | None
+
+
+def beginnings_of(all_jobs: AllJobs, episodes: Episodes) -> list[Arrays]:
     """Return with what episodes begin; nothing where that is an empty machine.
 
     Raises
@@ -59,28 +63,28 @@ def beginnings_of(simulations: Simulations) -> list[Arrays]:
     HpcgymError, WorkloadError : as :func:`hpcgym.simulate` does of such an extract.
     """
     found, start = [], 0
-    for part in simulations.episodes.beginnings:
+    for part in episodes.beginnings:
         # all episodes of an extract have the jobs that were submitted before it, and then some
-        own = part.take(slice(0, simulations.episodes.longest), name=part.name)
-        found.append(_beginning(simulations, own, start))
+        own = part.take(slice(0, episodes.longest), name=part.name)
+        found.append(_beginning(all_jobs, own, start))
         start += len(part)
     return found
 
 
-def _beginning(simulations: Simulations, part: Workload, start: int) -> Arrays:
+def _beginning(all_jobs: AllJobs, part: Workload, start: int) -> Arrays:
     """Return the same of a part whose jobs stand in the table from a row on."""
-    rules, all_of = simulations.options.scheduler, simulations.told
+    rules, all_of = all_jobs.options.scheduler, all_jobs.told
     rows = slice(start, start + len(part))
     predicted = None if all_of.predicted is None else all_of.predicted[rows]
     own = replace(all_of, jobs=all_of.jobs[rows], users=all_of.users[rows], predicted=predicted)
     learning = None
-    if simulations.learning is not None:
-        by, learner = simulations.learning
+    if all_jobs.learning is not None:
+        by, learner = all_jobs.learning
         learner = Learner._make([array.copy() for array in learner])
         learning = _part_of(by, rows), learner
         if part.initial is not None:
             Learning(part, rules, own, learned_before(part, rules), learning)
-    begins = beginning_of(taken_over(part), rules, simulations.options.cluster, own)
+    begins = beginning_of(taken_over(part), rules, all_jobs.options.cluster, own)
     # where nothing runs or waits, a submission is what happens first
     told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
     told |= {"when": np.array([-1, 0, 0])}
@@ -92,8 +96,8 @@ def _beginning(simulations: Simulations, part: Workload, start: int) -> Arrays:
         check_running(begins)
         told |= begins.arguments(on_nodes=False)
         told["when"] = np.array([told.pop("time"), begins.number, told.pop("due")])
-        nodes = _places(simulations, begins, start, learning) or nodes
-    if "nodes" in simulations.machines.told:
+        nodes = _places(all_jobs, begins, start, learning) or nodes
+    if "nodes" in all_jobs.machines.told:
         told |= nodes
     if learning is not None:
         told |= {name: one.reshape(-1) for name, one in knowledge(*learning).items()}
@@ -101,7 +105,7 @@ def _beginning(simulations: Simulations, part: Workload, start: int) -> Arrays:
 
 
 def _places(
-    simulations: Simulations,
+    all_jobs: AllJobs,
     begins: Beginning,
     start: int,
     learning: tuple[Estimators, Learner] | None,
@@ -112,7 +116,7 @@ def _places(
     ------
     WorkloadError : one of them cannot run.
     """
-    told, nodes = simulations.told, simulations.machines.told.get("nodes")
+    told, nodes = all_jobs.told, all_jobs.machines.told.get("nodes")
     number, rows = begins.number, slice(start, start + begins.number)
     kills = told.rules["correction"] == KILL
     more: dict[str, Any] = {}
@@ -166,27 +170,16 @@ _INTERVALS = {
 }
 
 
-def check_episodes(
-    options: Options,
-    episodes: Episodes,
-    kind: int,
-    shutdown_action: bool,
-    limited: Limited | None,
-    corun: Corun | None,
-) -> None:
+def check_episodes(definition: Definition, episodes: Episodes) -> None:
     """Raise unless the episodes can be simulated by these arguments of an environment.
-
-    Parameters
-    ----------
-    kind, shutdown_action, corun : see :class:`hpcgym.envs.core.simulations.Simulations`.
-    limited : None unless jobs have nodes of their own.
 
     Raises
     ------
     HpcgymError : rules that do not go together, or predictions of other jobs.
     WorkloadError : a job that is larger than the machine.
     """
-    workload = episodes.workload
+    options, workload = definition.options, episodes.workload
+    limited, corun = definition.limited, definition.corun
     for rule in ("estimate", "policy_estimate"):
         given = not isinstance(getattr(options.scheduler, rule), str)
         if given and workload is not options.workload:
@@ -229,9 +222,9 @@ def check_episodes(
     check_extract(workload, *places)
     if limited is not None or corun is not None:
         check_plain(options)
-    if shutdown_action:
+    if definition.shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
-    if shutdown_action and options.cluster.groups:
+    if definition.shutdown_action and options.cluster.groups:
         raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
 
 
@@ -263,53 +256,44 @@ def check_plain(options: Options) -> None:
             )
 
 
-def layout_of(
-    options: Options, limited: Limited | None, corun: Corun | None
-) -> Layout | PairLayout:
+def layout_of(definition: Definition) -> Layout:
     """Return the layout of observations."""
-    if corun is not None:
-        return PairLayout(options.window, corun.neighbours, options.flat)
+    options, limited = definition.options, definition.limited
+    if definition.corun is not None:
+        return PairLayout(options.window, definition.corun.neighbours, options.flat)
     has_limits = limited is not None and limited.limits_of is not None
     extra = POWER_SIZE if has_limits else 0
     return Layout(options.window, len(options.names), options.flat, extra)
 
 
-def machines_of(
-    options: Options,
-    episodes: Episodes,
-    number: int,
-    limited: Limited | None,
-    corun: Corun | None,
-) -> Machines:
-    """Return the machines of that many simulations of episodes."""
-    if limited is not None:
-        return LimitedMachines(limited, options, episodes.workload, number)
-    if corun is not None:
-        return CorunMachines(corun, options, episodes)
-    return Machines(options, episodes.workload)
+def machines_of(definition: Definition, episodes: Episodes) -> Machines:
+    """Return the machines of simulations of episodes."""
+    if definition.limited is not None:
+        return LimitedMachines(definition.limited, definition.options, episodes.workload)
+    if definition.corun is not None:
+        return CorunMachines(definition.corun, definition.options, episodes)
+    return Machines(definition.options, episodes.workload)
 
 
-def settings_of(
-    layout: Layout | PairLayout,
-    features: tuple[str, ...],
-    interval: tuple[str, int],
-    limited: Limited | None,
-    **others: Any,
-) -> NDArray[np.void]:
+def settings_of(definition: Definition, layout: Layout, **others: Any) -> NDArray[np.void]:
     """Return what all simulations share, (1,) :data:`hpcgym.envs.core.arrays.SETTINGS`.
 
     ``others`` are fields of it.
     """
-    settings = np.zeros(1, arrays.SETTINGS)
-    settings["interval"] = _INTERVALS[interval[0]]
-    settings["interval_length"] = interval[1]
-    for name, value in others.items():
+    settings, options = np.zeros(1, arrays.SETTINGS), definition.options
+    every, length = definition.interval
+    known = {
+        "interval": _INTERVALS[every], "interval_length": length, "kind": definition.kind,
+        "by_action": definition.shutdown_action, "skips": definition.skips,
+        "paid": options.rewards.paid, "split": options.split,
+    }  # fmt: skip
+    for name, value in (known | others).items():
         settings[name] = value
-    if isinstance(layout, Layout):
+    if definition.corun is None:
         settings["seen_power"] = layout.power_at
-        controls = () if limited is None else limited.controls
+        controls = () if definition.limited is None else definition.limited.controls
         for name in CONTROLS:  # where they stand in the action, behind the weights
-            at = len(features) + controls.index(name) if name in controls else -1
+            at = len(definition.features) + controls.index(name) if name in controls else -1
             settings[f"act_{name}"] = at
     return settings
 
@@ -338,9 +322,7 @@ def table_of(
     )
 
 
-def outputs_of(
-    options: Options, layout: Layout | PairLayout, number: int, n_actions: int
-) -> arrays.Outputs:
+def outputs_of(options: Options, layout: Layout, number: int, n_actions: int) -> arrays.Outputs:
     """Return room for what is told of that many simulations."""
     return arrays.Outputs(
         observations=np.zeros((number, layout.size), np.float32),
@@ -353,13 +335,12 @@ def outputs_of(
     )
 
 
-def numbers_of(
-    kind: int, layout: Layout | PairLayout, features: tuple[str, ...], limited: Limited | None
-) -> int:
+def numbers_of(definition: Definition, layout: Layout) -> int:
     """Return how many numbers there is room for in an action, at least one."""
-    if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
+    if definition.kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
         return max(layout.scores, 1)
-    return max(len(features) + (0 if limited is None else len(limited.controls)), 1)
+    controls = () if definition.limited is None else definition.limited.controls
+    return max(len(definition.features) + len(controls), 1)
 
 
 def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:

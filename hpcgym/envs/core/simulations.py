@@ -1,24 +1,27 @@
-"""The simulations behind an environment: the arrays, and the calls that advance them."""
+"""The simulations behind an environment: what the engine is told, and what advances them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Features, Model, Simulation, Stepper
+from hpcgym.baselines.labels import scheduler_name
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.arrays import MOST, Lent
-from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.cutting import Episode, counted
+from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.machines import Corun, Limited, Machines, own_nodes
-from hpcgym.envs.core.options import Options, scales_of
+from hpcgym.envs.core.machines import Machines, Records, own_nodes
+from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.setup import (
+    AllJobs,
     batch_of,
     beginnings_of,
     check_episodes,
@@ -30,9 +33,11 @@ from hpcgym.envs.core.setup import (
     settings_of,
     table_of,
 )
+from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
+from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler import allocations
-from hpcgym.scheduler.asked_for import check_fair_share, counts_usage
+from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, own_site_rules
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
@@ -40,6 +45,7 @@ from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     told_of_learning,
 )
+from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import expressions_of, with_jobs
@@ -47,7 +53,9 @@ from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import Agent, Told, prepare
 from hpcgym.simulation.restricted import Order
+from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import Learning
+from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload
 
 # --- What the engine is told of the jobs of all episodes ------------------------------------------
@@ -56,28 +64,16 @@ from hpcgym.workload.model import Workload
 _SELECTING = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
 
 
-def told_of(
-    workload: Workload,
-    machines: Machines,
-    kind: int,
-    interval: str,
-    *,
-    counts: bool,
-    keeps: bool,
-    by_action: bool,
-    orders: bool,
-) -> Told:
+def told_of(workload: Workload, machines: Machines, definition: Definition, counts: bool) -> Told:
     """Return what the engine is told of the jobs of all episodes, and of the rules.
 
-    Parameters
-    ----------
-    kind, interval, keeps : as :class:`hpcgym.envs.core.simulations.Simulations` takes them.
-    counts : whether somebody looks at what users have used.
-    by_action : whether an action may switch idle processors off.
-    orders : whether the agent says the order of the queue, by weights or otherwise.
+    ``counts``: whether somebody looks at what users have used.
     """
+    kind, by_weights = definition.kind, definition.kind == arrays.WEIGHTS_KIND
+    # whether the agent says the order of the queue, by weights or otherwise
+    orders = not by_weights or bool(definition.features)
     scheduler = machines.rules
-    asks = kind == arrays.ORDERING_KIND or (kind == arrays.WEIGHTS_KIND and interval == "pass")
+    asks = kind == arrays.ORDERING_KIND or (by_weights and definition.interval[0] == "pass")
     order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
     if kind == arrays.ORDERING_KIND:  # before a decision
         order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
@@ -85,7 +81,7 @@ def told_of(
         order = None
     return prepare(
         workload, scheduler, machines.cluster, machines.place, units=machines.units,
-        agent=Agent(order, asks, keeps, by_action), counts=counts,
+        agent=Agent(order, asks, definition.keeps, definition.shutdown_action), counts=counts,
         logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
     )  # fmt: skip
 
@@ -118,11 +114,11 @@ def features_of(
     workload: Workload,
     features: tuple[str, ...],
     seconds: NDArray[np.int64],
-    usage: Usage | None,
+    by_usage: tuple[int, ...],
 ) -> dict[str, Any]:
     """Return the features that are weighed, as arguments of ``Features``.
 
-    ``seconds``: what policies look at.
+    ``seconds``: what policies look at; ``by_usage``: which weights are those of usage, -1: none.
     """
     parts = weighed(JobColumns(workload, seconds), features, len(workload))
     return {
@@ -131,20 +127,20 @@ def features_of(
         "places": parts.places,
         "serial": parts.serial,
         "seconds": seconds,
-        "by_usage": (-1, -1) if usage is None else usage.places,
+        "by_usage": by_usage,
     }
 
 
 def model_of(simulations: Simulations) -> Model:
     """Return the model of all episodes."""
-    machines, usage, learning = simulations.machines, simulations.usage, simulations.learning
+    machines, learning = simulations.machines, simulations.learning
     more = dict(machines.told)
     if "nodes" in more:
         more["nodes"] = more["nodes"].layout
     if simulations.features is not None:
         more["features"] = Features(**simulations.features)
-    if usage is not None:
-        more["accounts"] = usage.whole
+    if simulations.accounts is not None:
+        more["accounts"] = simulations.accounts
     if learning is not None:
         more["learning"] = told_of_learning(*learning)
     more["expressions"] = simulations.expressions
@@ -163,42 +159,8 @@ def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
         yield np.asarray(told)
 
 
-class Usage:
-    """The accounts of many simulations: each episode has those of its own users.
-
-    Attributes
-    ----------
-    whole : the accounts of all jobs together.
-    places : which weights are those of usage, -1: none.
-    coming : those with which next episodes begin, by the simulation.
-
-    Raises
-    ------
-    HpcgymError : an order by energy where there is no power.
-    """
-
-    def __init__(
-        self,
-        options: Options,
-        features: tuple[str, ...],
-        episodes: Episodes,
-    ) -> None:
-        self._given = options.scheduler, options.cluster, features
-        self.whole = beginning_of(episodes.workload, *self._given)
-        self.places = tuple(places_of_usage(features).tolist())
-        self.coming: dict[int, Accounts] = {}
-
-    def beginning(self, workload: Workload) -> Accounts:
-        """Return the accounts with which an episode of these jobs begins."""
-        return beginning_of(workload, *self._given)
-
-    def set_next(self, e: int, workload: Workload) -> None:
-        """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
-        self.coming[e] = self.beginning(workload)
-
-
-def usage_of(options: Options, features: tuple[str, ...], episodes: Episodes) -> Usage | None:
-    """Return the accounts of an environment's simulations; None where no order looks at usage.
+def looks_at_usage(options: Options, features: tuple[str, ...], workload: Workload) -> bool:
+    """Return whether some order looks at what users have used.
 
     ``features``: that weights are for.
 
@@ -208,13 +170,36 @@ def usage_of(options: Options, features: tuple[str, ...], episodes: Episodes) ->
     """
     counts = counts_usage(options.scheduler, features)
     check_fair_share(options.scheduler.fair_share, counts)
-    if not counts:
-        return None
-    warn_of_weights([episodes.workload], options.scheduler, features)
-    return Usage(options, features, episodes)
+    if counts:
+        warn_of_weights([workload], options.scheduler, features)
+    return counts
 
 
-# --- What steps environments, and knows what they are in between ----------------------------------
+def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
+    """Return what each reward of an episode is multiplied by, 1 without a reference.
+
+    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
+    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
+    rules of the site.
+    """
+    jobs, scales = episodes.workload_of(episode), []
+    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
+    for reference in options.rewards.references:
+        if reference is None:
+            scales.append(1.0)
+            continue
+        try:
+            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        except HpcgymError as error:
+            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
+        metrics = metrics_within(result, *counted(episode))
+        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
+        total = metrics["jobs"] * metrics["mean_bsld"]
+        scales.append(n / total if metrics["jobs"] else 1.0)
+    return scales
+
+
+# --- Copies of simulations ------------------------------------------------------------------------
 
 
 class Kept:
@@ -256,80 +241,19 @@ class Kept:
         return self._simulation.hidden()
 
 
-class Steps:
-    """What steps environments, see above."""
+class Coming(NamedTuple):
+    """The episode that a simulation is to begin next.
 
-    def __init__(self, simulations: Simulations) -> None:
-        self._simulations, batch = simulations, simulations.batch
-        self._rows: dict[str, NDArray[Any]] = {
-            name: array if array.ndim > 1 else array.reshape(-1, 1)
-            for name, array in batch._asdict().items()
-        }
-        whole = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
-        self._rows["episode_state"] = whole
-        table = simulations.table._asdict() | {
-            "settings": simulations.table.settings.view(np.int64)
-        }
-        self._stepper = Stepper(model_of(simulations), table, self._rows, simulations.begins)
-        self._actions = simulations.chosen, simulations.numbers
-        for e in range(len(batch.window)):
-            self.set_next(e)
+    Attributes
+    ----------
+    limits : under which it is; ``records`` is the same as the engine takes it, None: no limits.
+    accounts : with which it begins; None where no order looks at usage.
+    """
 
-    def set_next(self, e: int) -> None:
-        """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
-        usage, limits = self._simulations.usage, self._simulations.machines.next_limits(e)
-        if limits is not None:
-            self._stepper.limit(e, limits)
-        if usage is not None and e in usage.coming:
-            self._stepper.begin_with(e, usage.coming[e])
-
-    def look_at(self, which: int, out: arrays.Outputs) -> None:
-        """Let a set of arrays, by its number, be one to tell in."""
-        told: tuple[Any, ...] = out
-        self._stepper.look_at(which, *self._actions, *told)
-
-    def choose(self, actions: NDArray[np.int64], number: int) -> bool:
-        """Set the actions of all if each is an index below ``number``; return whether they are."""
-        return self._stepper.choose(actions, number)
-
-    def go_on(self, task: int, first: int, stop: int, workers: int, which: int) -> bool:
-        """Step some simulations, begin their next episodes, or only show where they are.
-
-        ``task``: STEP, BEGIN or SHOW; ``first``, ``stop``: which; ``workers``: on how many threads;
-        ``which``: the set of arrays to tell in. Return whether an episode has ended.
-        """
-        return self._stepper.go_on(task, first, stop, workers, which)
-
-    def _accounts(self, e: int) -> dict[str, NDArray[Any]] | None:
-        """Return those with which the present episode of simulation ``e`` has begun."""
-        simulations = self._simulations
-        if simulations.usage is None:
-            return None
-        jobs = simulations.episodes.workload_of(simulations.present(e))
-        return simulations.usage.beginning(jobs)
-
-    def simulation(self, e: int) -> Simulation:
-        """Return simulation ``e``, which goes on with its environment up to the next episode."""
-        return self._stepper.simulation(e)
-
-    def kept(self, e: int) -> Kept:
-        """Return a copy of simulation ``e``."""
-        return Kept(self.simulation(e).copy(), self._simulations.hides(e))
-
-    def rows(self, e: int) -> dict[str, NDArray[Any]]:
-        """Return copies of what steps have written of the episode of simulation ``e``."""
-        return {name: array[e].copy() for name, array in self._rows.items()}
-
-    def put(self, e: int, kept: Kept, rows: dict[str, NDArray[Any]] | None = None) -> None:
-        """Let simulation ``e`` go on from a copy, of an episode of these rows, or as they are."""
-        for name, row in ({} if rows is None else rows).items():
-            self._rows[name][e] = row
-        self._stepper.put(e, kept.in_place(self._stepper, e, partial(self._accounts, e)))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the simulations, and of what steps write of episodes [bytes]."""
-        return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
+    name: str = ""
+    limits: tuple[Limit, ...] = ()
+    records: Records | None = None
+    accounts: Accounts | None = None
 
 
 # --- The simulations behind an environment --------------------------------------------------------
@@ -340,16 +264,9 @@ class Simulations:
 
     Parameters
     ----------
-    options : the arguments of the environment.
+    definition : what the environment is.
     episodes : where episodes come from.
     number : of simulations.
-    kind : one of the kinds of :mod:`hpcgym.envs.core.arrays`.
-    keeps : whether a selected job that does not fit stays selected.
-    shutdown_action : whether an action may be to switch idle processors off.
-    skips : whether decisions with one action are not asked for.
-    features, interval : that weights are for, and what weights and controls hold for.
-    limited : of environments under limits; None of others, even where jobs have nodes of their own.
-    corun : of environments in which jobs share nodes; None of others.
     autoreset : whether the step after the end of an episode begins the next.
     copy : whether callers may keep observations; else the next step overwrites them; ``copies``.
 
@@ -362,80 +279,88 @@ class Simulations:
     table : what steps look at beside that.
     machines : of all simulations.
     begins : with what episodes begin; nothing where that is an empty machine.
-    steps : what steps environments.
     layout : of the observations in ``out.observations``.
-    usage : the accounts of users; None where no order looks at them.
+    accounts : of the users of all jobs; None where no order looks at usage.
+    names, limits : of the present episode of each simulation.
     """
 
     def __init__(
         self,
-        options: Options,
+        definition: Definition,
         episodes: Episodes,
         number: int,
-        kind: int,
         *,
-        keeps: bool = False,
-        shutdown_action: bool = False,
-        skips: bool = False,
-        features: tuple[str, ...] = (),
-        interval: tuple[str, int] = ("pass", 0),
-        limited: Limited | None = None,
-        corun: Corun | None = None,
         autoreset: bool = False,
         copy: bool = True,
     ) -> None:
+        options, features, kind = definition.options, definition.features, definition.kind
         self.options, self.episodes, self.kind = options, episodes, kind
         workload, longest, scheduler = episodes.workload, episodes.longest, options.scheduler
-        if limited is None and corun is None:
+        if definition.limited is None and definition.corun is None:
             check_limits_kept(scheduler, options.cluster)
-            limited = own_nodes(options)
-        check_episodes(options, episodes, kind, shutdown_action, limited, corun)
-        self.layout = layout_of(options, limited, corun)
-        self.names, self._next_names = [""] * number, [""] * number
+            definition = definition._replace(limited=own_nodes(options))
+        check_episodes(definition, episodes)
+        self.layout = layout_of(definition)
+        self.names = [""] * number
+        self.limits: list[tuple[Limit, ...]] = [()] * number
+        self._coming = [Coming()] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
 
-        machines = self.machines = machines_of(options, episodes, number, limited, corun)
-        self.usage = usage_of(options, features, episodes)
-        self.told = told_of(
-            workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
-            by_action=shutdown_action, orders=kind != arrays.WEIGHTS_KIND or bool(features),
-        )  # fmt: skip
+        machines = self.machines = machines_of(definition, episodes)
+        self._weighed = features
+        self._counts = looks_at_usage(options, features, workload)
+        self.accounts = self.accounts_of(workload)
+        self.told = told_of(workload, machines, definition, self._counts)
         self.learning = learning_of(workload, scheduler, self.told, kind)
         self.expressions = expressions_of(workload, scheduler)
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
         if kind == arrays.WEIGHTS_KIND:
-            self.features = features_of(workload, features, seconds, self.usage)
+            by_usage = tuple(places_of_usage(features).tolist())
+            self.features = features_of(workload, features, seconds, by_usage)
         settings = settings_of(
-            self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
-            processors=machines.counted, ticks=machines.units.ticks, autoreset=autoreset,
-            clock=clock_of(workload), paid=options.rewards.paid, skips=skips, split=options.split,
+            definition, self.layout, processors=machines.counted, ticks=machines.units.ticks,
+            autoreset=autoreset, clock=clock_of(workload),
         )  # fmt: skip
         self.table = table_of(options, workload, machines, settings, seconds)
-        self.begins = beginnings_of(self)
-        listed = 0 if corun is None else corun.neighbours
+        known = AllJobs(options, machines, self.told, self.learning)
+        self.begins = beginnings_of(known, episodes)
+        listed = 0 if definition.corun is None else definition.corun.neighbours
         self.batch = batch_of(options, longest, number, machines.n_booked, listed)
-        n_actions = self.layout.actions + shutdown_action
+        n_actions = self.layout.actions + definition.shutdown_action
         self.out = outputs_of(options, self.layout, number, n_actions)
         self.chosen = np.zeros(number, np.int64)
-        self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
-        self.steps = Steps(self)
+        self.numbers = np.zeros((number, numbers_of(definition, self.layout)))
+        self._make_stepper()
         self.copies = copy
         self._sets: list[Lent] = []
         self._lend(0, np.copy)
 
+    def _make_stepper(self) -> None:
+        """Make what steps environments, and note what steps write of episodes, by name."""
+        self._rows = {
+            name: array if array.ndim > 1 else array.reshape(-1, 1)
+            for name, array in self.batch._asdict().items()
+        }
+        states = self.batch.episode_state
+        self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
+        table = self.table._asdict() | {"settings": self.table.settings.view(np.int64)}
+        self._stepper = Stepper(model_of(self), table, self._rows, self.begins)
+        for e in range(len(states)):
+            self._tell_coming(e)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
         begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
-        own = self.__dict__ | {"steps": {e: self.steps.kept(e) for e in begun}}
-        return own | {"lent": None, "_sets": []}
+        own = self.__dict__ | {"_stepper": {e: self.kept(e) for e in begun}}
+        return own | {"lent": None, "_sets": [], "_rows": {}}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
-        kept = known.pop("steps")
+        kept = known.pop("_stepper")
         self.__dict__ = known
-        self.steps = Steps(self)
+        self._make_stepper()
         for e, one in kept.items():
-            self.steps.put(e, one)
+            self.put(e, one)
         self._lend(0, np.copy)
 
     def seconds(self, times: Any) -> Any:
@@ -451,14 +376,13 @@ class Simulations:
     @property
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
-        own = (*self.out, self.chosen, self.numbers)
-        return self.steps.nbytes + sum(array.nbytes for array in own)
+        own = (*self.out, self.chosen, self.numbers, *self._rows.values())
+        return int(self._stepper.nbytes + sum(array.nbytes for array in own))
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        usage = None if self.usage is None else self.usage.whole
-        told = (vars(self.told), self.machines.told, self.learning, self.features, usage)
+        told = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
         made = (*told, self.expressions, self.table, self.begins)
         marks = [crc32(one.tobytes()) for one in arrays_in(made)]
         sizes = [size for array in self.batch for size in array.shape[1:]]
@@ -466,7 +390,6 @@ class Simulations:
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
-        self._next_names[e] = episode.name
         state, n = self.batch.episode_state[e], episode.stop - episode.start
         state["next_start"], state["next_jobs"] = episode.start, n
         state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
@@ -482,32 +405,68 @@ class Simulations:
             self.batch.next_scales[e] = scales_of(self.options, self.episodes, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
-        self.machines.set_next(e, jobs_of, episode.start)
-        if self.usage is not None:
-            self.usage.set_next(e, jobs_of())
-        self.steps.set_next(e)
+        limits, records = self.machines.limits_from(jobs_of, episode.start)
+        accounts = self.accounts_of(jobs_of()) if self._counts else None
+        self._coming[e] = Coming(episode.name, limits, records, accounts)
+        self._tell_coming(e)
+
+    def _tell_coming(self, e: int) -> None:
+        """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
+        coming = self._coming[e]
+        if coming.records is not None:
+            self._stepper.limit(e, coming.records)
+        if coming.accounts is not None:
+            self._stepper.begin_with(e, coming.accounts)
+
+    def accounts_of(self, workload: Workload) -> Accounts | None:
+        """Return the accounts with which an episode of these jobs begins."""
+        if not self._counts:
+            return None
+        return beginning_of(workload, self.options.scheduler, self.options.cluster, self._weighed)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self.steps.go_on(arrays.BEGIN, first, stop, 1, self._which)
+            self._stepper.go_on(arrays.BEGIN, first, stop, 1, self._which)
         for e in those.tolist():
             self.began(e)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
-        self.names[e] = self._next_names[e]
-        self.machines.began(e)
+        self.names[e], self.limits[e] = self._coming[e].name, self._coming[e].limits
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self.steps.go_on(arrays.STEP, e, e + 1, 1, self._which)
+        self._stepper.go_on(arrays.STEP, e, e + 1, 1, self._which)
 
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
-        return self.steps.simulation(e)
+        return self._stepper.simulation(e)
+
+    def choose(self, actions: NDArray[np.int64], number: int) -> bool:
+        """Set the actions of all if each is an index below ``number``; return whether they are."""
+        return self._stepper.choose(actions, number)
+
+    def kept(self, e: int) -> Kept:
+        """Return a copy of simulation ``e``."""
+        return Kept(self.simulation(e).copy(), self.hides(e))
+
+    def written(self, e: int) -> dict[str, NDArray[Any]]:
+        """Return copies of what steps have written of the episode of simulation ``e``."""
+        return {name: array[e].copy() for name, array in self._rows.items()}
+
+    def put(self, e: int, kept: Kept, rows: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Let simulation ``e`` go on from a copy, of an episode of these rows, or as they are."""
+        for name, row in (rows or {}).items():
+            self._rows[name][e] = row
+
+        def accounts() -> Accounts | None:
+            """Return those with which the present episode has begun."""
+            return self.accounts_of(self.episodes.workload_of(self.present(e)))
+
+        self._stepper.put(e, kept.in_place(self._stepper, e, accounts))
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
@@ -534,7 +493,7 @@ class Simulations:
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self.steps.go_on(arrays.SHOW, e, e + 1, 1, self._which)
+        self._stepper.go_on(arrays.SHOW, e, e + 1, 1, self._which)
 
     def tell_anew(self) -> None:
         """Tell in arrays that no caller has, so that callers may keep those they have."""
@@ -551,7 +510,8 @@ class Simulations:
         now: tuple[Any, ...] = self.out
         same = 0 if self.copies else 2
         out = arrays.Outputs(*now[:same], *map(make, now[same:]))
-        self.steps.look_at(which, out)
+        told: tuple[Any, ...] = out
+        self._stepper.look_at(which, self.chosen, self.numbers, *told)
         lent = Lent(out, self.layout, self.copies)
         self._sets[which : which + 1] = [lent]
         lent.begin()
@@ -565,7 +525,7 @@ class Simulations:
         self.tell_anew()
         n = len(self.chosen)
         workers = min(n, threads_here() if threads is None else threads)
-        return self.steps.go_on(arrays.STEP, 0, n, workers, self._which)
+        return self._stepper.go_on(arrays.STEP, 0, n, workers, self._which)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.

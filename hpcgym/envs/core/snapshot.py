@@ -94,13 +94,13 @@ def save_row(
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
     return Snapshot(
-        rows=simulations.steps.rows(e),
+        rows=simulations.written(e),
         name=simulations.names[e],
         owner=simulations.fingerprint,
-        kept=simulations.steps.kept(e),
+        kept=simulations.kept(e),
         hides=simulations.hides(e),
         generator=None if generator is None else generator.bit_generator.state,
-        limits=simulations.machines.limits_now(e),
+        limits=simulations.limits[e],
     )
 
 
@@ -117,9 +117,8 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
 
     What it shows is to be told then: ``simulations.show``.
     """
-    simulations.names[e] = snapshot.name
-    simulations.machines.take_limits(e, snapshot.limits)
-    simulations.steps.put(e, snapshot.kept, snapshot.rows)
+    simulations.names[e], simulations.limits[e] = snapshot.name, snapshot.limits
+    simulations.put(e, snapshot.kept, snapshot.rows)
 
 
 _CANNOT_HIDE = (

@@ -8,51 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.simulations import Simulations
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.report.labels import shown
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Coschedule, of_some, ran_before, runs_of
-from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.envs.render.picture import Picture
+    from hpcgym.envs.single import SchedulingEnv
 
 
 # --- What a person may see of an environment ------------------------------------------------------
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
-
-
-class Drawn(Protocol):
-    """What is looked at of an environment: a :class:`hpcgym.envs.SchedulingEnv` has it."""
-
-    options: Options
-    simulations: Simulations
-
-    @property
-    def episode_workload(self) -> Workload: ...  # noqa: D102
-
-    @property
-    def time(self) -> Any: ...  # noqa: D102
-
-    @property
-    def free(self) -> int: ...  # noqa: D102
-
-    def running(self) -> NDArray[np.int64]: ...  # noqa: D102
-
-    def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView: ...  # noqa: D102
-
-    def result(self) -> Result: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -142,7 +117,7 @@ class View:
         ), rows[job[some]]
 
 
-def look(env: Drawn) -> View:
+def look(env: SchedulingEnv) -> View:
     """Return what an online scheduler knows of the present episode.
 
     Raises
@@ -218,19 +193,19 @@ def _in_ticks(
     return sharing._replace(start_ticks=start_ticks, end_ticks=start_ticks + length)
 
 
-def _free(env: Drawn) -> int:
+def _free(env: SchedulingEnv) -> int:
     """Return the number of free processors, which may be those of whole free nodes."""
     running = env.episode_workload.requested_processors[env.running()]
     return env.simulations.machines.free_processors(env.free, running)
 
 
-def _fits(env: Drawn, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _fits(env: SchedulingEnv, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
     found = env.simulations.finds_room(0, rows)
     return env.pass_view(rows).fits() if found is None else found
 
 
-def _running(env: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _running(env: SchedulingEnv) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the running jobs and their predicted ends [s], the first first."""
     rows, ends = env.simulations.running(0)
     return rows, np.ceil(env.simulations.seconds(ends)).astype(np.int64)
@@ -297,7 +272,7 @@ BAR_LETTERS = 50  # of the bar of busy processors
 MOST_RUNNING, MOST_QUEUED = 10, 10  # rows of the tables
 
 
-def ansi(env: Drawn) -> str:
+def ansi(env: SchedulingEnv) -> str:
     """Return the present state as text: clock, machine, running jobs, queue and metrics.
 
     Parameters
@@ -366,10 +341,10 @@ def _table(heading: str, total: int, columns: dict[str, list[str]]) -> list[str]
     return [heading, *lines, *more]
 
 
-_PICTURES: WeakKeyDictionary[Drawn, Picture] = WeakKeyDictionary()
+_PICTURES: WeakKeyDictionary[SchedulingEnv, Picture] = WeakKeyDictionary()
 
 
-def rgb_array(env: Drawn) -> NDArray[np.uint8]:
+def rgb_array(env: SchedulingEnv) -> NDArray[np.uint8]:
     """Return the present state as an image, (800, 1280, 3) uint8; see `hpcgym.envs.render.picture`.
 
     Parameters

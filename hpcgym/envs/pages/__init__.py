@@ -1,1 +1,0 @@
-"""The class docstrings of environments."""
