@@ -84,7 +84,13 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
         *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
         *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
     ]
-    others = {"hpcgym/py.typed", "hpcgym/agents/released.json", "hpcgym/_engine.pyi"}
+    others = {
+        "hpcgym/envs/chapters.md",
+        "hpcgym/benchmarks/studies/items.csv",
+        "hpcgym/py.typed",
+        "hpcgym/agents/released.json",
+        "hpcgym/_engine.pyi",
+    }
     others.add(f"hpcgym/_engine{sysconfig.get_config_var('EXT_SUFFIX')}")
     others |= {str(file.relative_to(ROOT)) for file in data}
     assert held - information == expected | others

@@ -38,7 +38,7 @@ def test_slurm_is_set_to_what_the_scheduler_says(backfill: str, tmp_path: Path) 
 
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_until_shadow_is_one_reservation_made_each_second(tmp_path: Path) -> None:
-    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="until-shadow"))).slurm
+    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="until-shadow"))).reserve.slurm
     assert found is not None
     assert (found.bf_interval, found.reservations) == (1, 1)
 
