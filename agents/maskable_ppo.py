@@ -141,7 +141,7 @@ class Progress(BaseCallback):
     Parameters
     ----------
     budget : how long to train.
-    save : writes a checkpoint; None: there are none.
+    save : writes a checkpoint. With None no checkpoint is written.
     every_s : time between checkpoints [s].
     show : is given a line of text now and then; None: silence.
     log : is told the mean BSLD after each rollout.

@@ -364,7 +364,7 @@ class Checkpoint:
 
     Parameters
     ----------
-    path : the file; None: there is none.
+    path : the file. With None nothing is written.
     identity : of the searches; see :func:`identity`.
 
     Raises

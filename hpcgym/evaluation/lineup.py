@@ -37,6 +37,7 @@ from hpcgym.evaluation.brought import (
     seeds_of,
 )
 from hpcgym.scheduler.asked_for import SITE_RULES, under_site_rules, without_idle_shares
+from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
@@ -294,7 +295,7 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
     and EASY is one of the others. F1 is none where the schedule says when jobs are submitted: it
     looks at when the log says it.
     """
-    backfill = Scheduler(backfill=rules.get("backfill", "easy")).backfill
+    backfill = str(Backfill.parse(rules.get("backfill", "easy")))
     names = REFERENCES.get(backfill, (f"easy:backfill={backfill}", *_OF_EASY))
     known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
     if Scheduler().but(**known).moves_submissions:

@@ -31,6 +31,7 @@ from hpcgym.scheduler.asked_for import (
     lifted_by,
     settled,
 )
+from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -336,11 +337,11 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
-    backfill = Scheduler(backfill=given.get("backfill", "easy"))
-    if not (backfill.reserve.one or backfill.reserve.anew or backfill.backfill == "none"):
+    backfill = Backfill.parse(given.get("backfill", "easy"))
+    if not (backfill.one or backfill.anew or backfill.kind == "none"):
         raise HpcgymError(
             "backfill must be 'easy', 'until-shadow', 'depth:K', 'slurm' or 'none' here; evaluate"
-            f" {backfill.backfill!r} by name, as easy:backfill={backfill.backfill}"
+            f" {str(backfill)!r} by name, as easy:backfill={backfill}"
         )
     return given
 

@@ -105,7 +105,7 @@ def reasons_at(
     if scheduler.reserve.slurm is not None:
         tests.append(("clock", np.full(len(rows), not at.looked)))
         tests.append(("unseen", unseen))
-    if scheduler.reserve.conservative or scheduler.reserve.anew:
+    if scheduler.reserve.several:
         return _first(tests, "plan")
     tests.append(("hold", (rows == at.head) | (at.head == -1)))
     if scheduler.reserve.kind == "none":
@@ -228,7 +228,7 @@ def rights(result: Result, others: Meanwhile, passes: Sequence[Pass]) -> list[st
     """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
     shadows = {one.at.time: one.at.shadow for one in passes}
     chosen = result.outside or result.dispatcher is not None
-    plans = result.scheduler.reserve.conservative or result.scheduler.reserve.anew
+    plans = result.scheduler.reserve.several
     found = []
     for place, row in enumerate(others.row.tolist()):
         start = int(others.start[place])

@@ -383,6 +383,11 @@ class Backfill:
         return self.kind in ("depth", NAME)
 
     @property
+    def several(self) -> bool:
+        """Whether several jobs that wait have reservations."""
+        return self.anew or self.conservative
+
+    @property
     def sweeps(self) -> bool:
         """Whether jobs behind those with reservations are tried in an order of their own."""
         return self.one or self.kind == "depth"
