@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Break the engine in small ways, one after the other, and say which test notices each.
+"""Break the engine and hpcgym in small ways, one by one, and say which test notices each.
 
 A test suite that lets one of these pass has lost a guarantee. Each mutant is one edit of one file.
-All are made at once, in a copy of the engine's sources, where HPCGYM_MUTANT says which of them is
-alive; that is built in build/mutants, and for each the tests run that should notice. Further
-arguments go to pytest, in place of the tests that should notice.
+Those of the engine are made at once, in a copy of its sources, where HPCGYM_MUTANT says which of
+them is alive; that is built in build/mutants. For each mutant the tests run that should notice.
+Further arguments go to pytest, in their place.
 
     scripts/mutants.py                 all of them, by tests of scripts/test
     scripts/mutants.py --only 3 --only 7 tests/engine
@@ -167,6 +167,153 @@ MUTANTS = (
         after="row.terms[waited] += static_cast<double>(",
         tests="tests/envs/test_schedules.py",
     ),
+    Mutant(
+        "times with decimals are cut, not rounded",
+        "hpcgym/workload/io/swf.py",
+        "exact.quantize(Decimal(1), ROUND_HALF_UP)",
+        'exact.quantize(Decimal(1), "ROUND_DOWN")',
+        tests="tests/workload/test_swf.py",
+    ),
+    Mutant(
+        "time limits of Slurm are seconds, not minutes",
+        "hpcgym/workload/io/sacct_fields.py",
+        "return int(text) * 60 or MISSING",
+        "return int(text) or MISSING",
+        tests="tests/workload/test_sacct.py",
+    ),
+    Mutant(
+        "memory for each core is memory for each node",
+        "hpcgym/workload/io/sacct_fields.py",
+        'np.array(per) == "c"',
+        'np.array(per) == "n"',
+        tests="tests/workload/test_sacct.py",
+    ),
+    Mutant(
+        "who starts as another ends is busy beside it",
+        "hpcgym/workload/cleaning.py",
+        "2 * (start + run[known])",
+        "2 * (start + run[known]) + 2",
+        tests="tests/workload/test_cleaning.py",
+    ),
+    Mutant(
+        "a job whose run time is cut does not count as killed",
+        "hpcgym/workload/cleaning.py",
+        "workload.killed | over",
+        "workload.killed & over",
+        tests="tests/workload/test_cleaning.py",
+    ),
+    Mutant(
+        "who ends as an extract begins runs in it",
+        "hpcgym/workload/extracts.py",
+        "(began + run > begin)",
+        "(began + run >= begin)",
+        tests="tests/simulation/test_extracts.py",
+    ),
+    Mutant(
+        "a job on as many nodes as MaxNodes is refused",
+        "hpcgym/workload/partition_limits.py",
+        "cluster, one) > one.max_nodes",
+        "cluster, one) >= one.max_nodes",
+        tests="tests/cluster/test_partitions.py",
+    ),
+    Mutant(
+        "a job of just one hour is of the shorter class",
+        "hpcgym/schedule/metrics.py",
+        "(run >= low) & (run < high)",
+        "(run > low) & (run <= high)",
+        tests="tests/schedule/test_metrics.py",
+    ),
+    Mutant(
+        "weeks count from second 0 of the log's clock",
+        "hpcgym/schedule/measures.py",
+        "workload.since_first_submit[jobs] //",
+        "workload.submit_time[jobs] //",
+        tests="tests/schedule/test_metrics.py",
+    ),
+    Mutant(
+        "jobs that wait where the future is hidden owe a second more",
+        "hpcgym/envs/core/snapshot.py",
+        'wait = time - jobs["submit"]',
+        'wait = time - jobs["submit"] + 1',
+        tests="tests/envs/test_hidden_future.py",
+    ),
+    Mutant(
+        "the test part begins with a job of the training part",
+        "hpcgym/envs/core/episodes.py",
+        'cut if self.part == "test" else 0',
+        'cut - 1 if self.part == "test" else 0',
+        tests="tests/envs/test_episodes.py",
+    ),
+    Mutant(
+        "the last window of a part is never drawn",
+        "hpcgym/envs/core/episodes.py",
+        "self._stop - self.jobs + 1))",
+        "self._stop - self.jobs))",
+        tests="tests/envs/test_episodes.py",
+    ),
+    Mutant(
+        "many environments truncate an episode one step late",
+        "hpcgym/envs/vector.py",
+        "self._steps >= most",
+        "self._steps > most",
+        tests="tests/envs/test_vector.py",
+    ),
+    Mutant(
+        "results that were damaged on disk count",
+        "hpcgym/sweep/records.py",
+        "line == _sealed(line.rpartition(_SEAL)[0])",
+        "_SEAL in line",
+        tests="tests/sweep/test_records.py",
+    ),
+    Mutant(
+        "a task that fails is tried once less",
+        "hpcgym/sweep/tasks.py",
+        "task.attempts <= self.retries",
+        "task.attempts < self.retries",
+        tests="tests/sweep/test_tasks.py",
+    ),
+    Mutant(
+        "a task that is named twice is done twice",
+        "hpcgym/sweep/tasks.py",
+        "self.left.remove(name)",
+        "pass",
+        tests="tests/sweep/test_tasks.py",
+    ),
+    Mutant(
+        "one processor too many is proved to be there",
+        "hpcgym/validation/schedules.py",
+        "line.used > processors,",
+        "line.used > processors + 1,",
+        tests="tests/validation/test_validation.py",
+    ),
+    Mutant(
+        "one core too many is proved to be on a node",
+        "hpcgym/validation/passes.py",
+        "used[:, r] > has",
+        "used[:, r] > has + 1",
+        tests="tests/validation/test_validation_nodes.py",
+    ),
+    Mutant(
+        "a start one second after the promise is proved",
+        "hpcgym/validation/passes.py",
+        "result.start > result.reserved_start",
+        "result.start > result.reserved_start + 1",
+        tests="tests/validation/test_validation.py",
+    ),
+    Mutant(
+        "of the ways to give signs those that are as far do not count",
+        "hpcgym/evaluation/intervals.py",
+        "np.abs(signs @ differences) >= found",
+        "np.abs(signs @ differences) > found * (1 + 1e-9)",
+        tests="tests/evaluation/test_evaluation_statistics.py",
+    ),
+    Mutant(
+        "a submission may tell a metric too small",
+        "hpcgym/suite/proofs.py",
+        "abs(here - there) <=",
+        "there - here <=",
+        tests="tests/suite/test_suite_submissions.py",
+    ),
 )
 
 
@@ -184,7 +331,7 @@ def first_failure(run: subprocess.CompletedProcess[str]) -> str:
     found = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
     if found or run.returncode == 0:
         return found[1] if found else ""
-    return "the engine stops" if run.returncode < 0 else sys.exit(run.stdout + run.stderr)
+    return "it stops" if run.returncode < 0 else sys.exit(run.stdout + run.stderr)
 
 
 def run_pytest(words: list[str], environment: dict[str, str]) -> str:
@@ -233,11 +380,23 @@ def built_with_mutants() -> Path:
     return next((folder / "engine").glob("_engine.*"))
 
 
+def module_with(n: int, one: Mutant) -> str:
+    """Write a module of hpcgym with a mutant; return what sitecustomize takes: MODULE=FILE."""
+    path = ROOT / f"build/mutants/{n}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(mutated(one, (ROOT / one.file).read_text(encoding="utf-8"), one.new), "utf-8")
+    return f"{one.file.removesuffix('.py').replace('/', '.')}={path}"
+
+
 def who_notices(n: int, others: list[str]) -> str:
     """Let a mutant live, and run tests; return the one that failed."""
-    there = {"PYTHONPATH": str(ROOT / "scripts/built_engine"), "HPCGYM_MUTANT": str(n)}
-    there["HPCGYM_BUILT_ENGINE"] = str(built_with_mutants())  # nothing is built a second time
-    return run_pytest(others or MUTANTS[n - 1].tests.split(), there)
+    one = MUTANTS[n - 1]
+    there = {"PYTHONPATH": str(ROOT / "scripts/instead"), "HPCGYM_MUTANT": str(n)}
+    if one.file.endswith(".py"):
+        there["HPCGYM_INSTEAD"] = module_with(n, one)
+    else:  # the engine is built once
+        there["HPCGYM_INSTEAD"] = f"hpcgym._engine={built_with_mutants()}"
+    return run_pytest(others or one.tests.split(), there)
 
 
 def main() -> None:

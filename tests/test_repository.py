@@ -405,7 +405,7 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
 # --- The scripts ----------------------------------------------------------------------------
 
 
-def test_the_edits_of_mutants_stand_in_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_edits_of_mutants_stand_in_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     mutants = importlib.import_module("mutants")
     for one in mutants.MUTANTS:  # it exits where there is no such place

@@ -110,6 +110,6 @@ def test_zig_makes_the_same_schedules(tmp_path: Path) -> None:
         engine = wheel.extract(name, tmp_path / "wheel")
     signature = (ROOT / "scripts" / "guard", "signature")
     here = {"HPCGYM_VENV": sys.prefix}
-    hook = str(ROOT / "scripts" / "built_engine")
-    by_zig = told(*signature, **here, PYTHONPATH=hook, HPCGYM_BUILT_ENGINE=engine)
+    hook = str(ROOT / "scripts" / "instead")
+    by_zig = told(*signature, **here, PYTHONPATH=hook, HPCGYM_INSTEAD=f"hpcgym._engine={engine}")
     assert by_zig == told(*signature, **here)

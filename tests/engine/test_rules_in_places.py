@@ -195,6 +195,9 @@ def test_what_restricts_nobody_changes_nothing(
     rules = as_moved(fitted(usable(drawn))) | {"cluster": cluster}
     if place == "pool":
         rules["passes"] = "per-timestamp"  # else there would be more passes
+    if place == "nodes" and "preemption" in rule:  # reservations are of nodes by name
+        nobody_meets = {"maintenance": "10000000/10000001:nodes=0"}  # so they are here
+        rules = around_windows(rules, log) | nobody_meets
     plain = hpcgym.simulate(log, **rules)
     bound = hpcgym.simulate(log, **rules, **rule)
     for name in ("start", "reserved_start", "backfilled", "wait"):
