@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -399,6 +400,16 @@ def who_notices(n: int, others: list[str]) -> str:
     return run_pytest(others or one.tests.split(), there)
 
 
+def check_unbroken(numbers: Sequence[int], others: list[str]) -> None:
+    """Exit if a test fails where there is no mutant: that would say nothing of those."""
+    tests = others or sorted({name for n in numbers for name in MUTANTS[n - 1].tests.split()})
+    engine = f"hpcgym._engine={built_with_mutants()}"
+    path = str(ROOT / "scripts/instead")
+    failed = run_pytest(tests, {"PYTHONPATH": path, "HPCGYM_INSTEAD": engine})
+    if failed:
+        sys.exit(f"mutants: {failed} fails without any")
+
+
 def main() -> None:
     """Try each mutant."""
     parser = argparse.ArgumentParser(
@@ -408,6 +419,7 @@ def main() -> None:
     given, others = parser.parse_known_args()
     numbers = given.only or range(1, len(MUTANTS) + 1)
     alive = 0
+    check_unbroken(numbers, others)
     for n in numbers:
         one, begun = MUTANTS[n - 1], time.monotonic()
         killer = who_notices(n, others)

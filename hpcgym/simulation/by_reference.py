@@ -111,7 +111,7 @@ def lacking(what: str) -> HpcgymError:
     """Return the error of a rule that the reference does not have."""
     return HpcgymError(
         f'engine="reference" does not have {what}: it knows pools and nodes under named policies'
-        " and six weights; leave engine out"
+        ", six weights and expressions that waiting changes; leave engine out"
     )
 
 

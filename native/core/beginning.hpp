@@ -21,7 +21,7 @@ struct Beginning {
   // on nodes: where the cells of each that runs begin, and the nodes and units of all of them; where
   // there are reservations, behind them those of each that waits, by row. Empty where none are known
   std::span<const i64> first, node, units;
-  std::span<const i64> looks;         // where passes go on by the clock: see strategies/looks.hpp
+  std::span<const i64> looks;         // where passes go on by the clock: see core/looks.hpp
 
   // The cells of the k-th of these, if they are known.
   std::span<const i64> nodes_of(std::size_t k) const { return part(node, k); }

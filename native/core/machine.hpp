@@ -32,7 +32,8 @@ struct IdleSeconds {  // [processor seconds] of processors without a job, by wha
 
 // What a machine may do beside. `j` is a job, `now` the time [s].
 struct AnyMachine {
-  // Whether who starts is barred by more than room: `bars`. Each run is given back by itself then.
+  // Whether who starts is barred by more than room: `bars`. Each run is given back by itself then, and
+  // no reservations are kept.
   static constexpr bool restricts = false;
   bool bars(i64) const { return false; }
   // Whether jobs are as long as they are at the level at which they start.

@@ -82,6 +82,8 @@ struct Rules {
   bool starves(i64 waiting) const { return threshold >= 0 && waiting > threshold; }
   // Whether several jobs have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
+  // Whether they are kept from one pass to the next.
+  bool keeps_reservations() const { return tested == 0 && depth == all_jobs; }
   bool operator==(const Rules&) const = default;
 };
 

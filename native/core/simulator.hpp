@@ -151,6 +151,10 @@ struct Simulator {
 
   // Whether a job may not start now, whatever is free: by quotas, or by what a machine adds.
   bool bars(i64 j) const { return machine.bars(j) || (quotas && quotas->bar(j)); }
+  // Whether it bars anybody at all.
+  bool bars_some() const { return M::restricts || quotas; }
+  // Whether anything restricts who may start when, windows, dependencies and preemption too.
+  bool restricted() const { return M::restricts || model.restricted; }
   // Whether a job could start now: as the first or, where budgets allow more there, behind it.
   bool could_start(i64 j, i64 room) {
     if (bars(j)) return false;
@@ -551,8 +555,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (M::alike && !M::restricts && r.estimate == Estimate::given && !notes_ends && !r.logs &&
-               !quotas) {
+    } else if (M::alike && !bars_some() && r.estimate == Estimate::given && !notes_ends && !r.logs) {
       end_all();
     } else {
       while (next_end() == time) end_first();
@@ -574,7 +577,7 @@ struct Simulator {
       if (r.passes == Passes::per_timestamp) continue;
       // the original simulator looks at its queue only if the new job could start, unless the
       // order of back-filling is not that of submission; it holds no jobs back, and restricts none
-      if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds && !model.restricted)
+      if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds && !restricted())
         due_ = job(next - 1).processors <= free_with_leaving();
       break;
     }

@@ -3,7 +3,7 @@
 // The window shows W waiting jobs, a list of neighbours the first M running jobs with a part free
 // beside them. An action names a pair by its number: that of the waiting job times M + 1, plus the
 // place of the neighbour from 1 on, or 0 where the rule `partners` says on which nodes. One more is
-// to wait. A row is what hpcgym.envs.pages.texts describes; a time t becomes t / (t + 1 h), a
+// to wait. A row is what hpcgym.envs.co_schedule describes; a time t becomes t / (t + 1 h), a
 // speedup s becomes s / (s + 1). Of true run times nothing is read but in what is paid.
 #pragma once
 #include "../core/simulator.hpp"

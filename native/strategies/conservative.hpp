@@ -75,7 +75,7 @@ class Conservative {
       plan.list(j, s.of(j).predicted);
     }
     const bool one = s.rules().passes == Passes::per_event && s.newcomers.size() == 1 &&
-                     !s.model.restricted;
+                     !s.restricted();
     s.newcomers.clear();
     if (one && s.machine.width(s.next - 1) > s.free_with_leaving()) {
       may_advance_ |= made_anew;  // what was planned for now will have to be planned again

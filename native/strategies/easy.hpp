@@ -60,7 +60,7 @@ class Easy {
   // Judge a single new job alone, where that settles the pass: (settled, the job starts).
   std::pair<bool, bool> settle_arrival(i64 j) {
     const Rules& r = s.rules();
-    if (s.quotas) return {false, false};
+    if (s.bars_some()) return {false, false};
     const bool fits = s.machine.fits(j, needs(j), room());
     if (s.queue.empty()) return {fits && M::alike, fits && M::alike};
     if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
@@ -114,11 +114,11 @@ class Easy {
     s.passed = false;
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
-  // The queued job that is first in primary order, -1 if it is yet to be selected, or all exceed
-  // quotas.
+  // The queued job that is first in primary order, -1 if it is yet to be selected, or all are
+  // barred.
   i64 first() {
     if (selects()) return s.selected;
-    if (s.quotas) {
+    if (s.bars_some()) {
       std::vector<InLine> line;
       line_up(s, all_jobs, line);
       const auto found = std::find_if(line.begin(), line.end(),
@@ -162,7 +162,7 @@ class Easy {
   }
   bool is_within(const Entry& e, const Bounds& b) const {
     if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
-    if (s.quotas && s.bars(e.job)) return false;
+    if (s.bars_some() && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= b.room);
   }
   void note_backfilled(i64 j, i64 predicted) {

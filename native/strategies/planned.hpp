@@ -136,8 +136,8 @@ class Planned {
   // Whether what is planned holds, with a new job that comes after all reservations.
   bool plan_holds(const Simulator<M>& s, i64 j) const {
     const Rules& r = s.rules();
-    // under quotas a job with a reservation may be passed over now, since another has started
-    if (s.model.restricted || s.changed || r.every > 0 || r.primary >= Order::scored ||
+    // who is barred now may have a reservation, and be passed over since another has started
+    if (s.restricted() || s.changed || r.every > 0 || r.primary >= Order::scored ||
         r.threshold >= 0)
       return false;
     return last_reserved < 0 || r.primary != Order::keyed ||
@@ -174,7 +174,7 @@ class Planned {
     begin_plan(s);
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
-    const bool few = tests_all && !s.model.restricted;
+    const bool few = tests_all && !s.restricted();
     const i64 most = few ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
     line_up(s, most, line_);
     const i64 queued = static_cast<i64>(line_.size());
@@ -211,7 +211,7 @@ class Planned {
   bool none_fits(Simulator<M>& s) {
     const Rules& r = s.rules();
     // under restrictions the first that waits may be another than the first that may start
-    if (s.model.restricted) return false;
+    if (s.restricted()) return false;
     if (s.queue.least_width() <= s.free) return false;
     if (r.primary >= Order::scored) return true;
     // who is first would have to be looked for
@@ -319,7 +319,7 @@ class Planned {
     const i64 looked = some ? r.at_events : all_jobs;
     const bool closes = s.closes();
     if (closes) begin_plan(s);
-    line_up(s, s.model.restricted ? all_jobs : s.free + 1, line_);
+    line_up(s, s.restricted() ? all_jobs : s.free + 1, line_);
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;

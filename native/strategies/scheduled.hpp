@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 
 #include "../answers/answers.hpp"
@@ -26,7 +27,8 @@ struct Scheduled {
     if constexpr (plans) {
       if (model.rules.tested > 0) {
         planned_.emplace(sim_);
-      } else if (model.rules.depth == all_jobs) {
+      } else if (model.rules.keeps_reservations()) {
+        if (M::restricts) throw std::invalid_argument("restricts: reservations are kept");
         conservative_.emplace(sim_);
         sim_.notes_ends = true;
       }

@@ -33,7 +33,7 @@ class SharedPass : Easy<M> {
   // is less left of it.
   bool is_settled(i64 arrived) const {
     const Rules& r = s.rules();
-    if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored() || s.quotas) return false;
+    if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored() || s.bars_some()) return false;
     if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
     return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
   }

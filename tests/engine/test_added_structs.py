@@ -111,27 +111,50 @@ def compiled_few(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None
     command = ["g++", *flags, "-I", str(ROOT / "native"), str(source), "-o", name]
     subprocess.run(command, check=True)
     function: Any = ctypes.CDLL(name).simulate_few
-    function.argtypes = (NUMBERS, NUMBERS, NUMBERS, *[ctypes.c_int64] * 4, NUMBERS)
+    number = ctypes.c_int64
+    function.argtypes = *[NUMBERS] * 3, number, *[NUMBERS] * 2, *[number] * 4, NUMBERS
     function.restype = None
     return function  # type: ignore[no-any-return]
 
 
-@settings(max_examples=300)
-@given(workloads(), st.integers(1, 4), st.integers(1, 4), st.sampled_from(["fcfs", "saf"]))
+@settings(max_examples=400)
+@given(
+    workloads(),
+    st.lists(st.integers(2, 9), max_size=4),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    st.sampled_from(["fcfs", "saf"]),
+)
 def test_few_jobs_of_a_user_give_the_schedules_of_quotas(
-    compiled_few: Callable[..., None], workload: Workload, most: int, depth: int, policy: str
+    compiled_few: Callable[..., None],
+    workload: Workload,
+    nodes: list[int],
+    most: int,
+    depth: int,
+    policy: str,
 ) -> None:
+    """Without nodes on a pool; with any way to back-fill, whose reservations are not kept."""
     run = np.minimum(workload.run_time, workload.requested_time)  # who runs on would be killed
-    workload = workload.with_columns(run_time=run)
+    columns, cluster = {**workload.columns, "run_time": run}, None
+    units = np.minimum(workload.requested_processors, sum(n // 2 for n in nodes))  # of two cores
+    if nodes:
+        columns["requested_processors"] = 2 * units
+        groups = [NodeGroup(f"node{i}", 1, {"core": n}) for i, n in enumerate(nodes)]
+        cluster = Cluster(groups=tuple(groups))
+        two = {"core": np.full(len(units), 2)}
+        workload = Workload.from_columns(columns, processors=sum(nodes), units=units, per_unit=two)
+    else:
+        workload = Workload.from_columns(columns, processors=workload.processors)
     jobs = np.column_stack([workload.columns[name] for name in NAMES]).astype(np.int64)
     keys, out = np.arange(len(jobs)), np.zeros((len(jobs), 2), np.int64)
     if policy == "saf":
         keys[np.argsort(jobs[:, 2] * jobs[:, 3], kind="stable")] = np.arange(len(jobs))
     users = np.unique(workload.user_id, return_inverse=True)[1].astype(np.int64)
-    size = len(jobs), workload.processors
-    compiled_few(jobs, keys, users, *size, most, depth, out)
-    rules: dict[str, Any] = {"policy": policy, "backfill_order": policy}
-    quota = f"user:jobs={most}"
-    expected = simulate(workload, backfill=f"depth:{depth}", quota=quota, **rules)
+    needs = np.column_stack([units, np.full(len(units), 2)])
+    machine = needs, np.array(nodes, np.int64), len(nodes), workload.processors
+    compiled_few(jobs, keys, users, len(jobs), *machine, most, depth, out)
+    backfill = ["none", "easy", "depth:2", "depth:3", "depth:4"][depth]
+    rules: dict[str, Any] = {"policy": policy, "backfill": backfill, "backfill_order": policy}
+    expected = simulate(workload, cluster=cluster, quota=f"user:jobs={most}", **rules)
     assert out[:, 0].tolist() == expected.start.tolist()
     assert out[:, 1].tolist() == expected.reserved_start.tolist()

@@ -18,6 +18,14 @@ SCORES = np.array([[1.0, np.inf]] * N)
 PREDICTED = np.full(N, 20)
 USERS = np.zeros(N, np.int64)
 SCORED = {"primary": 4}
+#: All jobs are of one user, who may run two.
+QUOTAS = {
+    "counts": np.zeros((1, N), np.int64),
+    "left": np.array([[2, 2**40]]),
+    "processors": JOBS[:, 3].copy(),
+    "windows": np.zeros((0, 3), np.int64),
+    "window_nodes": np.zeros((0, 0), np.uint8),
+}
 
 
 def model(rules: dict[str, int] | None = None, **more: Any) -> Model:
@@ -74,6 +82,7 @@ def test_each_rule_has_a_range(name: str, value: int) -> None:
         ("users", {"estimate": 1, "last": 2}, {}),
         ("users", {"estimate": 1}, {"users": USERS, "n_users": 1}),
         ("users", {"tested": 5, "tested_of_user": 2}, {}),
+        ("quotas", {"depth": 2**62}, {"restrictions": QUOTAS}),
         ("users", {}, {"users": USERS + 1, "n_users": 1}),
         ("users", {}, {"users": USERS - 1, "n_users": 1}),
         ("predicted", {}, {"predicted": None}),

@@ -1,4 +1,4 @@
-"""Simulations that stop anywhere, and go on as copies: to the last bit what the reference makes."""
+"""Simulations that stop anywhere, and go on as copies: to the last bit as in one piece."""
 
 from __future__ import annotations
 
