@@ -3,6 +3,8 @@
 #pragma once
 #include <array>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "../machines/corun.hpp"
 #include "../machines/limited.hpp"
@@ -15,13 +17,18 @@ namespace hpc {
 // Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
 template <class F>
 void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, F cells_of) {
-  std::vector<i64> first{0}, node, units;
+  std::vector<i64> first(n + 1);
+  for (std::size_t i = 0; i < n; ++i)
+    first[i + 1] = first[i] + static_cast<i64>(cells_of(static_cast<i64>(i)).size());
+  // there may be many, and what memory is written first takes longest
+  std::vector<i64> node(index(first[n])), units(node.size());
   for (std::size_t i = 0; i < n; ++i) {
-    const std::span<const Cell> cells = cells_of(static_cast<i64>(i));
-    for (const Cell& c : cells) node.push_back(c.node), units.push_back(c.units);
-    first.push_back(static_cast<i64>(node.size()));
+    std::size_t k = index(first[i]);
+    for (const Cell& c : cells_of(static_cast<i64>(i))) node[k] = c.node, units[k++] = c.units;
   }
-  found.insert(found.end(), {{names[0], first}, {names[1], node}, {names[2], units}});
+  found.emplace_back(names[0], std::move(first));
+  found.emplace_back(names[1], std::move(node));
+  found.emplace_back(names[2], std::move(units));
 }
 inline constexpr std::array<const char*, 3> of_jobs{"cell_first", "cell_node", "cell_units"};
 inline constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_units"};
