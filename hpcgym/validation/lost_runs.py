@@ -349,7 +349,8 @@ def check_going_on(
 ) -> list[str]:
     """Find jobs of a pool that are still suspended when they could go on.
 
-    One can if it fits beside all that run, and the suspended jobs that may stop it.
+    One can if it fits beside all that run, and the suspended jobs that may stop it, at a time at
+    which nobody is stopped.
 
     Parameters
     ----------
@@ -369,6 +370,8 @@ def check_going_on(
         held[called[job]][begin[piece]] += width[piece]
         held[called[job]][end[piece]] -= width[piece]
     held = {name: np.cumsum(changes)[:-1] for name, changes in held.items()}
+    # who stops others may free more than it takes, after those of its level have been tried
+    settled = ~np.isin(line.time, pieces.end)
     for piece, job in enumerate(pieces.job.tolist()):
         span = slice(begin[piece], end[piece])
         taken = line.used[span] + width[piece]
@@ -376,7 +379,7 @@ def check_going_on(
             if other == called[job]:
                 taken = taken + held[one][span]
         found = cases(
-            taken <= result.cluster.processors,
+            (taken <= result.cluster.processors) & settled[span],
             f"job {job} is still suspended at {{1}} s, when it fits",
             line.time[span],
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.partitions import nodes_of_text
+from hpcgym.schedule.runs import last_starts
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases
@@ -116,13 +117,18 @@ def check_windows(result: Result) -> list[str]:
 
 
 def window_ends(result: Result) -> Times:
-    """Return when windows end, (n_ends,) [s], from the beginning to the last end."""
+    """Return the ends of windows at which jobs wait, (n_ends,) [s], in the time of the schedule.
+
+    A pass follows these.
+    """
     windows = result.scheduler.maintenance
     if not len(result.start):
         return np.zeros(0, np.int64)
     ends = np.array([one.seconds(result.workload.header)[1] for one in windows], np.int64)
     inside: Times = ends[(ends >= result.begin) & (ends <= result.end.max())]
-    return inside
+    submit, last = result.workload.submit_time, last_starts(result)
+    waits = [bool(((submit < end) & (last >= end)).any()) for end in inside.tolist()]
+    return inside[waits]
 
 
 def _on(result: Result, window: Window) -> Mask:

@@ -330,7 +330,23 @@ def _of_every_schedule(
     elif result.scheduler.dispatcher is None and not result.replayed_on:
         # up to the end of the last window a job may wait for it, whatever is idle
         excused = line.time < window_ends(result).max(initial=-1)
+        if _may_have_passed(result, length):
+            excused[:] = True
         yield "progress", check_progress(line, delays, excused)
+
+
+def _may_have_passed(result: Result, length: Times) -> bool:
+    """Tell whether the time of a reservation that is kept may have passed before the next pass.
+
+    Where a prediction expires all are made anew at the next submission, but a pass comes after the
+    next end alone.
+    """
+    rules = result.scheduler
+    return (
+        rules.reserve.conservative
+        and rules.passes == "per-event"
+        and bool((result.predicted_run_time < length).any())
+    )
 
 
 def _of_limits(result: Result, line: Timeline) -> Proofs:
@@ -366,6 +382,9 @@ def _of_passes(
     rank = None if times is None else static_rank(workload, rules.policy, times)
     if rank is None or not sound:
         return
+    ties = len(np.unique(workload.submit_time)) < len(workload)
+    if ties and rules.moves_submissions and rules.passes == "per-event":
+        return  # who comes by an end comes behind who is submitted in that second
     submit, threshold = workload.submit_time, rules.threshold
     first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
     if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait

@@ -41,7 +41,7 @@ class Program {
     for (std::size_t k = 0; k < told_->codes.size(); ++k) {
       const i64 code = told_->codes[k];
       if (code < negative) {
-        top = &stack_[n * depth++];
+        top = stack_.data() + n * depth++;  // which has no first place where nobody waits
         push(code, told_->numbers[k], jobs, waiting, times, top);
       } else if (code < add) {
         of_one(code, top);

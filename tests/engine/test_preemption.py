@@ -344,3 +344,12 @@ def test_long_queues(order: str, mode: str) -> None:
     assert_proved(result, expected, lost)
     assert result.interrupted is not None
     assert len(result.interrupted.job) > 300
+
+
+def test_who_stops_others_may_free_more_than_the_suspended_have_been_tried_on() -> None:
+    """At 8 s the last job stops the second for one processor, after the first was tried in vain."""
+    jobs = few_jobs(8, [0, 0, 4, 8], [6, 12, 10, 15], [1, 4, 4, 1], queue=[2, 3, 1, 2])
+    result = hpcgym.simulate(jobs, preemption="queue:1>2;2>3,suspend")
+    assert result.start.tolist() == [0, 0, 4, 8]
+    assert result.end.tolist() == [16, 18, 14, 23]
+    hpcgym.validate_schedule(result)
