@@ -2,159 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 
-from guarding import library, machines, values, workloads
-from guarding.matrix import Factors, Group, Row, cases_of, pairwise, product
-from guarding.simulations import LIMITED_FACTORS, apart
-from guarding.tracks import Track, acted
-from guarding.worlds import JOBS, arguments_of, interval_of, jobs_on
+from guarding import inputs
+from guarding.facts import facts_of
+from guarding.inputs import rules_of
+from guarding.simulations import Row, plain_on
+from hpcgym.baselines import find_baseline
+from hpcgym.scheduler.limits import PowerCap
 
 STEPS = 60  # at most, of an episode or of many
 SEED = 7
-BASELINES = ("saf", "wfp3", "f1", "0.1,-0.2,0,0,0,0.7", "easy", "easy-sjbf", "prb", "sdprb")
+JOBS = 24  # of an episode
 
 
-def groups() -> Iterator[Group]:
-    """Yield all of them."""
-    for name, factors in _QUEUES.items():
-        excluded = _unfit
-        yield _of(name, {**_SINGLE, **factors}, excluded, _one)
-        yield _of(f"{name}-vector", {**_VECTOR, **factors}, excluded, _many)
-    for name in ("PowerCap", "EnergyBudget"):
-        yield _of(name, {**_SINGLE, **_STEERED[name]}, _unfit, _one)
-        yield _of(f"{name}-vector", {**_VECTOR, **_STEERED[name]}, _unfit, _many)
-    yield _of("CoSchedule", {**_SINGLE, **_PAIRED}, _unfit, _one)
-    yield _of("CoSchedule-vector", {**_VECTOR, **_PAIRED}, _unfit, _many)
-    driven = {
-        "env": ("JobSelection", "QueueOrdering", "MixedPolicy"),
-        "baseline": BASELINES,
-        "machine": ("pool", "units"),
-    }
-    yield cases_of("driven", driven, product(driven), _driven)
-    for argument, given in _ALONE.items():
-        factors = {"env": ("", *library.ENVIRONMENTS), argument: ("", *given)}
-        rows = ({"env": env, argument: value} for env in library.ENVIRONMENTS for value in given)
-        yield cases_of("env-rule", factors, rows, _alone)
+def serial(jobs: Any) -> Any:
+    """Return a feature of visible jobs: whether they have one processor."""
+    return jobs.processors == 1
 
 
-def _of(
-    group: str, factors: Factors, excluded: Callable[[Row], bool], run: Callable[[str, Row], Any]
-) -> Group:
-    """Return the cases of an environment."""
-    name = group.removesuffix("-vector")
-    return cases_of(group, factors, pairwise(factors, excluded), lambda row: run(name, row))
+def night(jobs: Any) -> Any:
+    """Return a feature of visible jobs: the time of the day at which they came."""
+    return np.clip((jobs.submit % 86_400) / 43_200 - 1, -1, 1)
 
 
-# --- Factors --------------------------------------------------------------------------------------
+def own_reward(view: Any) -> float:
+    """Return a reward: minus all that a step tells, weighed oddly."""
+    started = float((view.wait_s * view.processors).sum() + 0.5 * view.run_time_s.sum())
+    whole = view.elapsed_s + 3 * view.queued - 7 * view.free + view.energy_j / 1000 + view.bsld
+    least: float = started + whole + float(view.requested_time_s.sum()) / 3
+    return -least / float(view.jobs)
 
-_SINGLE = {
-    "snapshot": ("none", "back", "hidden"),
-    "observation": ("dict", "flat"),
-    "episodes": ("windows", "whole", "train", "test", "slice", "rows"),
-    "reward": ("bsld", "wait", "energy", "mix", "list", "function"),
-    "window": ("128", "4", "12"),
+
+def late_cap(workload: Any) -> list[Any]:
+    """Return limits of an episode: a low cap after its tenth job."""
+    start = int(workload.submit_time[9])
+    return [PowerCap(900, start, start + 3600)]
+
+
+_REWARDS: dict[str, Any] = {
+    "mix": {"bsld": 0.7, "energy": 0.3, "wait": 0.25},
+    "list": ["bsld", "energy"],
+    "function": own_reward,
 }
-_VECTOR = {
-    "snapshot": ("none", "back", "hidden"),
-    "observation": ("dict", "flat"),
-    "episodes": ("windows", "whole", "train"),
-    "reward": ("bsld", "wait", "energy", "mix"),
-    "window": ("128", "4", "12"),
-    "number": ("3", "1", "33"),
-    "autoreset_mode": ("NextStep", "SameStep", "Disabled"),
-    "max_episode_steps": ("-", "5"),
-    "copy": ("yes", "no"),
+_FEATURES: dict[str, Any] = {
+    "policy-time": ("wait", "requested", "policy_time", "processors", "fits", "leaves"),
+    "own": {"wait": None, "serial": serial, "predicted": None, "night": night},
 }
-_OF_QUEUES = {
-    "workload": ("ties", "users", "overruns", "queue"),
-    "machine": ("pool", "off", "off-slow", "few-cores", "cores", "resources", "powered"),
-    "backfill": ("easy", "none"),
-    "backfill_order": ("fcfs", "sjbf", "laf", "wfp3"),
-    "estimate": (
-        "requested", "clairvoyant", "given", "ave2", "user-ratio", "typical-ratio", "e-loss",
-        "few-features",
-    ),
-    "policy_estimate": ("requested", "clairvoyant", "user-ratio", "typical-ratio"),
-    "correction": ("requested", "incremental", "recursive-doubling", "predicted-again"),
-    "passes": ("per-timestamp", "per-event"),
-    "allocation": ("first-fit", "best-fit", "worst-fit", "random"),
-    "features": ("usual", "policy-time", "own"),
-}  # fmt: skip
-_QUEUES: dict[str, dict[str, tuple[str, ...]]] = {
-    "JobSelection": {
-        **_OF_QUEUES, "reservation": ("revised", "kept"), "shutdown_action": ("no", "yes"),
-    },
-    "QueueOrdering": _OF_QUEUES,
-    "MixedPolicy": {
-        **_OF_QUEUES,
-        "interval": ("pass", "hour", "day", "6h", "5", "episode"),
-        "policy_features": ("usual", "some", "formulas"),
-    },
-}  # fmt: skip
-_LIMITS = {
-    "jobs": tuple(workloads.LIMITED),
-    "machine": ("usual", *machines.LIMITED),
-    "shutdown": LIMITED_FACTORS["shutdown"],
-    "allocation": LIMITED_FACTORS["allocation"],
-    "limits": ("usual", "caps", "budgets", "cap-and-budget", "budget-off", "function"),
-    "controls": ("all", "frequency", "nodes", "power", "nodes-power"),
-    "policy_features": ("none", "some", "formulas"),
-    "interval": ("hour", "1h", "3", "episode", "day"),
-    "power": LIMITED_FACTORS["power"],
-    "backfill": ("easy", "none"),
-    "backfill_order": ("fcfs", "sjbf", "laf"),
-    "estimate": ("requested", "clairvoyant", "given", "ave2"),
-    "policy_estimate": ("requested", "clairvoyant"),
-    "correction": ("requested", "incremental", "recursive-doubling"),
-    "features": ("usual", "policy-time", "own"),
+_WEIGHED: dict[str, Any] = {
+    "some": ("area", "wait", "processors"),
+    "formulas": ("f1", "unicef", "expansion", "f3"),
+    "none": (),
 }
-_STEERED = {
-    "PowerCap": {**_LIMITS, "share": ("0.6", "0.35"), "hours": ("8-20", "0-24", "1-2")},
-    "EnergyBudget": {**_LIMITS, "share": ("0.6", "0.8"), "period": ("600", "60"),
-                     "off": ("no", "yes")},
-}  # fmt: skip
-_PAIRED = {
-    "coded": tuple(workloads.CODED),
-    "machine": tuple(machines.SHARED),
-    "speedups": tuple(machines.HEATMAPS),
-    "action": ("pair", "scores"),
-    "allocation": ("half-socket", "compact", "spread", "part:2", "part:3"),
-    "partners": ("best", "fill", "first"),
-    "estimate": ("requested", "double-requested", "clairvoyant"),
-    "neighbours": ("16", "3"),
-    "term": ("-", "throughput"),
-}
+_CONTROLS = {"nodes-power": ("nodes", "power")}
 
 
-def _unfit(row: Row) -> bool:
-    """Tell whether values of a row do not go together."""
-    machine = row.get("machine", "pool")
-    nodes = machine in ("few-cores", "cores", "resources", "powered")
-    off = machine in ("off", "off-slow")
-    queues = machine in _OF_QUEUES["machine"]
-    learned = {row.get("estimate"), row.get("policy_estimate")} & set(values.LEARNED)
-    learned |= {row.get("policy_estimate")} & set(values.AVERAGES)
-    return (
-        apart(row)
-        or (off and row.get("passes") == "per-event")
-        or (nodes and (row.get("passes") == "per-event" or bool(learned)))
-        or (nodes and row.get("correction") == "predicted-again")
-        or (queues and not nodes and row.get("allocation", "first-fit") != "first-fit")
-        or (queues and not off and row.get("shutdown_action") == "yes" and "machine" in row)
-        or (row.get("snapshot") == "hidden" and (nodes or not queues))
-    )
+def arguments_of(name: str, row: Row) -> dict[str, Any]:
+    """Return the arguments of an environment, but for how it is stepped."""
+    given: dict[str, Any] = {"jobs": JOBS, "observation": row["observation"]}
+    given["window"] = int(row["window"])
+    given["reward"] = _REWARDS.get(row["reward"], row["reward"])
+    if row["episodes"] in ("whole", "train", "test"):
+        part = "all" if row["episodes"] == "whole" else row["episodes"]
+        given |= {"episodes": "whole", "part": part, "train_share": 0.4}
+    if name == "CoSchedule":
+        return {**given, **_paired(row)}
+    return {**given, **(_limited(row) if "jobs" in row else _queued(row))}
+
+
+def _queued(row: Row) -> dict[str, Any]:
+    """Return the arguments of environments in which the queue is served."""
+    jobs, cluster = jobs_on(row["machine"], row["workload"])
+    given = {"workload": jobs, "cluster": cluster, **rules_of(row, jobs)}
+    if row["features"] != "usual":
+        given["features"] = _FEATURES[row["features"]]
+    if "reservation" in row:
+        given["reservation"] = row["reservation"]
+        given["shutdown_action"] = row["shutdown_action"] == "yes"
+    if "interval" in row:
+        given["interval"] = interval_of(row["interval"])
+    if row.get("policy_features", "usual") != "usual":
+        given["policy_features"] = _WEIGHED[row["policy_features"]]
+    return given
+
+
+def jobs_on(machine: str, workload: str) -> tuple[Any, Any]:
+    """Return jobs and the machine for them."""
+    if machine in inputs.POOLS:
+        return plain_on({"machine": machine, "workload": workload})
+    kind = "resources" if machine == "resources" else "cores"
+    nodes = {"resources": "mixed", "cores": "equal"}.get(machine, machine)
+    ties = "-ties" if workload == "ties" else ""
+    return inputs.plain(f"{kind}{ties}"), inputs.NODES[nodes]
+
+
+def _limited(row: Row) -> dict[str, Any]:
+    """Return the arguments of environments whose machine is steered."""
+    usual = row["machine"] == "usual"
+    machine = inputs.LIMITED["taurus" if usual else row["machine"]]
+    cluster = inputs.switching(machine, row["shutdown"])
+    jobs = inputs.limited(row["jobs"], 16 if usual else cluster.processors)
+    given = {"workload": jobs, **rules_of(row, jobs), "jobs": JOBS}
+    if not usual:
+        given["cluster"] = cluster
+    if row["limits"] == "function":
+        given["limits"] = late_cap
+    elif row["limits"] != "usual":
+        given["limits"] = inputs.LIMITS[row["limits"]](machine, 0, 6000)
+    if row["controls"] != "all":
+        given["controls"] = _CONTROLS.get(row["controls"], (row["controls"],))
+    if row["features"] != "usual":
+        given["features"] = _FEATURES[row["features"]]
+    given["policy_features"] = _WEIGHED[row["policy_features"]]
+    given["interval"] = interval_of(row["interval"])
+    given["share"] = float(row["share"])
+    if "hours" in row:
+        given["hours"] = tuple(map(int, row["hours"].split("-")))
+    else:
+        given |= {"period": int(row["period"]), "shutdown": row["off"] == "yes"}
+    return given
+
+
+def _paired(row: Row) -> dict[str, Any]:
+    """Return the arguments of the environment in which jobs share nodes."""
+    cluster = inputs.SHARED[row["machine"]]
+    jobs = inputs.coded(row["coded"], cluster.processors)
+    given = {"workload": jobs, "cluster": cluster, **rules_of(row, jobs), "action": row["action"]}
+    given |= {"speedups": inputs.HEATMAPS[row["speedups"]], "neighbours": int(row["neighbours"])}
+    return given if row["term"] == "-" else {**given, "reward": row["term"]}
+
+
+def interval_of(name: str) -> Any:
+    """Return an interval: a name, or a number of submissions."""
+    return int(name) if name.isdigit() else name
+
+
+# --- What an agent sees ---------------------------------------------------------------------------
+
+
+class Track:
+    """What an agent has seen, step by step."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[Any]] = {}
+
+    def note(self, name: str, value: Any) -> None:
+        """Note a value, or the parts of one, under a name."""
+        if isinstance(value, Mapping):
+            for key, part in value.items():
+                self.note(f"{name}.{key}", part)
+        else:
+            array = isinstance(value, np.ndarray)
+            self.seen.setdefault(name, []).append(value.copy() if array else value)
+
+    def facts(self) -> dict[str, Any]:
+        """Return an array for each name, where all of its values are alike."""
+        return {name: _stacked(listed) for name, listed in self.seen.items()}
+
+
+def _stacked(listed: list[Any]) -> Any:
+    """Return one array of many, if they have one shape and kind."""
+    kinds = {(np.shape(one), np.asarray(one).dtype) for one in listed}
+    (first, *more) = kinds
+    return np.array(listed) if not more and first[1].kind in "biuf" else listed
+
+
+def acted(space: Any, mask: Any, rng: np.random.Generator) -> Any:
+    """Return a random action; one in nine choices is made as if there were no mask."""
+    if hasattr(space, "n"):
+        if mask is None or rng.integers(9) == 0:
+            return int(rng.integers(space.n))
+        allowed = np.flatnonzero(mask)
+        return int(allowed[rng.integers(len(allowed))])
+    shape = space.shape
+    # whole quarters: ties, and the ends of the range
+    return (rng.integers(-4, 5, size=shape) / 4).astype(np.float32)
 
 
 # --- Trajectories ---------------------------------------------------------------------------------
 
 
+def _single(name: str, **arguments: Any) -> Any:
+    """Return a single environment, without Gymnasium's wrappers."""
+    return gymnasium.make(f"hpcgym/{name}-v0", **arguments).unwrapped
+
+
 def _one(name: str, row: Row) -> dict[str, Any]:
     """Return what is hashed of a single environment."""
-    env = library.environment(name, **arguments_of(name, row))
+    env = _single(name, **arguments_of(name, row))
     slices = {"slice": {"slice": "window 0000"}, "rows": {"start": 5, "jobs": JOBS - 4}}
     rng, track = np.random.default_rng(SEED), Track()
     observation, info = env.reset(seed=SEED, options=slices.get(row["episodes"]))
@@ -173,7 +213,7 @@ def _one(name: str, row: Row) -> dict[str, Any]:
     facts |= {"ended": ended, "time": env.time, "free": env.free}
     facts |= {"queued": env.queued(), "running": env.running()}
     result = env.result()
-    whole = library.facts_of(result) if ended else {"start": result.start}
+    whole = facts_of(result) if ended else {"start": result.start}
     return {**track.facts(), **facts, **{f"result {key}": value for key, value in whole.items()}}
 
 
@@ -194,10 +234,9 @@ def _walked(
         track.note("observation", observation)
         track.note("reward", reward)
         track.note("truncated", truncated)
-        final = info.pop("metrics", None)
+        final = info.pop("metrics", {})
         track.note("info", info)
-        if final is not None:
-            track.note("metrics", library.metrics_of(final))
+        track.note("metrics", final)
     return ended, info
 
 
@@ -208,7 +247,7 @@ def _many(name: str, row: Row) -> dict[str, Any]:
     if row["max_episode_steps"] != "-":
         given["max_episode_steps"] = int(row["max_episode_steps"])
     given["autoreset_mode"] = row["autoreset_mode"]
-    envs = library.vector_environment(name, number, **given)
+    envs: Any = gymnasium.make_vec(f"hpcgym/{name}-v0", num_envs=number, **given)
     rng, track = np.random.default_rng(SEED), Track()
     observation, info = envs.reset(seed=SEED)
     track.note("observation", observation)
@@ -245,55 +284,32 @@ def _masks(observation: Any, envs: Any) -> list[Any]:
     return list(mask)
 
 
-#: Values that some environments refuse, alone.
-_ALONE: dict[str, tuple[str, ...]] = {
-    "backfill": ("conservative", "fill"),
-    "backfill_order": ("fairshare", "filler"),
-    "estimate": ("data-driven", "longest", "e-loss", "typical-ratio", "ave1"),
-    "policy_estimate": ("longest", "user-ratio", "ave2"),
-    "correction": ("kill", "next-second", "predicted-again"),
-    "passes": ("per-event",),
-    "allocation": ("best-fit", "contiguous", "half-socket", "part:3"),
-    "power": ("dvfs", "powercap"),
-    "interval": ("pass", "2"),
-    "partners": ("fill",),
-    "quota": ("user:jobs=1", "user:processors=6"),
-    "maintenance": ("whole", "part"),
-    "threshold": ("20",),
-    "hold": ("0.2",),
-    "machine": ("off", "units", "powered", "limited", "off-nodes", "shared"),
-}
-
-
 def _alone(row: Row) -> dict[str, Any]:
     """Return what is hashed of an environment with one argument that is not the usual one."""
     machine = row.get("machine", "shared" if row["env"] == "CoSchedule" else "pool")
-    jobs = workloads.plain("ties")
+    jobs = inputs.plain("ties")
     given: dict[str, Any] = {"jobs": 16}
-    if machine in machines.POOLS:
-        given["processors" if machine == "pool" else "cluster"] = (
-            8 if machine == "pool" else machines.POOLS[machine](8)
-        )
+    if machine == "pool":
+        given["processors"] = 8
+    elif machine in inputs.POOLS:
+        given["cluster"] = inputs.POOLS[machine](8)
     elif machine in ("units", "powered"):
         jobs, given["cluster"] = jobs_on("resources" if machine == "units" else machine, "ties")
     elif machine == "shared":
-        given["cluster"] = machines.SHARED["6x1x4"]
-        jobs = workloads.coded("seconds", 24)
+        given["cluster"] = inputs.SHARED["6x1x4"]
+        jobs = inputs.coded("seconds", 24)
         if row["env"] == "CoSchedule":
-            given["speedups"] = machines.HEATMAPS["generated"]
+            given["speedups"] = inputs.HEATMAPS["generated"]
     else:
-        cluster = machines.LIMITED["taurus"]
-        given["cluster"] = machines.switching(cluster, "40" if machine == "off-nodes" else "never")
-        jobs = workloads.limited("seconds", cluster.processors)
-    names = ("backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-             "allocation", "power", "partners", "quota", "maintenance", "threshold",
-             "hold")  # fmt: skip
-    given |= {"workload": jobs, **values.rules_of(row, names, jobs)}
+        cluster = inputs.LIMITED["taurus"]
+        given["cluster"] = inputs.switching(cluster, "40" if machine == "off-nodes" else "never")
+        jobs = inputs.limited("seconds", cluster.processors)
+    given |= {"workload": jobs, **rules_of(row, jobs)}
     if row.get("correction") == "predicted-again":
         given["estimate"] = "ave2"
     if "interval" in row:
         given["interval"] = interval_of(row["interval"])
-    env = library.environment(row["env"], **given)
+    env = _single(row["env"], **given)
     rng, track = np.random.default_rng(SEED), Track()
     _, info = env.reset(seed=SEED)
     track.note("ended", _walk(env, info, rng, track, 30))
@@ -303,12 +319,12 @@ def _alone(row: Row) -> dict[str, Any]:
 def _driven(row: Row) -> dict[str, Any]:
     """Return what is hashed of an environment in which a baseline acts."""
     jobs, cluster = jobs_on("pool" if row["machine"] == "pool" else "resources", "users")
-    baseline = library.find_baseline(row["baseline"])
+    baseline = find_baseline(row["baseline"])
     given = {"workload": jobs, "cluster": cluster, "jobs": 40, **baseline.rules}
     if row["env"] == "MixedPolicy":
         features = ("processors", "requested", "wait", "ratio", "expansion", "area", "f1")
         given |= {"interval": "pass", "policy_features": features}
-    env = library.environment(row["env"], **given)
+    env = _single(row["env"], **given)
     track, ended = Track(), False
     observation, info = env.reset(seed=SEED)
     baseline.begin(env)
@@ -318,4 +334,16 @@ def _driven(row: Row) -> dict[str, Any]:
             track.note(f"view.{name}", getattr(view, name))
         observation, reward, ended, _, info = env.step(baseline.act(observation, info))
         track.note("reward", reward)
-    return {**track.facts(), **library.facts_of(env.result())}
+    return {**track.facts(), **facts_of(env.result())}
+
+
+GROUPS: dict[str, Callable[[Row], Any]] = {"driven": _driven, "env-rule": _alone}
+for _name in (
+    "JobSelection",
+    "QueueOrdering",
+    "MixedPolicy",
+    "PowerCap",
+    "EnergyBudget",
+    "CoSchedule",
+):
+    GROUPS |= {_name: partial(_one, _name), f"{_name}-vector": partial(_many, _name)}

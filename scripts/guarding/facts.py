@@ -1,39 +1,23 @@
-"""What a case says, as hashes: the same values have the same hash in each process."""
+"""What a case says: all of a schedule, and hashes that are the same for the same values."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 
-SHOWN = 8  # values of an array
+import hpcgym
+from hpcgym.errors import ApartError, HpcgymError
+from hpcgym.validation.validate import ScheduleError
 
 
 def hashed(value: Any) -> str:
     """Return the SHA-256 of a value: an array, a table, a number, a text, or several of these."""
     return hashlib.sha256(_encoded(value)).hexdigest()
-
-
-def parts(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what a value consists of, each with a dotted name."""
-    found = _items(value)
-    if found is None:
-        yield name, value
-        return
-    for key, part in found:
-        yield from parts(part, f"{name}.{key}" if name else key)
-
-
-def described(value: Any) -> str:
-    """Return a line about a value: its kind, its hash and what it begins with."""
-    short = hashed(value)[:12]
-    if not isinstance(value, np.ndarray):
-        return f"{short}  {_text(value)}"
-    first = " ".join(_text(one) for one in value.reshape(-1)[:SHOWN].tolist())
-    more = " ..." if value.size > SHOWN else ""
-    return f"{short}  {value.dtype.name} {value.shape}  {first}{more}"
 
 
 def _encoded(value: Any) -> bytes:
@@ -83,3 +67,66 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, str | int | bool):
         return repr(value)
     raise TypeError(f"the guard knows no hash of a {type(value).__name__}: {value!r}")
+
+
+# --- Schedules ------------------------------------------------------------------------------------
+
+#: What is hashed of a schedule, by name.
+_RESULT: dict[str, Callable[[Any], Any]] = {
+    "start": lambda result: result.start,
+    "end": lambda result: result.end,
+    "run_time": lambda result: result.run_time,
+    "predicted": lambda result: result.predicted_run_time,
+    "policy_predicted": lambda result: result.policy_run_time,
+    "reserved_start": lambda result: result.reserved_start,
+    "backfilled": lambda result: result.backfilled,
+    "killed": lambda result: result.killed,
+    "decided": lambda result: result.decided,
+    "nodes": lambda result: result.allocation,
+    "levels": lambda result: result.frequency,
+    "node_states": lambda result: None if result.node_states is None else vars(result.node_states),
+    "idle_seconds": lambda result: result.idle_seconds,
+    "coschedule": lambda result: _coschedule(result),
+    "metrics": lambda result: result.metrics,
+    "energy": lambda result: _fields(result.energy, "by_state", "by_user", "by_job", "by_node"),
+    "power": lambda result: result.power,
+    "validated": lambda result: _validated(result),
+}
+
+
+def facts_of(result: Any) -> dict[str, Any]:
+    """Return what is hashed of a schedule."""
+    return {name: attempt(partial(read, result)) for name, read in _RESULT.items()}
+
+
+def attempt(function: Callable[[], Any]) -> Any:
+    """Return what a function returns, or that it is refused or fails, by which kind of error."""
+    try:
+        return function()
+    except Exception as error:  # whatever it is, it is a part of what is hashed
+        refused = isinstance(error, HpcgymError | gymnasium.error.Error)
+        kind = HpcgymError if isinstance(error, ApartError) else type(error)
+        return f"{'refused' if refused else 'failed'}:{kind.__name__}"
+
+
+def _fields(value: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _coschedule(result: Any) -> Any:
+    """Return what is to be said of a schedule on shared nodes."""
+    found = result.coschedule
+    if found is None:
+        return None
+    believed = np.array(found.pairs.matrix()) if hasattr(found.pairs, "matrix") else None
+    ticks = ("ticks", "start_ticks", "end_ticks", "promised_ticks")
+    facts = _fields(found, *ticks, "compact_s", "shape", "code", "parts")
+    return {**facts, "job_speedup": result.job_speedup, "believed": believed}
+
+
+def _validated(result: Any) -> list[str] | str:
+    """Return what is proved of a schedule, or how many rules it breaks."""
+    try:
+        return list(hpcgym.validate_schedule(result))
+    except ScheduleError as error:
+        return f"breaks {len(error.violations)} rules"
