@@ -84,6 +84,7 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
         *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
         *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
     ]
+    reports = (ROOT / "benchmarks").glob("*/[a-z]*.md")  # and no README
     others = {
         "hpcgym/envs/chapters.md",
         "hpcgym/benchmarks/studies/items.csv",
@@ -93,6 +94,7 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
     }
     others.add(f"hpcgym/_engine{sysconfig.get_config_var('EXT_SUFFIX')}")
     others |= {str(file.relative_to(ROOT)) for file in data}
+    others |= {f"hpcgym/{file.relative_to(ROOT)}" for file in reports}
     assert held - information == expected | others
     assert any(name.endswith("licenses/LICENSE") for name in information)
 

@@ -98,9 +98,7 @@ def reproduce(
         parts.append(tables.NO_MEASURED.format(file=MEASURED_FILE))
     if quick:
         parts += quick_note("few jobs and heatmaps")
-    heading, note = tables.TEXTS["speed"]
-    texts = tables.TEXTS | {"speed": (heading, note.format(machine=speed.machine_name()))}
-    parts += table_sections(made, texts) + picture_sections(_draw(outcomes, folder))
+    parts += table_sections(made, tables.TEXTS) + picture_sections(_draw(outcomes, folder))
     return folder.report("\n".join(parts)), made
 
 

@@ -20,77 +20,15 @@ from hpcgym.benchmarks.prediction.tables import (
 )
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.benchmarks.studies.tables import quick_note, table_sections
+from hpcgym.benchmarks.studies.tables import quick_note, read_texts, table_sections
 from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
 
 # --- The report -----------------------------------------------------------------------------------
 
-#: What reports of this study begin with.
-HEAD = """\
-# Run time prediction, computed anew
+#: What reports of this study begin with; of each table its heading, and what is said below it.
+HEAD, _TEXTS = read_texts(__file__)
 
-D. Glesser: Road to exascale (2016), chapter 7, with E. Gaussier, V. Reis and D. Trystram. Computed
-by hpcgym {version}. Values are mean bounded slowdowns with 10 s over all jobs; there is a pass
-after each event, and jobs are cleaned by the recipe `glesser`. Columns named *published* are
-the original experiment's own results at full precision, those named *thesis* what it prints.
-"""
-
-#: Name of a table -> heading, and what is said below it.
-_TEXTS = {
-    "without-learning": (
-        "Without learning",
-        "The rules are the original's, so these have to be equal. The thesis's SDSC-SP2 is an older"
-        " edition of the log with 7 jobs more.",
-    ),
-    "7.1": ("EASY and known run times (table 7.1)", ""),
-    "7.6": (
-        "Overview (table 7.6)",
-        "Best and worst are over the 120 configurations that learn, with each of the thresholds 0,"
-        " 60 and 600 s between the branches of the loss: those over which the thesis's are.",
-    ),
-    "7.7": (
-        "A triple chosen on other traces (table 7.7)",
-        "The triple with the least sum over the other traces, on the trace that is left out; among"
-        " the configurations that learn and AVE2's.",
-    ),
-    "claim": (
-        "E-Loss, incremental correction, SJBF",
-        "By how many percent it is below EASY and EASY++ (section 7.5.3).",
-    ),
-    "spread": (
-        "The same triple with other thresholds and scales",
-        "The 27 variants of the triple in the published campaign: a threshold of 0, 60 or 600 s"
-        " between the branches, each of which is scaled by 1, 100 or 10,000.",
-    ),
-    "7.8": (
-        "Prediction errors (table 7.8)",
-        "Predictions at submission, in simulations with SJBF and incremental correction. The thesis"
-        " has them for Curie only.",
-    ),
-    "best": ("The best triples", "Ranks are among the configurations that learn."),
-    "best-medians": (
-        "The best triples by their medians",
-        "Of each triple the median over its variants: of all its thresholds and scales. AVE2 has no"
-        " variants; places are among the triples that learn and AVE2's.",
-    ),
-    "7.7-medians": (
-        "A triple chosen on other traces, by medians",
-        "As in table 7.7, but triples are chosen and judged by their medians over variants.",
-    ),
-    "correlations": (
-        "How alike configurations do",
-        "Of the configurations that learn, those of one kind each: mean of their mean bounded"
-        " slowdowns, and the rank correlations of ours with the published.",
-    ),
-    "steadiness": (
-        "How steady the published values are",
-        "The published values of the thesis's configurations against those of the same with a"
-        " threshold between the branches, or with both branches scaled alike: what separates runs"
-        " of the original that differ in little. *Median ratio*: of the larger to the smaller.",
-    ),
-    "cost": ("Cost", "Of computing, summed over processes and earlier runs."),
-}
 
 _PICTURES = {
     "published": "Ours and the published values",

@@ -56,6 +56,26 @@ def quick_note(cut: str) -> list[str]:
     return [f"**A quick cut: {cut}. Not to be compared.**\n"]
 
 
+def read_texts(
+    module: str, file: str = "report.md", **values: Any
+) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Return what is said in a report: its head, and by name of a table its heading and a note.
+
+    Parameters
+    ----------
+    module : the file of the study's module.
+    file : beside it, in Markdown: the head, then ``## name: heading`` and a note for each table.
+    values : what stands in notes for names in braces; those of the head are left to the report.
+    """
+    head, *sections = Path(module).with_name(file).read_text(encoding="utf-8").split("\n## ")
+    found = {}
+    for section in sections:
+        title, _, note = section.partition("\n")
+        name, heading = title.split(": ", 1)
+        found[name] = heading, " ".join(note.split()).format(**values)
+    return head, found
+
+
 def table_sections(
     made: Mapping[str, pd.DataFrame], texts: Mapping[str, tuple[str, str]], level: str = "##"
 ) -> list[str]:
