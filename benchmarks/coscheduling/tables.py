@@ -435,7 +435,9 @@ def _finish(figure: Figure, *drawn: Axes, heading: str) -> None:
 # --- The report of the study ----------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, machine=machine_name(), **TRACES["KIT-FH2"])
+HEAD, TEXTS = read_texts(
+    __file__, machine=machine_name(), fcfs=TRACES["KIT-FH2"]["fcfs"], easy=TRACES["KIT-FH2"]["easy"]
+)
 
 NO_MEASURED = """\
 **Without measured speedups**: the mixes of process counts and the shuffles of measured codes are

@@ -12,6 +12,7 @@ from hpcgym.benchmarks.studies.items import (
     NotThereError,
     Stored,
     Verdict,
+    csv_cells,
     of_count,
     of_picture,
     of_sentences,
@@ -91,58 +92,9 @@ class Statement(NamedTuple):
 
 
 #: Remediani 2017, chapters 3 and 5: what its text says of the figures.
-STATEMENTS: tuple[Statement, ...] = (
-    Statement("sdprb R", "sdprb D", "slowdown", "5.2.1"),
-    Statement("sdprb D", "sdprb W", "slowdown", "5.2.1"),
-    Statement("sdprb D", "prb D", "slowdown", "5.2.1"),
-    Statement("sdprb D", "prb R", "slowdown", "5.2.1"),
-    Statement("sdprb R", "prb R", "slowdown", "5.2.1"),
-    Statement("prb D", "sdprb D", "slowdown, long", "5.2.1"),
-    Statement("prb R", "sdprb R", "slowdown, long", "5.2.1"),
-    Statement("sdprb R", "prb R", "queue", "5.2.2"),
-    Statement("sdprb D", "prb D", "queue", "5.2.2"),
-    Statement("sdprb D", "prb D", "wait", "5.2.3"),
-    Statement("sdprb R", "sdprb D", "wait", "5.2.3"),
-    Statement("cph-3 D", "cph-0 D", "slowdown", "5.3.1"),
-    Statement("cph-1 D", "cph-0 D", "slowdown", "5.3.1"),
-    Statement("cph-2 D", "cph-0 D", "slowdown", "5.3.1"),
-    Statement("cph-3 D", "cph-0 D", "queue", "5.3.2"),
-    Statement("cph-3 D", "cph-0 D", "wait", "5.3.3"),
-    Statement("cp-1 D", "cp-0 D", "slowdown", "5.4.1"),
-    Statement("cp-2 D", "cp-0 D", "slowdown", "5.4.1"),
-    Statement("cp-1 D", "cp-3 D", "slowdown", "5.4.1"),
-    Statement("cp-0 W", "cp-2 W", "slowdown", "5.4.1"),
-    Statement("cp-3 D", "cp-0 D", "queue", "5.4.2"),
-    Statement("cp-0 R", "cp-0 W", "queue", "5.4.2"),
-    Statement("cp-0 W", "cp-2 W", "wait", "5.4.3"),
-    Statement("prb W", "easy W", "slowdown", "3.3.1"),
-    Statement("cph-0 W", "easy W", "slowdown", "3.3.1"),
-    Statement("cph-0 R", "cph-0 W", "slowdown", "3.3.1"),
-    Statement("sjf-list R", "sjf-list W", "slowdown", "3.3.1"),
-    Statement("easy R", "easy W", "slowdown", "3.3.1"),
-    Statement("ljf-list W", "ljf-list R", "slowdown", "3.3.1"),
-    # its central problem: expected waits make no use of predictions
-    Statement("cph-0 W", "cph-0 D", "box of slowdown", "3.3.3", later=True),
-    Statement("cph-0 R", "cph-0 D", "box of slowdown", "3.3.3", later=True),
-    Statement("cph-0 W", "cph-0 D", "box of queue", "3.3.3", later=True),
-    Statement("cph-0 R", "cph-0 D", "box of queue", "3.3.3", later=True),
-    Statement("prb W", "prb D", "slowdown", "3.3.3", later=True),
-    Statement("prb W", "prb D", "slowdown", "5.2.1", later=True),
-    Statement("prb R", "prb D", "slowdown", "5.2.1", later=True),
-    Statement("prb W", "prb D", "queue", "5.2.2", about=True, later=True),
-    Statement("prb W", "prb R", "queue", "5.2.2", about=True, later=True),
-    # and what becomes of it where slowdown takes their place, or does not
-    Statement("sdprb W", "prb W", "slowdown", "5.2.1", about=True, later=True),
-    Statement("cph-1 D", "cph-1 R", "slowdown", "5.3.1", about=True, later=True),
-    Statement("cph-1 D", "cph-1 R", "slowdown, short", "5.3.1", about=True, later=True),
-    Statement("cph-1 D", "cph-1 R", "slowdown, long", "5.3.1", later=True),
-    Statement("cph-3 D", "cph-3 R", "slowdown", "5.3.1", about=True, later=True),
-    Statement("cph-3 D", "cph-3 R", "slowdown, short", "5.3.1", about=True, later=True),
-    Statement("cph-3 D", "cph-3 R", "slowdown, long", "5.3.1", later=True),
-    Statement("cph-3 D", "cph-3 R", "queue", "5.3.2", about=True, later=True),
-    Statement("cph-2 W", "cph-0 W", "queue", "5.3.2", about=True, later=True),
-    Statement("cph-2 D", "cph-0 D", "queue", "5.3.2", about=True, later=True),
-    Statement("cph-2 R", "cph-0 R", "queue", "5.3.2", about=True, later=True),
+STATEMENTS = tuple(
+    Statement(first, second, measure, section, bool(about), bool(later))
+    for first, second, measure, section, about, later in csv_cells(__file__, "statements.csv")[1:]
 )
 
 #: Within which share of the second both are about the same: the document names none. It was chosen

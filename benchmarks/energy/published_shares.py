@@ -10,6 +10,7 @@ from hpcgym.benchmarks.studies.items import (
     Verdict,
     of_picture,
     of_sentences,
+    published_values,
     said,
 )
 
@@ -28,24 +29,8 @@ class Row(NamedTuple):
 
 #: Table 6.1: trace -> (configuration, efficiency) -> row. "fs" is 1 everywhere: it is the baseline.
 TABLE_6_1: dict[str, dict[tuple[str, str], Row]] = {
-    "SDSC-SP2": {
-        ("efs", "green"): Row(0.27, 0.91, 0.92, 0.33, 1.82),
-        ("efs", "gluttonous"): Row(0.27, 1.10, 1.02, 0.31, 1.66),
-        ("fs+efs", "green"): Row(0.27, 0.89, 0.95, 0.24, 1.17),
-        ("fs+efs", "gluttonous"): Row(0.27, 1.03, 1.01, 0.34, 1.92),
-    },
-    "PIK-IPLEX": {
-        ("efs", "green"): Row(0.73, 0.97, 1.00, 0.07, 1.00),
-        ("efs", "gluttonous"): Row(0.97, 1.03, 1.00, 0.11, 1.47),
-        ("fs+efs", "green"): Row(0.89, 1.00, 1.00, 0.03, 1.00),
-        ("fs+efs", "gluttonous"): Row(1.00, 1.03, 1.00, 0.10, 1.45),
-    },
-    "CEA-Curie": {
-        ("efs", "green"): Row(0.14, 1.08, 1.00, 0.64, 3.44),
-        ("efs", "gluttonous"): Row(0.33, 3.02, 1.02, 6.25, 25.7),
-        ("fs+efs", "green"): Row(0.14, 1.63, 1.00, 2.45, 13.5),
-        ("fs+efs", "gluttonous"): Row(0.17, 1.57, 1.00, 2.06, 11.2),
-    },
+    trace: {(policy, name): Row(*of) for policy, by in rows.items() for name, of in by.items()}
+    for trace, rows in published_values(__file__, "published_shares.csv")["table 6.1"].items()
 }
 
 #: Section 6.3.2, in its text; figures 6.2 and 6.3 have no numbers.

@@ -21,6 +21,7 @@ from hpcgym.benchmarks.studies.items import (
     of_picture,
     of_sentences,
     of_values,
+    published_values,
 )
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
@@ -32,38 +33,19 @@ if TYPE_CHECKING:
 
 # --- What is published. These numbers are only shown beside ours ----------------------------------
 
+_PRINTED = published_values(__file__)
+
 #: The thesis's logs by their names in the archive.
 LOGS = ("KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie", "MetaCentrum")
 
 #: Table 7.1: mean bounded slowdown of EASY and of EASY-CLAIRVOYANT, and the decrease [%].
-TABLE_7_1 = {
-    "KTH-SP2": (92.6, 71.7, 22),
-    "CTC-SP2": (49.6, 37.2, 25),
-    "SDSC-SP2": (87.9, 70.5, 19),
-    "SDSC-BLUE": (36.5, 30.6, 16),
-    "CEA-Curie": (202.1, 69.9, 65),
-    "MetaCentrum": (97.6, 81.7, 16),
-}
+TABLE_7_1: dict[str, tuple[float, ...]] = _PRINTED["table 7.1"]
 
 #: Table 7.6: clairvoyant FCFS and SJBF, EASY, EASY++, learning: best and worst of FCFS, of SJBF.
-TABLE_7_6 = {
-    "KTH-SP2": (71.7, 49.8, 92.6, 63.5, 62.6, 93.2, 51.4, 74.5),
-    "CTC-SP2": (37.2, 17.6, 49.6, 85.8, 25.5, 163.5, 16.3, 134.7),
-    "SDSC-SP2": (70.5, 56.8, 87.9, 79.4, 70.9, 102.3, 69.7, 194.8),
-    "SDSC-BLUE": (30.6, 13.2, 36.5, 21.0, 16.5, 48.0, 12.6, 47.8),
-    "CEA-Curie": (69.9, 12.1, 202.1, 193.5, 26.3, 9348.8, 24.3, 4010.0),
-    "MetaCentrum": (81.7, 67.2, 97.6, 87.2, 86.3, 98.1, 81.5, 89.8),
-}
+TABLE_7_6: dict[str, tuple[float, ...]] = _PRINTED["table 7.6"]
 
 #: Table 7.7: the triple chosen on the other logs, EASY, EASY++.
-TABLE_7_7 = {
-    "KTH-SP2": (51.4, 92.6, 63.5),
-    "CTC-SP2": (20.5, 49.6, 85.8),
-    "SDSC-SP2": (75.0, 87.9, 79.4),
-    "SDSC-BLUE": (34.7, 36.5, 21.0),
-    "CEA-Curie": (27.9, 202.1, 193.5),
-    "MetaCentrum": (84.2, 97.6, 87.2),
-}
+TABLE_7_7: dict[str, tuple[float, ...]] = _PRINTED["table 7.7"]
 
 #: Section 7.5.3: how much lower the E-Loss triple is than EASY and EASY++, on average [%].
 REDUCTIONS = (28, 11)

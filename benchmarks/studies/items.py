@@ -6,9 +6,11 @@ values, and computes it from tables that the study has written; it is never type
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,6 +136,37 @@ class Item:
     fixed: Verdict | None = None
     options: str = ""
     published: str = ""
+
+
+# --- What is published ----------------------------------------------------------------------------
+
+
+def csv_cells(module: str, file: str = "published.csv") -> list[list[str]]:
+    """Return the cells of a CSV file beside a module, whose file is given."""
+    with Path(module).with_name(file).open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines))
+
+
+def published_values(module: str, file: str = "published.csv") -> dict[str, Any]:
+    """Return the numbers of each row by its words: the table, then what it is of, dicts in dicts.
+
+    Parameters
+    ----------
+    module, file : see :func:`csv_cells`; the last word of a row is before its first number.
+    """
+    found: dict[str, Any] = {}
+    for cells in csv_cells(module, file):
+        words = list(takewhile(lambda cell: not _NUMBER.fullmatch(cell), cells))
+        place = found
+        for word in words[:-1]:
+            place = place.setdefault(word, {})
+        place[words[-1]] = tuple(
+            float(cell) if "." in cell else int(cell) for cell in cells[len(words) :]
+        )
+    return found
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
