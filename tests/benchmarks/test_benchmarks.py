@@ -121,7 +121,10 @@ def test_the_paths_of_prediction_make_the_same_schedule():
 
 @pytest.mark.parametrize(
     "script",
-    ["batch_speed.py", "prediction_speed.py", "speed.py", "one_run.py", "dispatch_time.py"],
-)
+    [
+        "batch_speed.py", "prediction_speed.py", "speed.py", "one_run.py", "dispatch_time.py",
+        "mixed_policies/beyond.py", "prediction/beyond.py",
+    ],
+)  # fmt: skip
 def test_help_teaches(script):
     assert "usage" in output(script, "--help")

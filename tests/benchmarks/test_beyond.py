@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -67,9 +64,3 @@ def test_the_table_has_all_policies(cuts: list[beyond.Cut]) -> None:
         if number in cut.weeks
     ]
     assert board.by_slice.loc[number, "look-ahead, learned"] == pytest.approx(np.mean(values))
-
-
-def test_the_command_explains_itself() -> None:
-    command = [sys.executable, "-m", "hpcgym.benchmarks.mixed_policies.beyond", "--help"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--cuts" in run.stdout

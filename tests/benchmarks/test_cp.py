@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import signal
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,35 +49,12 @@ def test_every_statement_of_document_000_can_be_looked_at() -> None:
         assert {said.first, said.second} <= runs
 
 
-def test_the_central_problem_of_document_000_is_among_the_statements_of_usual_runs() -> None:
-    """Section 3.3.3: CPH and PRB are worse by D; 5.3: what CPH-1 and 3 mend, and CPH-2 does not."""
-    runs = {f"{run.dispatcher} {run.duration}" for run in MACHINES["eurora"].runs(full=False)}
-    later = {said[:3]: said.about for said in STATEMENTS if said.later}
-    for letter in "WR":
-        assert later[f"cph-0 {letter}", "cph-0 D", "box of slowdown"] is False
-        assert later[f"cph-0 {letter}", "cph-0 D", "box of queue"] is False
-        assert later[f"prb {letter}", "prb D", "slowdown"] is False
-    for name in ("cph-1", "cph-3"):
-        assert later[f"{name} D", f"{name} R", "slowdown"]
-    for letter in "WDR":
-        assert later[f"cph-2 {letter}", f"cph-0 {letter}", "queue"]
-    assert {name for first, second, _ in later for name in (first, second)} <= runs
-
-
 def test_durations_are_those_of_the_documents() -> None:
     assert configurations.rules_of(Run("prb", "L2"), "prb").estimate == "ave2"
     rules = configurations.rules_of(Run("easy", "W"), None)
     assert (rules.estimate, rules.correction) == ("requested", "incremental")
     learned = [configurations.duration_of("D") for _ in range(2)]
     assert learned[0] is not learned[1]  # nothing is handed on from run to run
-
-
-def test_the_loads_and_seeds_of_generated_workloads_are_named() -> None:
-    for name, load in (("eurora", "load=1"), ("kit-forhlr-ii", "load=0.9")):
-        machine = MACHINES[name]
-        assert machine.source(2, 3).split(":")[1] == f"days=2,{load},seed=3"
-        assert (machine.seeds_of(full=False), machine.seeds_of(full=True)) == ((1, 2, 3), (1,))
-    assert MACHINES["kth-sp2"].seeds_of(full=False) == (1,)
 
 
 def test_eurora_with_few_units_is_the_same_machine_with_the_same_jobs_but_for_units() -> None:
@@ -392,32 +365,6 @@ def _interrupt(what: str, done: int, total: int) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_killed_command_goes_on(tmp_path: Path) -> None:
-    pytest.importorskip("ortools")
-    command = [sys.executable, "-m", "hpcgym", "reproduce", "cp", "--machine", "eurora"]
-    command += ["--days", "0.02", "--dispatcher", "prb", "--executor", "serial"]
-    command += ["--output", str(tmp_path)]
-    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **quiet) as process:
-        assert process.stderr is not None
-        seen = [line for line in iter(process.stderr.readline, "") if _ends(line, process)]
-    assert process.returncode == -signal.SIGTERM, seen
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
-    assert "Not finished yet." in (tmp_path / "report.md").read_text()
-    kept = (tmp_path / "runs" / "results.jsonl").read_text()
-    again = subprocess.run(command, check=False, **quiet)
-    assert again.returncode == 0, again.stderr
-    assert (tmp_path / "runs" / "results.jsonl").read_text().startswith(kept)
-    assert (tmp_path / "report.md").read_text().startswith("# ")
-
-
-def _ends(line: str, process: subprocess.Popen[str]) -> bool:
-    """End a process that has done a task; tell whether a line is anything else."""
-    if line.startswith("simulations: 1 of"):
-        process.send_signal(signal.SIGTERM)
-    return not line.startswith("simulations:")
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -443,7 +390,3 @@ def test_other_jobs_than_at_the_start_are_noticed() -> None:
     simulations.loaded.cache_clear()
     with pytest.raises(HpcgymError, match="eurora: it has other jobs here"):
         simulations.loaded("eurora", 0.1, (1,), "0" * 64)
-
-
-def test_machines_can_be_made_smaller() -> None:
-    assert replace(SMALL, durations=("W",)).runs()[0] == Run("prb", "W")

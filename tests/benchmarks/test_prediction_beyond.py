@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,10 +104,3 @@ def test_a_result_says_which_weeks(trace_file: Path, tmp_path: Path) -> None:
         result = json.loads(line)["result"]
         assert result["weeks"] == list(cut_weeks(TRACE, 0))
         assert len(result["values"]) == len(result["weeks"])
-
-
-def test_the_command_explains_itself() -> None:
-    command = [sys.executable, "-m", "hpcgym.benchmarks.prediction.beyond", "--help"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    for option in ("--workload", "--families", "--cuts", "--output", "--executor"):
-        assert option in run.stdout

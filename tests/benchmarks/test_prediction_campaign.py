@@ -248,39 +248,6 @@ def test_one_trace_has_no_picture_of_two(two_findings: list[tables.Findings]) ->
     assert "Figure 7.2 is" not in report_text(two_findings, {}, pairs, {}, quick=True)
 
 
-class StoppedError(Exception):
-    """What ends a run in the middle."""
-
-
-def test_an_interrupted_campaign_goes_on_with_nothing_lost(
-    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hpcgym.sweep.tasks._CHUNK_MOST", 4)  # else all of so few are one chunk
-
-    def stop(what: str, done: int, total: int) -> None:
-        if what == "simulations" and done > 5:
-            raise StoppedError
-
-    with pytest.raises(StoppedError):
-        reproduce([str(trace_file)], Folder(tmp_path, "serial", None, stop), quick=True)
-    before = outcome(tmp_path)
-    number = len(runs.quick())
-    assert 5 < len(before) < number
-    told = []
-
-    def note(what: str, done: int, total: int) -> None:
-        if what == "simulations":
-            told.append((done, total))
-
-    reproduce([str(trace_file)], Folder(tmp_path, "serial", None, note), quick=True)
-    assert told[0] == (len(before), number)
-    after = outcome(tmp_path)
-    assert list(after)[: len(before)] == list(before)
-    assert len(after) == number
-    reproduce([str(trace_file)], Folder(tmp_path, "serial"), quick=True)
-    assert outcome(tmp_path) == after
-
-
 def test_results_are_the_same_on_processes(trace_file: Path, tmp_path: Path) -> None:
     for executor in ("serial", "processes"):
         folder, workers = tmp_path / executor, {"processes": 2}.get(executor)
