@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    NotThereError,
-    Stored,
-    Verdict,
-    of_count,
-    of_sentences,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What ELiSE prints of its results -------------------------------------------------------------
 
@@ -40,7 +33,7 @@ TRACE_JOBS = {"SDSC-SP2": 73_496, "KIT-FH2": 114_335}
 _PLAIN, _FILLER = "easy-co", "filler-co"
 
 
-def _improvements(stored: Stored) -> Verdict:
+def _improvements(stored: items.Stored) -> items.Verdict:
     """Judge the table: within three points each, or rising with the mean speedup."""
     table = stored.table(
         "table-improvements", "within 3 points", "mean pair speedup", "ours %", "apart (points)"
@@ -51,11 +44,11 @@ def _improvements(stored: Stored) -> Verdict:
     apart = ", ".join(f"{one:+.1f}" for one in table["apart (points)"])
     words = f"{near} of {len(table)} within 3 points ({apart})"
     if near == len(table):
-        return Verdict("close", words)
-    return of_count(rising, len(ours) - 1, "steps up as published", words)
+        return items.Verdict("close", words)
+    return items.of_count(rising, len(ours) - 1, "steps up as published", words)
 
 
-def _diversity(stored: Stored) -> Verdict:
+def _diversity(stored: items.Stored) -> items.Verdict:
     """Judge whether more diverse process counts mean less benefit, and less utilisation."""
     gains = stored.table("table-mixes", "speedups", f"{_PLAIN} %")
     use = stored.table("table-mix-utilisation", "speedups", f"{_PLAIN} (share)")
@@ -66,18 +59,18 @@ def _diversity(stored: Stored) -> Verdict:
     ):
         rows = table[table["speedups"] == "measured"][column].tolist()
         if len(rows) < 2:
-            raise NotThereError("one mix")
+            raise items.NotThereError("one mix")
         so[f"{what} from the least to the most diverse"] = rows[-1] < rows[0]
         so[f"{what} at each step"] = all(b < a for a, b in pairwise(rows))
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _filler(stored: Stored) -> Verdict:
+def _filler(stored: items.Stored) -> items.Verdict:
     """Judge whether the filler co-scheduler keeps the benefit where counts are diverse."""
     table = stored.table("table-mixes", "speedups", f"{_PLAIN} %", f"{_FILLER} %")
     row = table[table["speedups"] == "measured"].iloc[-1]
     least = table[table["speedups"] == "measured"].iloc[0]
-    return of_sentences(
+    return items.of_sentences(
         {
             "with the most diverse counts above the simple one": bool(
                 row[f"{_FILLER} %"] > row[f"{_PLAIN} %"]
@@ -89,17 +82,17 @@ def _filler(stored: Stored) -> Verdict:
     )
 
 
-def _correlation(stored: Stored) -> Verdict:
+def _correlation(stored: items.Stored) -> items.Verdict:
     """Judge whether improvement and mean speedup of jobs go together, over shuffles."""
     table = stored.table("table-correlations", "scheduler", "codes", "job speedup")
     rows = table[table["scheduler"] == "means of these"]
     found = {str(row["codes"]): float(str(row["job speedup"]).split()[0])
              for row in rows.to_dict("records")}  # fmt: skip
-    return of_sentences({f"{codes}: {value:+.2f} above 0": value > 0
+    return items.of_sentences({f"{codes}: {value:+.2f} above 0": value > 0
                          for codes, value in found.items()})  # fmt: skip
 
 
-def _speed(stored: Stored) -> Verdict:
+def _speed(stored: items.Stored) -> items.Verdict:
     """Judge whether days an hour fall with jobs and with cores as there."""
     table = stored.table("table-speed", "scheduler", "jobs", "cores", "ours days/h")
     so = {}
@@ -115,19 +108,19 @@ def _speed(stored: Stored) -> Verdict:
                 for cores, days in row.items()
                 if (jobs, cores) in ours.index
             )
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _logs(stored: Stored) -> Verdict:
+def _logs(stored: items.Stored) -> items.Verdict:
     """Judge whether two logs have at least as many days an hour as printed."""
     table = stored.table("table-traces", "published days/h", "ours days/h")
     rows = table.dropna(subset=["published days/h"])
     fast = int((rows["ours days/h"] >= rows["published days/h"]).sum())
-    return of_count(fast, len(rows), "as fast as printed or faster")
+    return items.of_count(fast, len(rows), "as fast as printed or faster")
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "MJS & MS correlation, table": _improvements,
     "MJS & MS correlation, text": _correlation,
     "process count diversity": _diversity,

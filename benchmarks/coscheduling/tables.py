@@ -9,24 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.coscheduling import runs
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS, TRACES
-from hpcgym.benchmarks.coscheduling.runs import (
-    ALIKE,
-    IN_USE,
-    MAIN,
-    MEASURED,
-    READINGS,
-    REFERENCE,
-    SCHEDULERS,
-)
+from hpcgym.benchmarks.coscheduling.runs import ALIKE, IN_USE
 from hpcgym.benchmarks.coscheduling.speed import machine_name
-from hpcgym.benchmarks.studies.tables import (
-    heading_above,
-    interval,
-    legend_below,
-    pearson,
-    read_texts,
-)
+from hpcgym.benchmarks.studies import tables
+from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure, plain
 
 if TYPE_CHECKING:
@@ -42,15 +30,15 @@ Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 #: The document's simple co-scheduling, which the table of improvements is read to be of.
 SIMPLE = "easy-co"
-COSCHEDULERS = [name for name in SCHEDULERS if name != REFERENCE]
+COSCHEDULERS = [name for name in runs.SCHEDULERS if name != runs.REFERENCE]
 #: Those under which jobs share nodes.
 SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
 #: Schedulers in the table of files.
-OF_FILES = (REFERENCE, "easy-spread", SIMPLE, "sjf-co")
+OF_FILES = (runs.REFERENCE, "easy-spread", SIMPLE, "sjf-co")
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"
 #: Readings that differ in how nodes are chosen -> the rule.
-PARTNERS = {MAIN: "best", "filled nodes": "fill", "first partners": "first"}
+PARTNERS = {runs.MAIN: "best", "filled nodes": "fill", "first partners": "first"}
 
 
 def values(outcome: Mapping[str, Any], scheduler: str, what: str) -> Floats:
@@ -59,10 +47,10 @@ def values(outcome: Mapping[str, Any], scheduler: str, what: str) -> Floats:
     ``what`` is one of :func:`runs.amounts`; "improvement", the makespan of EASY over that of the
     scheduler - 1 [%]; or "saved", 1 - the makespan of the scheduler over that of EASY [%].
     """
-    by_name = {name: _rows(outcome, name) for name in (scheduler, REFERENCE)}
+    by_name = {name: _rows(outcome, name) for name in (scheduler, runs.REFERENCE)}
     if what in ("improvement", "saved"):
         ours = _column(by_name[scheduler], "makespan_s")
-        reference = _column(by_name[REFERENCE], "makespan_s")
+        reference = _column(by_name[runs.REFERENCE], "makespan_s")
         share = reference / ours - 1 if what == "improvement" else 1 - ours / reference
         return 100 * share
     return _column(by_name[scheduler], what)
@@ -97,7 +85,7 @@ def over_heatmaps(outcomes: Outcomes, reading: str, scheduler: str, what: str) -
 def improvements(outcomes: Outcomes) -> pd.DataFrame:
     """Return the document's table under the main reading, of its simple co-scheduling."""
     found = {
-        what: over_heatmaps(outcomes, MAIN, SIMPLE, what)
+        what: over_heatmaps(outcomes, runs.MAIN, SIMPLE, what)
         for what in ("improvement", "saved", "job_speedup")
     }
     rows = []
@@ -110,7 +98,7 @@ def improvements(outcomes: Outcomes) -> pd.DataFrame:
                 "mean pair speedup": text_of(mean),
                 "published %": published,
                 "ours %": float(ours.mean()),
-                "95 % interval of the mean": interval(ours, 1),
+                "95 % interval of the mean": tables.interval(ours, 1),
                 "apart (points)": f"{apart:+.1f}",
                 "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
                 "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
@@ -141,7 +129,7 @@ def all_coschedulers(outcomes: Outcomes) -> pd.DataFrame:
 def by_reading(outcomes: Outcomes) -> pd.DataFrame:
     """Return improvements of the simple co-scheduling under each reading, less those published."""
     rows = []
-    for name, reading in READINGS.items():
+    for name, reading in runs.READINGS.items():
         found = over_heatmaps(outcomes, name, SIMPLE, "improvement")
         if found:
             ours = {mean: float(found[mean].mean()) for mean in IMPROVEMENTS}
@@ -171,8 +159,8 @@ def at_runs(outcomes: Outcomes) -> dict[float, float]:
     Of each series of heatmaps that differ in their mean alone, between the nearest two, linearly;
     the mean over the series that reach so far.
     """
-    speedups = over_heatmaps(outcomes, MAIN, SIMPLE, "job_speedup")
-    gains = over_heatmaps(outcomes, MAIN, SIMPLE, "improvement")
+    speedups = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "job_speedup")
+    gains = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "improvement")
     x, y = np.array(list(speedups.values())), np.array(list(gains.values()))
     found = {}
     for published in IMPROVEMENTS:
@@ -209,7 +197,7 @@ def files(outcomes: Outcomes) -> pd.DataFrame:
                     "scheduler": name,
                     "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / 3600,
                     "improvement %": float(gain.mean()),
-                    "95 % interval": "" if name == REFERENCE else interval(gain, 1),
+                    "95 % interval": "" if name == runs.REFERENCE else tables.interval(gain, 1),
                     "mean BSLD": float(pooled(of, name, "bsld").mean()),
                     "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
                     "I/O congestion": float(pooled(of, name, "congestion").mean()),
@@ -232,7 +220,7 @@ def mixes(outcomes: Outcomes) -> pd.DataFrame:
         }
         for name in COSCHEDULERS:
             row[f"{name} %"] = float(pooled(of, name, "improvement").mean())
-        row[f"95 % interval of {SIMPLE}"] = interval(pooled(of, SIMPLE, "improvement"), 1)
+        row[f"95 % interval of {SIMPLE}"] = tables.interval(pooled(of, SIMPLE, "improvement"), 1)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -242,7 +230,7 @@ def mix_utilisation(outcomes: Outcomes) -> pd.DataFrame:
     rows = []
     for (mix, kind), of in _by_mix(outcomes).items():
         row: dict[str, Any] = {"processes": mix, "speedups": kind}
-        for name in SCHEDULERS:
+        for name in runs.SCHEDULERS:
             row[f"{name} (share)"] = float(np.nanmean(pooled(of, name, "utilisation")))
         rows.append(row)
     return pd.DataFrame(rows)
@@ -274,7 +262,7 @@ def against_easy(outcomes: Outcomes) -> pd.DataFrame:
     rows = [
         {"codes": codes, "scheduler": name, **_beside_easy(of, name)}
         for codes, of in by_set(outcomes).items()
-        for name in SCHEDULERS
+        for name in runs.SCHEDULERS
     ]
     return pd.DataFrame(rows)
 
@@ -282,10 +270,10 @@ def against_easy(outcomes: Outcomes) -> pd.DataFrame:
 def _beside_easy(of: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     """Return means over shuffles, and what there is of EASY itself."""
     gain = pooled(of, name, "improvement")
-    reference = name == REFERENCE
+    reference = name == runs.REFERENCE
     return {
         "improvement %": float(gain.mean()),
-        "95 % interval": "" if reference else interval(gain, 1),
+        "95 % interval": "" if reference else tables.interval(gain, 1),
         "better than EASY": "" if reference else f"{int((gain > 0).sum())} of {len(gain)}",
         "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
         "share of jobs slowed": float(pooled(of, name, "slowed").mean()),
@@ -337,10 +325,10 @@ def draw_pairs(outcomes: Outcomes) -> Figure:
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)
     for name in SHARING:
-        gains = over_heatmaps(outcomes, MAIN, name, "improvement")
+        gains = over_heatmaps(outcomes, runs.MAIN, name, "improvement")
         left.plot(list(gains), [of.mean() for of in gains.values()], label=name, **_style(name))
-    speedups = over_heatmaps(outcomes, MAIN, SIMPLE, "job_speedup")
-    gains = over_heatmaps(outcomes, MAIN, SIMPLE, "improvement")
+    speedups = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "job_speedup")
+    gains = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "improvement")
     x, y = (np.concatenate(list(of.values())) for of in (speedups, gains))
     right.plot(x, y, ".", markersize=3, label=f"{SIMPLE}, a heatmap each", color=DARK_GREY)
     for axes in (left, right):
@@ -361,10 +349,10 @@ def draw_mixes(outcomes: Outcomes) -> Figure:
     panels = figure.subplots(1, 4)
     mixes = list(dict.fromkeys(task["mix"] for task, _ in outcomes))
     drawn = (
-        ("improvement", MEASURED, SHARING, _GAIN),
+        ("improvement", runs.MEASURED, SHARING, _GAIN),
         ("improvement", IN_USE, SHARING, f"the same, {IN_USE} (%)"),
         ("improvement", ALIKE, SHARING, f"the same, {ALIKE} (%)"),
-        ("utilisation", MEASURED, [REFERENCE, *SHARING], _USED),
+        ("utilisation", runs.MEASURED, [runs.REFERENCE, *SHARING], _USED),
     )
     for axes, (what, kind, names, label) in zip(panels, drawn, strict=True):
         for name in names:
@@ -417,25 +405,25 @@ def draw_shuffles(outcomes: Outcomes) -> Figure:
 
 def _style(name: str) -> dict[str, Any]:
     """Return how a scheduler is drawn, EASY dotted."""
-    if name == REFERENCE:
+    if name == runs.REFERENCE:
         return {"color": BLACK, "linestyle": ":", "linewidth": 1.6}
     return line_style(COSCHEDULERS.index(name)) | {"linewidth": 1.2}
 
 
 def _finish(figure: Figure, *drawn: Axes, heading: str) -> None:
     """Write the heading and, below all, a legend of what some axes have."""
-    heading_above(figure, heading)
+    tables.heading_above(figure, heading)
     found: dict[str, Any] = {}
     for axes in drawn:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
-    legend_below(figure, list(found.values()), list(found), 6)
+    tables.legend_below(figure, list(found.values()), list(found), 6)
 
 
 # --- The report of the study ----------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(
+HEAD, TEXTS = tables.read_texts(
     __file__, machine=machine_name(), fcfs=TRACES["KIT-FH2"]["fcfs"], easy=TRACES["KIT-FH2"]["easy"]
 )
 

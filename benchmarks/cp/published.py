@@ -7,16 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    NotThereError,
-    Stored,
-    Verdict,
-    csv_cells,
-    of_count,
-    of_picture,
-    of_sentences,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What is published ----------------------------------------------------------------------------
 
@@ -94,7 +85,9 @@ class Statement(NamedTuple):
 #: Remediani 2017, chapters 3 and 5: what its text says of the figures.
 STATEMENTS = tuple(
     Statement(first, second, measure, section, bool(about), bool(later))
-    for first, second, measure, section, about, later in csv_cells(__file__, "statements.csv")[1:]
+    for first, second, measure, section, about, later in items.csv_cells(
+        __file__, "statements.csv"
+    )[1:]
 )
 
 #: Within which share of the second both are about the same: the document names none. It was chosen
@@ -109,20 +102,20 @@ ABOUT = 0.1
 FEWEST_JOBS = 500
 
 
-def _check_length(stored: Stored, machine: str) -> None:
+def _check_length(stored: items.Stored, machine: str) -> None:
     """Raise a NotThereError for runs that ``--days`` has made too short to be compared."""
     jobs = stored.table(f"{machine}/runs", "shapes.all.jobs")["shapes.all.jobs"].min()
     if jobs < FEWEST_JOBS:
-        raise NotThereError(f"{jobs:.0f} jobs of {machine} are too few to compare")
+        raise items.NotThereError(f"{jobs:.0f} jobs of {machine} are too few to compare")
 
 
-def _text(sections: tuple[str, ...], *measures: str) -> Judge:
+def _text(sections: tuple[str, ...], *measures: str) -> items.Judge:
     """Judge what the text says of a figure: rows of the statements by section and measure.
 
     Those that were added once results were known are not counted, where there are others.
     """
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         _check_length(stored, "eurora")
         table = stored.table(
             "eurora/table-statements", "Remediani 2017 says", "section", "added", "ours"
@@ -132,15 +125,15 @@ def _text(sections: tuple[str, ...], *measures: str) -> Judge:
         before = rows[rows["added"].isna()]
         rows = before if len(before) else rows
         pairs = zip(rows["Remediani 2017 says"], rows["ours"], strict=True)
-        return of_sentences({str(words): ours == "so" for words, ours in pairs})
+        return items.of_sentences({str(words): ours == "so" for words, ours in pairs})
 
     return judge
 
 
-def _times(machine: str) -> Judge:
+def _times(machine: str) -> items.Judge:
     """Judge the order of the dispatchers' times, and which do not come to an end."""
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         _check_length(stored, machine)
         table = stored.table(f"{machine}/table-times", "run", "dispatch (ms)")
         table = table.set_index("run")["dispatch (ms)"]
@@ -152,22 +145,22 @@ def _times(machine: str) -> Judge:
                 apart = one.dispatch_ms < other.dispatch_ms < float("inf")
                 if first[1] == second[1] and apart and np.isfinite(mine).all():
                     so[f"{' '.join(first)} below {second[0]}"] = bool(mine[0] < mine[1])
-        return of_sentences(so)
+        return items.of_sentences(so)
 
     return judge
 
 
-def _stops(stored: Stored) -> Verdict:
+def _stops(stored: items.Stored) -> items.Verdict:
     """Section 5.1: PCP'19 does not finish on KIT; table of PCP'19 as published."""
     table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published")
     same = int((table["ours"] == table["published"]).sum())
-    return of_count(same, len(table), "runs of PCP'19 without a hint stop dispatching")
+    return items.of_count(same, len(table), "runs of PCP'19 without a hint stop dispatching")
 
 
-def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> Judge:
+def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> items.Judge:
     """Judge what section 5 says of slowdowns: on KIT HCP'19 is slightly better, on Eurora alike."""
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         _check_length(stored, machine)
         mean = stored.table(f"{machine}/table-slowdown", "run", "mean").set_index("run")["mean"]
         so = {}
@@ -182,23 +175,23 @@ def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> Judg
                 )
             else:
                 so[f"hcp19 at or below pcp20, {duration}"] = heuristic <= 1.01 * model
-        return of_sentences(so)
+        return items.of_sentences(so)
 
     return judge
 
 
-def _ratio(column: str, words: str, machine: str = "eurora") -> Judge:
+def _ratio(column: str, words: str, machine: str = "eurora") -> items.Judge:
     """Judge a share of instances whose ratio is as published."""
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         table = stored.table("table-sizes", "machine", "number", column)
         rows = table[table["machine"] == machine]
         if not len(rows):
-            raise NotThereError(f"nothing of {machine}")
+            raise items.NotThereError(f"nothing of {machine}")
         shares = rows[column].to_numpy()
         number = rows["number"].to_numpy()
         within = round(float((shares * number).sum()))
-        return of_count(within, int(number.sum()), words)
+        return items.of_count(within, int(number.sum()), words)
 
     return judge
 
@@ -206,9 +199,9 @@ def _ratio(column: str, words: str, machine: str = "eurora") -> Judge:
 _CLASSES = tuple(f"slowdown, {name}" for name in ("short", "medium", "long"))
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "figure 3.3": _text(("3.3.1", "3.3.3"), "slowdown", "box of slowdown"),
-    "figure 3.4": of_picture("eurora/classes.png"),
+    "figure 3.4": items.of_picture("eurora/classes.png"),
     "figure 3.5": _text(("3.3.3",), "box of queue"),
     "figure 5.1": _text(("5.2.1",), "slowdown"),
     "figure 5.2": _text(("5.2.1",), *_CLASSES),

@@ -9,27 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.benchmarks.cp import tables
+from hpcgym.benchmarks.cp import instances, simulations, tables
 from hpcgym.benchmarks.cp.configurations import DISPATCHERS, HEURISTICS, MACHINES, SOLVERS, model_of
-from hpcgym.benchmarks.cp.instances import (
-    DRIVERS,
-    NUMBER,
-    by_nodes,
-    by_queued,
-    compare_one,
-    grow_one,
-    grow_tasks,
-    known_one,
-    known_tasks,
-)
 from hpcgym.benchmarks.cp.published import ABOUT, JOBS, MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
-from hpcgym.benchmarks.cp.simulations import (
-    Findings,
-    code_of,
-    load_machines,
-    run_campaign,
-    table_of,
-)
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.tables import quick_note, read_texts, table_sections
 from hpcgym.errors import HpcgymError, check_choice
@@ -56,7 +38,7 @@ COMMON = {
 
 
 def report_text(
-    findings: Sequence[Findings],
+    findings: Sequence[simulations.Findings],
     made: Mapping[str, Mapping[str, pd.DataFrame]],
     common: Mapping[str, pd.DataFrame],
     pictures: Mapping[str, Path],
@@ -92,7 +74,7 @@ def _pictures(pictures: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def _loads(findings: Sequence[Findings]) -> str:
+def _loads(findings: Sequence[simulations.Findings]) -> str:
     """Say what was simulated on which machine, and what the published logs have."""
     lines = []
     only = findings[0].load.dispatchers if findings else ()
@@ -117,7 +99,7 @@ def _loads(findings: Sequence[Findings]) -> str:
 # --- The whole study ------------------------------------------------------------------------------
 
 #: Name of a table of one machine -> what makes it.
-TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
+TABLES: dict[str, Callable[[simulations.Findings], pd.DataFrame]] = {
     "slowdown": tables.slowdowns,
     "gains": tables.gains,
     "wait": tables.waits,
@@ -130,7 +112,7 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
 }
 
 #: Heading of a picture of one machine -> what draws it, and the name of its file.
-PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
+PICTURES: dict[str, tuple[Callable[[simulations.Findings], Figure], str]] = {
     "Slowdown of the jobs that waited": (tables.draw_slowdowns, "slowdown"),
     "By class of jobs": (tables.draw_classes, "classes"),
     "Queue": (tables.draw_queues, "queue"),
@@ -194,8 +176,8 @@ def reproduce(
     for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
         find_dispatcher(model_of(name))  # no OR-Tools is said before the work
     folder.begin(HEAD)
-    loads = load_machines(machines, days, full, dispatchers, quick)
-    findings = run_campaign(loads, folder)
+    loads = simulations.load_machines(machines, days, full, dispatchers, quick)
+    findings = simulations.run_campaign(loads, folder)
     _compare(findings, folder)
     grown = _grow(folder, full, dispatchers)
     best = _known(folder) if "pcp20" in (dispatchers or DISPATCHERS) else []
@@ -209,22 +191,24 @@ def reproduce(
     return path, {machine: of["slowdown"] for machine, of in made.items() if "slowdown" in of}
 
 
-def _compare(findings: Sequence[Findings], folder: Folder) -> None:
+def _compare(findings: Sequence[simulations.Findings], folder: Folder) -> None:
     """Have PCP'19 and PCP'20 answer at the same states."""
     tasks = {
         (found.machine, run): {
             **found.load.task(),
             "dispatcher": run.dispatcher,
             "duration": run.duration,
-            "number": NUMBER,
-            "code": code_of("hpcgym.benchmarks.cp.instances"),
+            "number": instances.NUMBER,
+            "code": simulations.code_of("hpcgym.benchmarks.cp.instances"),
         }
         for found in findings
-        for run in DRIVERS.get(found.machine, ())
+        for run in instances.DRIVERS.get(found.machine, ())
         if found.load.wants(run.dispatcher)
     }
     todo, what = list(tasks.values()), "the same instances"
-    outcomes = folder.run(compare_one, todo, "comparisons", "instances", what=what, chunk=1)
+    outcomes = folder.run(
+        instances.compare_one, todo, "comparisons", "instances", what=what, chunk=1
+    )
     by_machine = {found.machine: found for found in findings}
     for (machine, run), outcome in zip(tasks, outcomes, strict=True):
         by_machine[machine].instances[run] = outcome
@@ -232,20 +216,21 @@ def _compare(findings: Sequence[Findings], folder: Folder) -> None:
 
 def _grow(folder: Folder, full: bool, dispatchers: Sequence[str]) -> list[dict[str, Any]]:
     """Measure dispatchers on states of many sizes; return a row for each."""
-    tasks = grow_tasks(code_of("hpcgym.benchmarks.cp.instances"), full)
+    tasks = instances.grow_tasks(simulations.code_of("hpcgym.benchmarks.cp.instances"), full)
     tasks = [task for task in tasks if not dispatchers or task["dispatcher"] in dispatchers]
-    found = folder.run(grow_one, tasks, "measurements", "growth", what="growth", chunk=1)
+    found = folder.run(instances.grow_one, tasks, "measurements", "growth", what="growth", chunk=1)
     return [{**task, **outcome} for task, outcome in zip(tasks, found, strict=True)]
 
 
 def _known(folder: Folder) -> list[dict[str, Any]]:
     """Solve small states to the end; return a row for each."""
-    tasks = known_tasks(code_of("hpcgym.benchmarks.cp.instances"))
-    return folder.run(known_one, tasks, "states", "known", what="small states", chunk=1)
+    tasks = instances.known_tasks(simulations.code_of("hpcgym.benchmarks.cp.instances"))
+    return folder.run(instances.known_one, tasks, "states", "known", what="small states", chunk=1)
 
 
 def _filled(
-    makers: Mapping[str, Callable[[Findings], pd.DataFrame]], found: Findings
+    makers: Mapping[str, Callable[[simulations.Findings], pd.DataFrame]],
+    found: simulations.Findings,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables by name, those without a row left out."""
     made = {name: make(found) for name, make in makers.items()}
@@ -253,7 +238,7 @@ def _filled(
 
 
 def _common(
-    findings: Sequence[Findings],
+    findings: Sequence[simulations.Findings],
     grown: Sequence[Mapping[str, Any]],
     best: Sequence[Mapping[str, Any]],
 ) -> dict[str, pd.DataFrame]:
@@ -261,15 +246,15 @@ def _common(
     made = {
         "sizes": tables.sizes(findings),
         "hints": tables.hints(findings),
-        "by-nodes": tables.grown(by_nodes(grown), "nodes"),
-        "by-queued": tables.grown(by_queued(grown), "queued"),
+        "by-nodes": tables.grown(instances.by_nodes(grown), "nodes"),
+        "by-queued": tables.grown(instances.by_queued(grown), "queued"),
         "known-best": pd.DataFrame(best),
     }
     return {name: table for name, table in made.items() if len(table)}
 
 
 def _write(
-    findings: Sequence[Findings],
+    findings: Sequence[simulations.Findings],
     made: Mapping[str, Mapping[str, pd.DataFrame]],
     common: Mapping[str, pd.DataFrame],
     folder: Path,
@@ -278,7 +263,7 @@ def _write(
     files = {folder / f"table-{name}.csv": table for name, table in common.items()}
     for found in findings:
         place = folder / folder_name(found.machine)
-        files[place / "runs.csv"] = table_of(found)
+        files[place / "runs.csv"] = simulations.table_of(found)
         for name, table in made[found.machine].items():
             files[place / f"table-{name}.csv"] = table
     for file, table in files.items():
@@ -286,7 +271,9 @@ def _write(
     return set(files)
 
 
-def _remove_others(findings: Sequence[Findings], folder: Path, written: set[Path]) -> None:
+def _remove_others(
+    findings: Sequence[simulations.Findings], folder: Path, written: set[Path]
+) -> None:
     """Remove tables and pictures of before that this study does not have: of other dispatchers."""
     names = [f"table-{name}.csv" for name in TABLES]
     names += [f"{name}.png" for name in (RATIOS, *(name for _, name in PICTURES.values()))]
@@ -297,7 +284,7 @@ def _remove_others(findings: Sequence[Findings], folder: Path, written: set[Path
 
 
 def _draw(
-    findings: Sequence[Findings], grown: Sequence[Mapping[str, Any]], folder: Folder
+    findings: Sequence[simulations.Findings], grown: Sequence[Mapping[str, Any]], folder: Folder
 ) -> dict[str, Path]:
     """Draw the pictures of each machine, and those of all; return these by heading."""
     for found in findings:
@@ -315,5 +302,5 @@ def _draw(
             found.pictures[heading] = folder.picture(figure, file)
     if not grown:
         return {}
-    growth = folder.picture(tables.draw_by_nodes(by_nodes(grown)), f"{GROWTH}.png")
+    growth = folder.picture(tables.draw_by_nodes(instances.by_nodes(grown)), f"{GROWTH}.png")
     return {"Time of a dispatch by size of the machine": growth}

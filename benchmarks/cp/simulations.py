@@ -17,20 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.benchmarks.cp.configurations import (
-    MACHINES,
-    QUICK_SHARE,
-    AsPublished,
-    Machine,
-    Run,
-    box,
-    dispatcher_of,
-    queues_of,
-    rules_of,
-    shapes_of,
-    slowdown_of,
-    summary,
-)
+from hpcgym.benchmarks.cp import configurations
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster import Cluster
@@ -101,7 +88,7 @@ def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     ------
     HpcgymError : a workload that cannot be read.
     """
-    of = MACHINES[machine]
+    of = configurations.MACHINES[machine]
     cluster = find_cluster(of.cluster or of.name)
     workload = load_workload(of.source(days, seed))
     day = (workload.submit_time - workload.submit_time[0]) / DAY_S
@@ -151,29 +138,31 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     workloads, cluster = loaded(
         task["machine"], task["days"], tuple(task["seeds"]), task["jobs_sha256"]
     )
-    run = Run(task["dispatcher"], task["duration"], task["allocation"])
-    timed = None if run.dispatcher == "easy" else Timed(dispatcher_of(run.dispatcher))
+    run = configurations.Run(task["dispatcher"], task["duration"], task["allocation"])
+    timed = (
+        None if run.dispatcher == "easy" else Timed(configurations.dispatcher_of(run.dispatcher))
+    )
     results: list[Result] = []
     alone: list[dict[str, Any]] = []
     seconds = 0.0
     for place, workload in enumerate(workloads):
         if timed is not None and place:
-            timed.go_on_with(dispatcher_of(run.dispatcher))
+            timed.go_on_with(configurations.dispatcher_of(run.dispatcher))
         began = time.perf_counter()
-        result = _simulated(workload, rules_of(run, timed), cluster, timed)
+        result = _simulated(workload, configurations.rules_of(run, timed), cluster, timed)
         seconds += time.perf_counter() - began
         if result is not None:
             validate_schedule(result)
             results.append(result)
-        if timed is not None and isinstance(timed.dispatcher, AsPublished):
-            alone.append(summary(timed.dispatcher.asked, workload.submit_time))
+        if timed is not None and isinstance(timed.dispatcher, configurations.AsPublished):
+            alone.append(configurations.summary(timed.dispatcher.asked, workload.submit_time))
     if len(results) < len(workloads):
         return {"stopped": len(workloads) - len(results), "alone": alone}
     outcome = {
-        "shapes": shapes_of(results),
-        "queues": queues_of(results),
+        "shapes": configurations.shapes_of(results),
+        "queues": configurations.queues_of(results),
         "by_seed": {
-            "slowdown": [float(slowdown_of(result).mean()) for result in results],
+            "slowdown": [float(configurations.slowdown_of(result).mean()) for result in results],
             "wait": [float(result.wait.mean()) for result in results],
         },
         "total_s": seconds,
@@ -186,7 +175,7 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     return {
         **outcome,
         "calls": len(timed.seconds),
-        "dispatch_ms": box(1000 * np.array(timed.seconds)),
+        "dispatch_ms": configurations.box(1000 * np.array(timed.seconds)),
         "by_queue": by_queue(timed),
         "solved": solved(log) if log else {},
     }
@@ -317,7 +306,7 @@ class Load:
     dispatchers : those that were asked for; empty: all of the machine's.
     """
 
-    machine: Machine
+    machine: configurations.Machine
     cluster: Cluster
     workloads: list[Workload]
     days: float
@@ -335,12 +324,12 @@ class Load:
         return [self.machine.source(self.days, seed) for seed in self.seeds]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[configurations.Run]:
         """What runs on it."""
         return [run for run in self.machine.runs(self.full) if self.wants(run.dispatcher)]
 
     @property
-    def left_out(self) -> list[Run]:
+    def left_out(self) -> list[configurations.Run]:
         """What runs on it with ``--full`` alone."""
         wanted = [run for run in self.machine.runs() if self.wants(run.dispatcher)]
         return [run for run in wanted if run not in self.runs]
@@ -379,9 +368,9 @@ class Findings:
     """
 
     load: Load
-    outcomes: dict[Run, dict[str, Any]]
-    stopped: dict[Run, dict[str, Any]] = field(default_factory=dict)
-    instances: dict[Run, dict[str, Any]] = field(default_factory=dict)
+    outcomes: dict[configurations.Run, dict[str, Any]]
+    stopped: dict[configurations.Run, dict[str, Any]] = field(default_factory=dict)
+    instances: dict[configurations.Run, dict[str, Any]] = field(default_factory=dict)
     pictures: dict[str, Path] = field(default_factory=dict)
 
     @property
@@ -406,10 +395,10 @@ def load_machines(
     """
     found = []
     for name in names:
-        machine = MACHINES[name]
+        machine = configurations.MACHINES[name]
         if dispatchers and not set(dispatchers) & set(machine.dispatchers):
             raise HpcgymError(f"{', '.join(dispatchers)}: not in the study of {name}")
-        usual = machine.usual_days * (QUICK_SHARE if quick else 1)
+        usual = machine.usual_days * (configurations.QUICK_SHARE if quick else 1)
         of = days or (machine.full_days if full else usual)
         jobs = [load_jobs(name, of, seed) for seed in machine.seeds_of(full)]
         workloads = [workload for workload, _ in jobs]

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.cp.configurations import (
-    CLASSES,
-    DURATIONS,
-    HEURISTICS,
-    PLANS,
-    SOLVERS,
-    Run,
-    box,
-)
+from hpcgym.benchmarks.cp import configurations
 from hpcgym.benchmarks.cp.configurations import NAME as AS_PUBLISHED
 from hpcgym.benchmarks.cp.published import (
     ABOUT,
@@ -29,19 +21,7 @@ from hpcgym.benchmarks.cp.published import (
 )
 from hpcgym.benchmarks.cp.simulations import Findings
 from hpcgym.benchmarks.studies.tables import log_ticks
-from hpcgym.report.canvas import (
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    ORANGE,
-    VERMILLION,
-    legend_above,
-    line_style,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +77,7 @@ def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
         if len(seeds) > 1:
             row["± over seeds"] = half_interval(seeds)
         row["std"] = number(shapes["all"][measure]["std"])
-        for name in CLASSES:
+        for name in configurations.CLASSES:
             if name != "all":
                 row[name] = number(shapes[name][measure]["mean"])
         row["waited"] = boxes["number"]
@@ -157,7 +137,7 @@ def times(found: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _published(found: Findings, run: Run) -> Times | None:
+def _published(found: Findings, run: configurations.Run) -> Times | None:
     """Return the published times of a run; PCP'19's are those of PCP'19 as published."""
     dispatcher = "pcp19" if run.dispatcher == AS_PUBLISHED else run.dispatcher
     return TIMES.get(found.machine, {}).get((dispatcher, run.duration))
@@ -184,7 +164,7 @@ def solving(found: Findings) -> pd.DataFrame:
     """Return what became of the models: how many were solved to what."""
     rows = []
     for run, outcome in found.outcomes.items():
-        if outcome.get("solved") and run.dispatcher not in PLANS:
+        if outcome.get("solved") and run.dispatcher not in configurations.PLANS:
             rows.append({"run": str(run), **outcome["solved"]})
     return pd.DataFrame(rows)
 
@@ -193,7 +173,7 @@ def by_queue(found: Findings) -> pd.DataFrame:
     """Return the mean time of a dispatch [ms] by the number of queued jobs, in powers of two."""
     rows = []
     for run, outcome in found.outcomes.items():
-        if run.dispatcher in SOLVERS:
+        if run.dispatcher in configurations.SOLVERS:
             cells = {str(of["queued"]): of["mean_ms"] for of in outcome["by_queue"]}
             rows.append({"run": str(run), **cells})
     columns = sorted({key for row in rows for key in row if key != "run"}, key=int)
@@ -212,11 +192,11 @@ def gains(found: Findings) -> pd.DataFrame:
     means = {run: _value(outcome, "slowdown") for run, outcome in found.outcomes.items()}
     rows = []
     for run, mean in means.items():
-        if run.dispatcher in HEURISTICS[:3]:
+        if run.dispatcher in configurations.HEURISTICS[:3]:
             continue
         row: dict[str, Any] = {"run": str(run), "mean slowdown": mean}
         for name, allocation in product(("easy", "prb"), ("first-fit", "best-fit")):
-            other = means.get(Run(name, run.duration, allocation))
+            other = means.get(configurations.Run(name, run.duration, allocation))
             share = 100 * (1 - mean / other) if other else float("nan")
             row[f"below {name.upper()}, {allocation} %"] = share
         rows.append(row)
@@ -264,7 +244,7 @@ def _holds(first: float, second: float, *, about: bool) -> str:
     return "so" if first < second else "not so"
 
 
-def _full(run: Run) -> str:
+def _full(run: configurations.Run) -> str:
     return f"{run.dispatcher} {run.duration}"
 
 
@@ -359,7 +339,13 @@ def grown(rows: Sequence[Mapping[str, Any]], by: str) -> pd.DataFrame:
 
 # --- The documents' figures -----------------------------------------------------------------------
 
-_COLOURS = dict(zip(DURATIONS, (VERMILLION, BLUE, ORANGE, GREEN), strict=True))
+_COLOURS = dict(
+    zip(
+        configurations.DURATIONS,
+        (canvas.VERMILLION, canvas.BLUE, canvas.ORANGE, canvas.GREEN),
+        strict=True,
+    )
+)
 _WIDTH = 0.25  # inches of a box
 _NOTE = "low, quartiles, median and high; triangles: means"
 
@@ -373,22 +359,22 @@ def draw_slowdowns(found: Findings) -> Figure:
 def draw_classes(found: Findings) -> Figure:
     """Figures 5.2 and 5.6: the same for short, medium and long jobs."""
     names = classes_of(found)
-    figure = new_figure(_wide(found), 1.5 + 2.5 * len(names))
+    figure = canvas.new_figure(_wide(found), 1.5 + 2.5 * len(names))
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for one, name in zip(axes, names, strict=True):
         _boxes(one, found, lambda of, name=name: of["shapes"][name]["slowed"])  # type: ignore[misc]
         one.set_yscale("log")
         one.set_ylabel(f"slowdown, {name}")
-        plain(one)
+        canvas.plain(one)
     heading = f"Slowdown by class of jobs, of those that waited: {found.machine}"
-    title(axes[0], heading, _NOTE, legend_rows=_legend(axes[0], found))
+    canvas.title(axes[0], heading, _NOTE, legend_rows=_legend(axes[0], found))
     return figure
 
 
 def classes_of(found: Findings) -> list[str]:
     """Return the classes of which some job waited in some run; one panel, empty, if none did."""
     shapes = [outcome["shapes"] for outcome in found.outcomes.values()]
-    names = [name for name in CLASSES if name != "all"]
+    names = [name for name in configurations.CLASSES if name != "all"]
     some = [name for name in names if any(of[name]["slowed"]["number"] for of in shapes)]
     return some or names[:1]
 
@@ -403,25 +389,25 @@ def draw_queues(found: Findings) -> Figure:
 def _queue(of: Mapping[str, Any]) -> Any:
     """Return the box of a run's queue, that of no values where nobody waits after any pass."""
     queue = of["queues"]["queue"]
-    return queue if queue["number"] and queue["high"] > 0 else box([])
+    return queue if queue["number"] and queue["high"] > 0 else configurations.box([])
 
 
 def draw_waits(found: Findings) -> Figure:
     """Figures 5.4, 5.8 and 5.11: waits, and the trend of their average over all jobs."""
-    figure = new_figure(_wide(found), 7)
+    figure = canvas.new_figure(_wide(found), 7)
     boxes, trend = figure.subplots(2, 1, sharex=True)
     _boxes(boxes, found, lambda of: of["shapes"]["all"]["waited"])
     boxes.set_yscale("log")
     boxes.set_ylabel("wait of those that waited (s)")
     heading = f"Waiting times: {found.machine}"
-    title(boxes, heading, _NOTE, legend_rows=_legend(boxes, found))
+    canvas.title(boxes, heading, _NOTE, legend_rows=_legend(boxes, found))
     means = [number(of["shapes"]["all"]["wait"]["mean"]) for of in found.outcomes.values()]
-    trend.plot(range(len(means)), means, "o-", color=DARK_GREY, markersize=4, linewidth=1)
+    trend.plot(range(len(means)), means, "o-", color=canvas.DARK_GREY, markersize=4, linewidth=1)
     trend.set_ylim(bottom=0)
     trend.set_ylabel("average wait (s)")
     trend.tick_params(axis="x", rotation=90)  # the shared axis hands on names, not their rotation
     for axes in (boxes, trend):
-        plain(axes)
+        canvas.plain(axes)
     return figure
 
 
@@ -429,13 +415,13 @@ def _alone(
     found: Findings, what: str, label: str, of: Callable[[Mapping[str, Any]], Any], scale: str
 ) -> Figure:
     """Return a figure of one row of boxes."""
-    figure = new_figure(_wide(found), 4.4)
+    figure = canvas.new_figure(_wide(found), 4.4)
     axes = figure.add_subplot()
     _boxes(axes, found, of)
     axes.set_yscale(scale)
     axes.set_ylabel(label)
-    plain(axes)
-    title(axes, f"{what}: {found.machine}", _NOTE, legend_rows=_legend(axes, found))
+    canvas.plain(axes)
+    canvas.title(axes, f"{what}: {found.machine}", _NOTE, legend_rows=_legend(axes, found))
     return figure
 
 
@@ -443,11 +429,15 @@ def _legend(axes: Axes, found: Findings) -> int:
     """Say which colour is which durations; return the legend's rows."""
     from matplotlib.patches import Patch
 
-    letters = [name for name in DURATIONS if any(run.duration == name for run in found.outcomes)]
+    letters = [
+        name
+        for name in configurations.DURATIONS
+        if any(run.duration == name for run in found.outcomes)
+    ]
     names = [f"{letter}: {_MEANS[letter]}" for letter in letters]
     colours = [_COLOURS[letter] for letter in letters]
     handles = [Patch(color=colour, alpha=0.7) for colour in colours]
-    return legend_above(axes, names, handles=handles, labels=names)
+    return canvas.legend_above(axes, names, handles=handles, labels=names)
 
 
 _MEANS = {"W": "requested", "D": "data-driven", "L2": "last two of the user", "R": "real run time"}
@@ -497,7 +487,7 @@ _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", 
 def draw_means(found: Findings) -> Figure:
     """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
     runs = list(found.outcomes)
-    figure = new_figure(_wide(found), 7)
+    figure = canvas.new_figure(_wide(found), 7)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
         of_all = [found.outcomes[run]["shapes"]["all"][measure] for run in runs]
@@ -505,39 +495,43 @@ def draw_means(found: Findings) -> Figure:
         mean, std, low = np.array(parts)
         # no job is below the least, and a deviation of a long tail may be
         errors = np.array([np.fmin(std, mean - low), std])
-        axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=BLUE, capsize=3)
+        axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
         axes.set_ylabel(f"average {measure}{label}")
-        plain(axes)
+        canvas.plain(axes)
     panels[1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
     note = "bars: one standard deviation, but not below the least value"
-    title(panels[0], f"Slowdown and wait of all jobs: {found.machine}", note)
+    canvas.title(panels[0], f"Slowdown and wait of all jobs: {found.machine}", note)
     return figure
 
 
 def draw_ratios(found: Findings) -> Figure:
     """Figures 6 and 7 of Galleguillos et al. 2020: PCP'20 to PCP'19 on each instance."""
-    figure = new_figure(8, 3.8)
+    figure = canvas.new_figure(8, 3.8)
     panels = (("variables", "number of variables"), ("seconds", "time of a dispatch"))
     for axes, (what, label) in zip(figure.subplots(1, 2), panels, strict=True):
         for place, (run, outcome) in enumerate(found.instances.items()):
             ratio = ratios(outcome[what])
-            style = {"markersize": 4, "alpha": 0.7, "color": line_style(place)["color"]}
+            style = {"markersize": 4, "alpha": 0.7, "color": canvas.line_style(place)["color"]}
             axes.plot(np.arange(1, ratio.size + 1), ratio, "o", label=str(run), **style)
-        axes.axhline(VARIABLES_BELOW if what == "variables" else 1, color=DARK_GREY, linewidth=0.8)
+        axes.axhline(
+            VARIABLES_BELOW if what == "variables" else 1, color=canvas.DARK_GREY, linewidth=0.8
+        )
         axes.set_yscale("log")
         log_ticks(axes.yaxis)
         axes.set_xlabel("instance")
         axes.set_ylabel(f"ratio: {label}")
-        plain(axes)
-        rows = legend_above(axes, [str(run) for run in found.instances])
-        title(axes, f"PCP'20 to PCP'19: {label}", found.machine, legend_rows=rows)
+        canvas.plain(axes)
+        rows = canvas.legend_above(axes, [str(run) for run in found.instances])
+        canvas.title(axes, f"PCP'20 to PCP'19: {label}", found.machine, legend_rows=rows)
     return figure
 
 
 def draw_by_queue(found: Findings) -> Figure:
     """How the time of a dispatch grows with the number of queued jobs."""
     runs = {run: of["by_queue"] for run, of in found.outcomes.items() if of.get("solved")}
-    last: dict[str, tuple[Run, Any]] = {run.dispatcher: (run, of) for run, of in runs.items()}
+    last: dict[str, tuple[configurations.Run, Any]] = {
+        run.dispatcher: (run, of) for run, of in runs.items()
+    }
     lines = {
         str(run): ([row["queued"] for row in of], [row["mean_ms"] for row in of])
         for run, of in last.values()
@@ -557,17 +551,17 @@ def draw_by_nodes(grown: Sequence[Mapping[str, Any]]) -> Figure:
 
 def _lines(lines: Mapping[str, tuple[Any, Any]], heading: str, label: str) -> Figure:
     """Return a figure of times [ms] on logarithmic axes."""
-    figure = new_figure(6.5, 4.2)
+    figure = canvas.new_figure(6.5, 4.2)
     axes = figure.add_subplot()
     for place, (name, (x, y)) in enumerate(lines.items()):
-        axes.plot(x, y, marker="o", markersize=4, label=name, **line_style(place))
+        axes.plot(x, y, marker="o", markersize=4, label=name, **canvas.line_style(place))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel(label)
     axes.set_ylabel("mean time of a dispatch (ms)")
-    axes.grid(visible=True, color=LIGHT_GREY, linewidth=0.6)
-    plain(axes, None)
-    rows = legend_above(axes, list(lines)) if lines else 0
-    title(axes, heading, "", legend_rows=rows)
+    axes.grid(visible=True, color=canvas.LIGHT_GREY, linewidth=0.6)
+    canvas.plain(axes, None)
+    rows = canvas.legend_above(axes, list(lines)) if lines else 0
+    canvas.title(axes, heading, "", legend_rows=rows)
     return figure

@@ -24,30 +24,11 @@ from hpcgym.benchmarks.energy.budget import (
     weeks_of,
 )
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
+from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, load_jobs, note_name
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.benchmarks.studies.tables import (
-    NOT_SIMULATED,
-    Finding,
-    interval_of_groups,
-    log_ticks,
-    picture_sections,
-    quick_note,
-    read_texts,
-    statements_table,
-    table_sections,
-)
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILLION,
-    legend_above,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
@@ -116,7 +97,7 @@ def figures(outcomes: Outcomes) -> pd.DataFrame:
                 beside = "EASY" if name in RELATIVE else "possible"
                 row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
                 if name in ("utilisation", "AVEbsld"):
-                    row[f"interval of {name}"] = interval_of_groups(groups)
+                    row[f"interval of {name}"] = tables.interval_of_groups(groups)
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -132,7 +113,7 @@ def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
                 middle = float(np.median(np.concatenate(groups)))
                 row: dict[str, Any] = {"reading": reading, "measure": measure}
                 row |= {"mechanism": mechanism, "published %": theirs, "ours %": ours}
-                row["interval"] = interval_of_groups(groups, 1)
+                row["interval"] = tables.interval_of_groups(groups, 1)
                 row["median %"] = middle
                 row["the same sign"] = "yes" if ours * theirs > 0 else "no"
                 rows.append(row)
@@ -190,7 +171,7 @@ def _statements(outcomes: Outcomes) -> pd.DataFrame:
         name: [check(cells_of(traces), _rows(traces)) for _, _, check in _STATEMENTS]
         for name, traces in outcomes.items()
     }
-    return statements_table("Glesser 2016, chapter 5", _STATEMENTS, found)
+    return tables.statements_table("Glesser 2016, chapter 5", _STATEMENTS, found)
 
 
 def line(budget: Any) -> Any:
@@ -209,10 +190,10 @@ def _named(setting: Setting) -> str:
     return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
 
 
-def _first(cells: Cells, name: str, budgets: Sequence[float], measure: str) -> Finding:
+def _first(cells: Cells, name: str, budgets: Sequence[float], measure: str) -> tables.Finding:
     """Return whether a mechanism has the most, with and without shutdown, at all of budgets."""
     if not budgets:
-        return NOT_SIMULATED
+        return tables.NOT_SIMULATED
     words, so = [], True
     for budget in budgets:
         for shutdown in (False, True):
@@ -228,41 +209,41 @@ def _within(cells: Cells, low: float, high: float) -> list[float]:
     return [budget for budget in budgets_of(cells) if low <= budget <= high]
 
 
-def _high_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+def _high_budgets(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     return _first(cells, "energyBud", _within(cells, 0.75, 0.95), "utilisation")
 
 
-def _low_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+def _low_budgets(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     return _first(cells, "reducePC", _within(cells, 0.0, 0.5), "utilisation")
 
 
-def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) -> Finding:
+def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) -> tables.Finding:
     points = {
         (setting, budget): mean(cells, setting, budget, "utilisation") - line(budget)
         for setting in settings
         for budget in budgets
     }
     if not points:
-        return NOT_SIMULATED
+        return tables.NOT_SIMULATED
     below = [f"{_named(s)} at {percent(b)}" for (s, b), gap in points.items() if gap <= 0]
     words = f"{len(points) - len(below)} of {len(points)} points above"
     return words + (f"; below: {', '.join(below)}" if below else ""), not below
 
 
-def _all_at_90(cells: Cells, _: Sequence[Row]) -> Finding:
+def _all_at_90(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     return _above(cells, SETTINGS, _within(cells, 0.85, 0.95))
 
 
-def _bud_at_80(cells: Cells, _: Sequence[Row]) -> Finding:
+def _bud_at_80(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     settings = [("energyBud", False), ("energyBud", True)]
     return _above(cells, settings, _within(cells, 0.75, 0.85))
 
 
-def _reduced_when_low(cells: Cells, _: Sequence[Row]) -> Finding:
+def _reduced_when_low(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     return _above(cells, [("reducePC", True)], _within(cells, 0.0, 0.5))
 
 
-def _best_bsld(cells: Cells, _: Sequence[Row]) -> Finding:
+def _best_bsld(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     budgets = _within(cells, 0.0, 0.95)
     best = [
         min(SETTINGS, key=lambda setting, b=budget: mean(cells, setting, b, "AVEbsld"))  # type: ignore[misc]
@@ -274,7 +255,7 @@ def _best_bsld(cells: Cells, _: Sequence[Row]) -> Finding:
     return words + (f"; else {', '.join(sorted(others))}" if others else ""), wins == len(budgets)
 
 
-def _comparable(cells: Cells, _: Sequence[Row]) -> Finding:
+def _comparable(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     ratios = [
         mean(cells, ("powercap", False), b, "AVEbsld")
         / mean(cells, ("energyBud", False), b, "AVEbsld")
@@ -283,7 +264,7 @@ def _comparable(cells: Cells, _: Sequence[Row]) -> Finding:
     return f"{min(ratios):.2f} to {max(ratios):.2f} times", 0.5 < min(ratios) <= max(ratios) < 2
 
 
-def _saves(cells: Cells, _: Sequence[Row]) -> Finding:
+def _saves(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     changes = [
         mean(cells, (name, True), b, "energy") - mean(cells, (name, False), b, "energy")
         for name in MECHANISMS
@@ -293,7 +274,7 @@ def _saves(cells: Cells, _: Sequence[Row]) -> Finding:
     return f"in {less} of {len(changes)}", less == len(changes)
 
 
-def _consumes(cells: Cells, _: Sequence[Row]) -> Finding:
+def _consumes(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     ordered = []
     for shutdown in (False, True):
         for b in _within(cells, 0.0, 0.95):
@@ -305,7 +286,7 @@ def _consumes(cells: Cells, _: Sequence[Row]) -> Finding:
     return f"in {sum(ordered)} of {len(ordered)}", sum(ordered) > len(ordered) / 2
 
 
-def _most_of_it(cells: Cells, rows: Sequence[Row]) -> Finding:
+def _most_of_it(cells: Cells, rows: Sequence[Row]) -> tables.Finding:
     gains = {}
     for measure in ("utilisation", "AVEbsld"):
         for name in MECHANISMS:
@@ -322,19 +303,19 @@ def _most_of_it(cells: Cells, rows: Sequence[Row]) -> Finding:
     return words, more and min(MECHANISMS, key=lambda n: gains["AVEbsld", n]) == "energyBud"
 
 
-def _like_easy(_: Cells, rows: Sequence[Row]) -> Finding:
+def _like_easy(_: Cells, rows: Sequence[Row]) -> tables.Finding:
     full = [
         row
         for row in rows
         if row["budget"] >= 1 and not row["shutdown"] and row["mechanism"] != BASELINE
     ]
     if not full:
-        return NOT_SIMULATED
+        return tables.NOT_SIMULATED
     same = sum(row["same"] for row in full)
     return f"{same} of {len(full)} schedules", same == len(full)
 
 
-def _respected(cells: Cells, rows: Sequence[Row]) -> Finding:
+def _respected(cells: Cells, rows: Sequence[Row]) -> tables.Finding:
     over = [row for row in rows if row["exceeded_j"] > 0]
     if not over:
         return "in all runs", True
@@ -347,7 +328,7 @@ def _respected(cells: Cells, rows: Sequence[Row]) -> Finding:
 
 
 #: What is said, how it is published, what finds ours.
-_STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], Finding]], ...] = (
+_STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], tables.Finding]], ...] = (
     ("5.3.2: an unbounded budget gives EASY's schedule", "so", _like_easy),
     ("5.3.1: the budget is strictly respected", "so", _respected),
     ("figure 5.1: energyBud has most utilisation, budgets of 90 and 80 %", "so", _high_budgets),
@@ -365,7 +346,7 @@ _STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], Finding]], .
 
 # --- The pictures of the study of energy budgets --------------------------------------------------
 
-_COLOURS = dict(zip(MECHANISMS, (BLUE, VERMILLION, GREEN), strict=True))
+_COLOURS = dict(zip(MECHANISMS, (canvas.BLUE, canvas.VERMILLION, canvas.GREEN), strict=True))
 #: Measure -> figure, label.
 FIGURES = {
     "utilisation": ("5.1", "utilisation / EASY's"),
@@ -379,7 +360,7 @@ def draw(cells: Cells, measure: str, what: str) -> Figure:
 
     Figure 5.1 has the line on which the utilisation falls as the budget of the three days.
     """
-    figure = new_figure(7, 4.4)
+    figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
     budgets = budgets_of(cells)
     for setting in SETTINGS:
@@ -395,24 +376,24 @@ def draw(cells: Cells, measure: str, what: str) -> Figure:
         )
     if measure == "utilisation":
         ends = np.array([max(budgets), min(budgets)])
-        axes.plot(100 * ends, line(ends), color=BLACK, linewidth=1, label="3/7 budget + 4/7")
+        axes.plot(100 * ends, line(ends), color=canvas.BLACK, linewidth=1, label="3/7 budget + 4/7")
     if measure == "AVEbsld":
         axes.set_yscale("log")
-        log_ticks(axes.yaxis)
+        tables.log_ticks(axes.yaxis)
     axes.invert_xaxis()
     number, label = FIGURES[measure]
     axes.set_xlabel("budget (% of what busy processors use)")
     axes.set_ylabel(label)
-    plain(axes)
+    canvas.plain(axes)
     _, names = axes.get_legend_handles_labels()
-    title(axes, f"As figure {number}: {what}", legend_rows=legend_above(axes, names))
+    canvas.title(axes, f"As figure {number}: {what}", legend_rows=canvas.legend_above(axes, names))
     return figure
 
 
 # --- The report on energy budgets -----------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, "budget.md")
+HEAD, TEXTS = tables.read_texts(__file__, "budget.md")
 
 
 # --- The whole study ------------------------------------------------------------------------------
@@ -480,8 +461,8 @@ def reproduce(
         traces=", ".join(names),
         weeks=chosen,
     )
-    cut = quick_note("a week of each trace, three budgets") if quick else []
-    parts = [head, *cut, *table_sections(made, TEXTS), *picture_sections(pictures)]
+    cut = tables.quick_note("a week of each trace, three budgets") if quick else []
+    parts = [head, *cut, *tables.table_sections(made, TEXTS), *tables.picture_sections(pictures)]
     return folder.report("\n".join(parts)), made
 
 

@@ -12,61 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy.powercap import (
-    AS_GENERATED,
-    CAPPED,
-    CAPS,
-    HOUR_S,
-    INTERVALS,
-    JOBS,
-    LOAD,
-    MACHINE,
-    OF_SHORT,
-    POLICIES,
-    QUICK_CAPS,
-    QUICK_JOBS,
-    REQUESTS,
-    SHORTER,
-    SUBSTITUTE,
-    Interval,
-    capped,
-    load,
-    measure,
-    ways_to_cap,
-)
+from hpcgym.benchmarks.energy import powercap
+from hpcgym.benchmarks.energy.powercap import HOUR_S, OF_SHORT, SUBSTITUTE, measure
 from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
+from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.benchmarks.studies.tables import (
-    NOT_SIMULATED,
-    Finding,
-    heading_above,
-    interval,
-    legend_below,
-    picture_sections,
-    quick_note,
-    read_texts,
-    resampled,
-    statements_table,
-    table_sections,
-)
+from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.power_plans import algorithm_2, best_plan, greatest_w, rho
 from hpcgym.errors import HpcgymError
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    legend_above,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.version import __version__
@@ -87,7 +43,7 @@ Outcomes = Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
 #: (cap, policy) -> measure -> shares, a number for each workload.
 Cells = Mapping[tuple[float, str], Mapping[str, NDArray[np.float64]]]
 
-SHAPES = [name for name, hours in INTERVALS.items() if hours < 24]
+SHAPES = [name for name, hours in powercap.INTERVALS.items() if hours < 24]
 SWITCHING = ("SHUT", "DVFS", "MIX")  # all but leaving nodes idle
 
 
@@ -188,10 +144,10 @@ def statements(outcomes: Outcomes) -> pd.DataFrame:
         day, shapes = ({n: of for n, of in known.items() if (n in SHAPES) == so} for so in (0, 1))
         parts = (day if of_day else shapes for _, _, of_day, _ in _STATEMENTS)
         found[f"{trace}, {requests}"] = [
-            check(part) if part else NOT_SIMULATED
+            check(part) if part else tables.NOT_SIMULATED
             for part, (_, _, _, check) in zip(parts, _STATEMENTS, strict=True)
         ]
-    return statements_table("Glesser 2016, section 4.6.3", _STATEMENTS, found)
+    return tables.statements_table("Glesser 2016, section 4.6.3", _STATEMENTS, found)
 
 
 Shapes = Mapping[str, Cells]
@@ -217,7 +173,7 @@ def _grid(shapes: Shapes) -> list[tuple[Cells, float]]:
     return [(cells, cap) for cells in shapes.values() for cap in caps_of(shapes)]
 
 
-def _more_work(shapes: Shapes) -> Finding:
+def _more_work(shapes: Shapes) -> tables.Finding:
     gaps = [
         mean(cells, cap, "DVFS", "work") - mean(cells, cap, "SHUT", "work")
         for cells, cap in _grid(shapes)
@@ -230,7 +186,7 @@ def _more_work(shapes: Shapes) -> Finding:
     return f"in {more} of {len(gaps)}; points at {', '.join(by_cap)}", more == len(gaps)
 
 
-def _least_energy(shapes: Shapes) -> Finding:
+def _least_energy(shapes: Shapes) -> tables.Finding:
     best = [
         min(SWITCHING, key=lambda name, c=cells, p=cap: mean(c, p, name, "energy"))  # type: ignore[misc]
         for cells, cap in _grid(shapes)
@@ -239,7 +195,7 @@ def _least_energy(shapes: Shapes) -> Finding:
     return f"least energy: {counts}", best.count("MIX") > len(best) / 2
 
 
-def _same_order(shapes: Shapes) -> Finding:
+def _same_order(shapes: Shapes) -> tables.Finding:
     apart = [
         mean(cells, cap, "MIX", "work")
         / np.mean([mean(cells, cap, name, "work") for name in ("SHUT", "DVFS")])
@@ -250,7 +206,7 @@ def _same_order(shapes: Shapes) -> Finding:
     return f"{100 * min(apart):+.0f} to {100 * max(apart):+.0f} %", so
 
 
-def _falls(shapes: Shapes) -> Finding:
+def _falls(shapes: Shapes) -> tables.Finding:
     falling = []
     for cells in shapes.values():
         for name in SWITCHING:
@@ -260,7 +216,7 @@ def _falls(shapes: Shapes) -> Finding:
     return f"in {sum(falling)} of {len(falling)} rows", all(falling)
 
 
-def _more_rapidly(shapes: Shapes) -> Finding:
+def _more_rapidly(shapes: Shapes) -> tables.Finding:
     high, low = caps_of(shapes)[-2:] if len(caps_of(shapes)) > 1 else (1.0, caps_of(shapes)[0])
     falls = {
         name: over(shapes, high, name, "work") - over(shapes, low, name, "work")
@@ -271,7 +227,7 @@ def _more_rapidly(shapes: Shapes) -> Finding:
     return f"work from {high:.0%} to {low:.0%}, points: {words}", so
 
 
-def _tradeoff(shapes: Shapes) -> Finding:
+def _tradeoff(shapes: Shapes) -> tables.Finding:
     words, so = [], []
     for what in ("work", "computed"):
         cost = {
@@ -289,10 +245,10 @@ def _tradeoff(shapes: Shapes) -> Finding:
     return "; ".join(words), so[0]
 
 
-def _idle_is_worst(shapes: Shapes) -> Finding:
+def _idle_is_worst(shapes: Shapes) -> tables.Finding:
     by_cap, worst = [], True
     for cap in caps_of(shapes):
-        work = {name: over(shapes, cap, name, "work") for name in POLICIES}
+        work = {name: over(shapes, cap, name, "work") for name in powercap.POLICIES}
         less = 1 - work["none"] / np.mean([work[name] for name in SWITCHING])
         by_cap.append((cap, less))
         worst &= min(work.values()) == work["none"]
@@ -303,7 +259,7 @@ def _idle_is_worst(shapes: Shapes) -> Finding:
     )
 
 
-def _idle_same_energy(shapes: Shapes) -> Finding:
+def _idle_same_energy(shapes: Shapes) -> tables.Finding:
     apart = []
     for cap in caps_of(shapes):
         others = np.mean([over(shapes, cap, name, "energy") for name in SWITCHING])
@@ -314,7 +270,7 @@ def _idle_same_energy(shapes: Shapes) -> Finding:
     return words, bool(max(map(abs, apart)) < 0.1)
 
 
-def _day_work(shapes: Shapes) -> Finding:
+def _day_work(shapes: Shapes) -> tables.Finding:
     cells, cap = shapes["24h"], caps_of(shapes)[-1]
     ours = {name: mean(cells, cap, name, "work") for name in DAY_WORK}
     words = ", ".join(f"{name} {share:.0%}" for name, share in ours.items())
@@ -322,13 +278,13 @@ def _day_work(shapes: Shapes) -> Finding:
     return f"{words} at {cap:.0%}", so
 
 
-def _day_order(shapes: Shapes) -> Finding:
+def _day_order(shapes: Shapes) -> tables.Finding:
     cells, cap = shapes["24h"], caps_of(shapes)[-1]
     ours = {name: mean(cells, cap, name, "work") for name in SWITCHING}
     return " > ".join(sorted(ours, key=lambda name: -ours[name])), max(ours, key=ours.get) == "SHUT"  # type: ignore[arg-type]
 
 
-def _day_energy(shapes: Shapes) -> Finding:
+def _day_energy(shapes: Shapes) -> tables.Finding:
     cells, cap = shapes["24h"], caps_of(shapes)[-1]
     ours = {name: mean(cells, cap, name, "energy") for name in SWITCHING}
     words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ours.items())
@@ -343,22 +299,22 @@ def _best(shapes: Shapes, cap: float) -> dict[str, float]:
     }
 
 
-def _most_for_energy(shapes: Shapes, cap: float, policy: str) -> Finding:
+def _most_for_energy(shapes: Shapes, cap: float, policy: str) -> tables.Finding:
     best = _best(shapes, cap)
     words = ", ".join(f"{name} {value:.3f}" for name, value in best.items())
     return f"computed / energy at {cap:.0%}: {words}", max(best, key=best.get) == policy  # type: ignore[arg-type]
 
 
-def _shut_when_low(shapes: Shapes) -> Finding:
+def _shut_when_low(shapes: Shapes) -> tables.Finding:
     return _most_for_energy(shapes, caps_of(shapes)[-1], "SHUT")
 
 
-def _slow_when_high(shapes: Shapes) -> Finding:
+def _slow_when_high(shapes: Shapes) -> tables.Finding:
     return _most_for_energy(shapes, caps_of(shapes)[0], "DVFS")
 
 
 #: What is said, how it is published, whether of the 24 hours, what finds ours.
-_STATEMENTS: tuple[tuple[str, str, bool, Callable[[Shapes], Finding]], ...] = (
+_STATEMENTS: tuple[tuple[str, str, bool, Callable[[Shapes], tables.Finding]], ...] = (
     ("DVFS: the work is larger than under SHUT", "always", False, _more_work),
     ("MIX: the best energy consumption", "most of the time", False, _least_energy),
     ("MIX: work in the same order as others", "so", False, _same_order),
@@ -377,13 +333,18 @@ _STATEMENTS: tuple[tuple[str, str, bool, Callable[[Shapes], Finding]], ...] = (
 
 # --- The pictures of the study of power caps ------------------------------------------------------
 
-_COLOURS = {"SHUT": BLUE, "DVFS": VERMILLION, "MIX": GREEN, "none": DARK_GREY}
+_COLOURS = {
+    "SHUT": canvas.BLUE,
+    "DVFS": canvas.VERMILLION,
+    "MIX": canvas.GREEN,
+    "none": canvas.DARK_GREY,
+}
 _STATES = {
-    "components": DARK_GREY,
-    "idle": LIGHT_GREY,
+    "components": canvas.DARK_GREY,
+    "idle": canvas.LIGHT_GREY,
     "off": "#9A9A9A",
-    "switching_off": PURPLE,
-    "switching_on": ORANGE,
+    "switching_off": canvas.PURPLE,
+    "switching_on": canvas.ORANGE,
 }
 _MEASURES = {
     "energy": "energy / possible",
@@ -430,10 +391,10 @@ def nodes_by_state(result: Result) -> tuple[NDArray[np.int64], dict[str, NDArray
     return times, nodes
 
 
-def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
+def draw_interval(result: Result, interval: powercap.Interval, heading: str) -> Figure:
     """Draw nodes and power over an interval under a cap, as figures 4.4 and 4.5 do."""
     (cap,) = (limit for limit in result.limits or () if isinstance(limit, PowerCap))
-    figure = new_figure(9, 5.6)
+    figure = canvas.new_figure(9, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)
     times, nodes = nodes_by_state(result)
     busy = [name for name in nodes if name.startswith("busy")]
@@ -446,7 +407,7 @@ def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
     above.set_ylabel("cores (thousands)")
     above.set_ylim(0, 1.03 * result.cluster.processors / 1e3)
     _, names = above.get_legend_handles_labels()
-    title(above, heading, legend_rows=legend_above(above, names))
+    canvas.title(above, heading, legend_rows=canvas.legend_above(above, names))
     watts = result.books.watts()
     order = ["components", "idle", *STATE_NAMES, *busy]
     drawn = {name: watts[name] / 1e6 for name in order if watts[name][seen].any()}
@@ -458,7 +419,7 @@ def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
         cap.watts / 1e6,
         most,
         facecolor="none",
-        edgecolor=BLACK,
+        edgecolor=canvas.BLACK,
         hatch="///",
         linewidth=0.6,
         label="not to be used",
@@ -468,9 +429,9 @@ def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
     below.set_xlabel("hours of the interval")
     below.set_xlim(0, (interval.end - interval.begin) / HOUR_S)
     _, names = below.get_legend_handles_labels()
-    legend_above(below, names)
+    canvas.legend_above(below, names)
     for axes in (above, below):
-        plain(axes)
+        canvas.plain(axes)
     return figure
 
 
@@ -498,21 +459,21 @@ def _text(state: str) -> str:
 def draw_4_6(outcomes: Outcomes, trace: str, requests: str) -> Figure:
     """Figure 4.6: energy, launched jobs and work by interval, cap and policy."""
     names = [name for name in SHAPES if (trace, requests, name) in outcomes]
-    figure = new_figure(9, 1.2 + 2.6 * len(names))
+    figure = canvas.new_figure(9, 1.2 + 2.6 * len(names))
     rows = figure.subplots(len(names), len(_MEASURES), sharey="row", sharex="col", squeeze=False)
     for line, name in zip(rows, names, strict=True):
         cells = cells_of(outcomes[trace, requests, name])
         for axes, what in zip(line, _MEASURES, strict=True):
             _bars(axes, cells, what)
-            plain(axes, grid="x")
+            canvas.plain(axes, grid="x")
             axes.set_xlim(0, 1.02)
         line[0].set_ylabel(name)
     for axes, label in zip(rows[-1], _MEASURES.values(), strict=True):
         axes.set_xlabel(label)
     heading = f"{trace}; requested times: {requests}; lines: 95 % of resampled workloads"
-    heading_above(figure, heading)
+    tables.heading_above(figure, heading)
     handles, labels = rows[0][0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, len(labels))
+    tables.legend_below(figure, handles, labels, len(labels))
     return figure
 
 
@@ -520,10 +481,10 @@ def _bars(axes: Axes, cells: Mapping[tuple[float, str], Any], measure: str) -> N
     """Draw a bar for each cap and policy, from above."""
     place, ticks = 0.0, []
     for cap in sorted({cap for cap, _ in cells}, reverse=True):
-        policies = ["none"] if cap >= 1 else list(POLICIES)
+        policies = ["none"] if cap >= 1 else list(powercap.POLICIES)
         for policy in policies:
             values = cells[cap, policy][measure]
-            low, high = np.percentile(resampled(values), [2.5, 97.5])
+            low, high = np.percentile(tables.resampled(values), [2.5, 97.5])
             middle = values.mean()
             axes.barh(
                 place,
@@ -531,7 +492,7 @@ def _bars(axes: Axes, cells: Mapping[tuple[float, str], Any], measure: str) -> N
                 0.8,
                 xerr=[[max(middle - low, 0)], [max(high - middle, 0)]],
                 color=_COLOURS[policy],
-                ecolor=BLACK,
+                ecolor=canvas.BLACK,
                 error_kw={"linewidth": 0.8},
                 label=policy if cap == min(c for c, _ in cells) else None,
             )
@@ -545,7 +506,7 @@ def _bars(axes: Axes, cells: Mapping[tuple[float, str], Any], measure: str) -> N
 # --- The report on power caps ---------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, "powercap.md")
+HEAD, TEXTS = tables.read_texts(__file__, "powercap.md")
 
 #: What was read otherwise once results were known.
 ADDED = (
@@ -611,18 +572,29 @@ def reproduce(
     made = make_tables(outcomes)
     folder.write_tables(made)
     pictures = _draw(outcomes, names, tasks, folder)
-    cut = quick_note("one short workload, one cap") if quick else []
-    parts = [_head(find_cluster(cluster).name), *cut, *table_sections(made, TEXTS)]
-    return folder.report("\n".join(parts + picture_sections(pictures))), made
+    cut = tables.quick_note("one short workload, one cap") if quick else []
+    parts = [_head(find_cluster(cluster).name), *cut, *tables.table_sections(made, TEXTS)]
+    return folder.report("\n".join(parts + tables.picture_sections(pictures))), made
 
 
 def _head(cluster: str) -> str:
     """Return what the report on a machine begins with."""
-    head = HEAD.format(version=__version__, cluster=cluster, shorter=SHORTER, huge=HUGE, load=LOAD)
-    readings = [f"- {name}: {meaning}." for name, meaning in REQUESTS.items()]
-    readings += ["", "A cap on", "", *(f"- {name}: {words}." for name, words in CAPPED.items())]
+    head = HEAD.format(
+        version=__version__,
+        cluster=cluster,
+        shorter=powercap.SHORTER,
+        huge=HUGE,
+        load=powercap.LOAD,
+    )
+    readings = [f"- {name}: {meaning}." for name, meaning in powercap.REQUESTS.items()]
+    readings += [
+        "",
+        "A cap on",
+        "",
+        *(f"- {name}: {words}." for name, words in powercap.CAPPED.items()),
+    ]
     readings += ["", ADDED]
-    hours = ", ".join(f"{name} {of} h" for name, of in INTERVALS.items())
+    hours = ", ".join(f"{name} {of} h" for name, of in powercap.INTERVALS.items())
     return head + "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
 
 
@@ -648,11 +620,11 @@ def _tasks(
     machine, hashed = find_cluster(cluster), code(*MODULES)
     names: dict[str, str] = {}
     tasks = []
-    jobs = QUICK_JOBS if quick else JOBS
+    jobs = powercap.QUICK_JOBS if quick else powercap.JOBS
     for source in sources:
         generated = source.startswith(f"{SUBSTITUTE}:")
-        for requests in REQUESTS if generated else (AS_GENERATED,):
-            workload = load(source, requests, machine, jobs)
+        for requests in powercap.REQUESTS if generated else (powercap.AS_GENERATED,):
+            workload = powercap.load(source, requests, machine, jobs)
             note_name(names, workload.name, source)
             tasks += [
                 {
@@ -660,14 +632,16 @@ def _tasks(
                     "requests": requests,
                     "capped": of,
                     "interval": name,
-                    "caps": list(QUICK_CAPS if quick else CAPS),
+                    "caps": list(powercap.QUICK_CAPS if quick else powercap.CAPS),
                     "cluster": cluster,
                     "jobs": jobs,
                     "jobs_sha256": fingerprint([workload]),
                     "code": hashed,
                 }
-                for of in ([MACHINE] if requests == OF_SHORT else ways_to_cap(machine))
-                for name in ([QUICK] if quick else INTERVALS)
+                for of in (
+                    [powercap.MACHINE] if requests == OF_SHORT else powercap.ways_to_cap(machine)
+                )
+                for name in ([QUICK] if quick else powercap.INTERVALS)
             ]
     return names, tasks
 
@@ -689,7 +663,7 @@ def _draw(
         (key, shape)
         for key in outcomes
         for shape in _DRAWN
-        if key[2] == shape[0] and shape[1] in tasks[0]["caps"] and key[1] in REQUESTS
+        if key[2] == shape[0] and shape[1] in tasks[0]["caps"] and key[1] in powercap.REQUESTS
     ]
     for done, (key, (name, cap, policy)) in enumerate(todo):
         folder.progress("pictures", done, len(todo))
@@ -697,14 +671,14 @@ def _draw(
         number = _first_kept(outcomes[key], cap, policy)
         task = [one for one in tasks if _key(one) == key][number]
         cluster = find_cluster(task["cluster"])
-        workload = load(names[task["workload"]], requests, cluster, task["jobs"])
-        hours = Interval(**outcomes[key][number]["interval"])
+        workload = powercap.load(names[task["workload"]], requests, cluster, task["jobs"])
+        hours = powercap.Interval(**outcomes[key][number]["interval"])
         heading = (
             f"{name}, {policy}, a cap of {cap:.0%} (as {_DRAWN[name, cap, policy]}):"
             f" {workload.name}, {requests}"
         )
         file = f"{folder_name(f'{name}-{policy}-{trace}-{requests}')}.png"
-        result = capped(workload, cluster, hours, cap, policy)
+        result = powercap.capped(workload, cluster, hours, cap, policy)
         pictures[heading] = folder.picture(draw_interval(result, hours, heading), file)
     return pictures
 
@@ -715,7 +689,7 @@ def _key(task: dict[str, Any]) -> tuple[str, str, str]:
     A reading is that of requested times, and of what caps are shares of where not of the machine.
     """
     of = task["capped"]
-    reading = task["requests"] if of == MACHINE else f"{task['requests']}, a cap on {of}"
+    reading = task["requests"] if of == powercap.MACHINE else f"{task['requests']}, a cap on {of}"
     return trace_of(task["workload"]), reading, task["interval"]
 
 

@@ -5,14 +5,7 @@ Figures 5.1 to 5.3 have no numbers.
 
 from __future__ import annotations
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    NotThereError,
-    Stored,
-    Verdict,
-    of_count,
-    said,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What Glesser 2016, chapter 5, prints of energy budgets ---------------------------------------
 
@@ -28,7 +21,7 @@ TABLE_5_1 = {
 # --- The items of Glesser 2016, chapter 5, and what makes their verdicts --------------------------
 
 
-def _table_5_1(stored: Stored) -> Verdict:
+def _table_5_1(stored: items.Stored) -> items.Verdict:
     """Judge the signs under the first reading; those under others are named."""
     table = stored.table("table-5.1", "reading", "the same sign")
     signs = {
@@ -36,19 +29,19 @@ def _table_5_1(stored: Stored) -> Verdict:
         for name, part in table.groupby("reading", sort=False)
     }
     if not signs:
-        raise NotThereError("no readings")
+        raise items.NotThereError("no readings")
     first, *others = signs
     number = len(table) // len(signs)
     words = ", ".join(f"{name} {signs[name]}" for name in others)
-    return of_count(signs[first], number, f"signs, {first}", f"others: {words}")
+    return items.of_count(signs[first], number, f"signs, {first}", f"others: {words}")
 
 
-def _statements(begin: str) -> Judge:
-    return said("table-statements", "Glesser 2016, chapter 5", [begin])
+def _statements(begin: str) -> items.Judge:
+    return items.said("table-statements", "Glesser 2016, chapter 5", [begin])
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "section 5.3": _statements("5.3"),
     "figure 5.1": _statements("figure 5.1"),
     "figure 5.2": _statements("figure 5.2"),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    Stored,
-    Verdict,
-    of_count,
-    of_picture,
-    of_values,
-    said,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What Glesser 2016, chapter 4, prints of power caps -------------------------------------------
 
@@ -53,26 +45,30 @@ DAY_WORK = {"SHUT": 0.94, "DVFS": 0.85, "MIX": 0.85}
 _SUBSTITUTE = "substitute-12_000_times"
 
 
-def _table_4_3(stored: Stored) -> Verdict:
+def _table_4_3(stored: items.Stored) -> items.Verdict:
     table = stored.table(
         "table-4.3", "ours rho ratio", "published rho ratio", "published best", "best by C1 and C3"
     )
-    found = of_values(table["ours rho ratio"], table["published rho ratio"], 0.001, "values of rho")
+    found = items.of_values(
+        table["ours rho ratio"], table["published rho ratio"], 0.001, "values of rho"
+    )
     rows = table[table["published best"] != "-"]
     named = int((rows["published best"] == rows["best by C1 and C3"]).sum())
-    return of_count(named, len(rows), "mechanisms as published", f"of rho {found.why}")
+    return items.of_count(named, len(rows), "mechanisms as published", f"of rho {found.why}")
 
 
-def _statements(*begin: str) -> Judge:
+def _statements(*begin: str) -> items.Judge:
     """Judge sentences of section 4.6.3 by the first reading; the others are in the report."""
-    return said("table-statements", "Glesser 2016, section 4.6.3", begin)
+    return items.said("table-statements", "Glesser 2016, section 4.6.3", begin)
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "table 4.3": _table_4_3,
-    "figure 4.4": of_picture(f"24h-MIX-{_SUBSTITUTE}.png"),
-    "figure 4.5": of_picture(f"bigjob-SHUT-{_SUBSTITUTE}.png", f"smalljob-DVFS-{_SUBSTITUTE}.png"),
+    "figure 4.4": items.of_picture(f"24h-MIX-{_SUBSTITUTE}.png"),
+    "figure 4.5": items.of_picture(
+        f"bigjob-SHUT-{_SUBSTITUTE}.png", f"smalljob-DVFS-{_SUBSTITUTE}.png"
+    ),
     "figure 4.6": _statements("DVFS", "MIX", "work and energy", "SHUT and MIX", "nodes left idle"),
     "section 4.6.3, 24 hours": _statements("24 h"),
     "section 4.7": _statements("conclusion"),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    Stored,
-    Verdict,
-    of_picture,
-    of_sentences,
-    published_values,
-    said,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What Glesser 2016, section 6.3, prints of energy fair share ----------------------------------
 
@@ -30,7 +22,7 @@ class Row(NamedTuple):
 #: Table 6.1: trace -> (configuration, efficiency) -> row. "fs" is 1 everywhere: it is the baseline.
 TABLE_6_1: dict[str, dict[tuple[str, str], Row]] = {
     trace: {(policy, name): Row(*of) for policy, by in rows.items() for name, of in by.items()}
-    for trace, rows in published_values(__file__, "published_shares.csv")["table 6.1"].items()
+    for trace, rows in items.published_values(__file__, "published_shares.csv")["table 6.1"].items()
 }
 
 #: Section 6.3.2, in its text; figures 6.2 and 6.3 have no numbers.
@@ -55,7 +47,7 @@ BURST = (60, 60)
 NEAR = 0.1
 
 
-def _table_6_1(stored: Stored) -> Verdict:
+def _table_6_1(stored: items.Stored) -> items.Verdict:
     """Means of table 6.1: near the published ones, on the same side of 1, in the same order."""
     table = stored.table("table-6.1", "trace", "config", "efficiency", "mean")
     rows = table[table["trace"].isin(list(TABLE_6_1))]
@@ -70,23 +62,23 @@ def _table_6_1(stored: Stored) -> Verdict:
             below = means[policy, "green"] < means[policy, "gluttonous"]
             printed = [TABLE_6_1[str(trace)][policy, one].mean for one in ("green", "gluttonous")]
             so[f"{trace}, {policy}: the order"] = below == (printed[0] < printed[1])
-    found = of_sentences(so)
+    found = items.of_sentences(so)
     words = f"{sum(near)} of {len(near)} means within {NEAR:g}; {found.why}"
-    return Verdict("close" if all(near) and all(so.values()) else found.verdict, words)
+    return items.Verdict("close" if all(near) and all(so.values()) else found.verdict, words)
 
 
-def _statements(*begin: str) -> Judge:
-    return said("table-statements", "Glesser 2016, section 6.3.2", begin)
+def _statements(*begin: str) -> items.Judge:
+    return items.said("table-statements", "Glesser 2016, section 6.3.2", begin)
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "table 6.1": _table_6_1,
     "figure 6.2": _statements("FS and", "EFS", "FS+EFS", "all policies"),
     "figure 6.3": _statements("other jobs"),
-    "figure 6.4": of_picture("figure-6.4.png"),
+    "figure 6.4": items.of_picture("figure-6.4.png"),
     **{
-        f"figure 6.{k}": said(
+        f"figure 6.{k}": items.said(
             "table-statements-180", "Glesser 2016, section 6.3.3", [f"figure 6.{k}"]
         )
         for k in range(5, 9)

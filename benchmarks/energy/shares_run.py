@@ -13,44 +13,12 @@ import pandas as pd
 
 from hpcgym.benchmarks.energy import shares, shares_tables
 from hpcgym.benchmarks.energy.published_shares import FREQUENCIES, TABLE_6_1
-from hpcgym.benchmarks.energy.shares import (
-    EFFICIENCIES,
-    FIGURES,
-    QUICK_JOBS,
-    QUICK_USERS,
-    READINGS,
-    TEXT,
-    USERS,
-    Floats,
-    Outcome180,
-    drawn_at,
-    load_trace,
-    measure,
-    shares_of_frequency,
-    slowdown,
-)
+from hpcgym.benchmarks.energy.shares import FIGURES
 from hpcgym.benchmarks.energy.shares_tables import CELLS, ratios
+from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.benchmarks.studies.tables import (
-    log_ticks,
-    picture_sections,
-    quick_note,
-    read_texts,
-    table_sections,
-)
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    ORANGE,
-    VERMILLION,
-    legend_above,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
@@ -61,13 +29,13 @@ if TYPE_CHECKING:
 
 # --- The pictures of the study of energy fair share -----------------------------------------------
 
-_COLOURS = dict(zip(EFFICIENCIES, (GREEN, VERMILLION), strict=True))
-_USERS = (GREEN, BLUE, VERMILLION)
+_COLOURS = dict(zip(shares.EFFICIENCIES, (canvas.GREEN, canvas.VERMILLION), strict=True))
+_USERS = (canvas.GREEN, canvas.BLUE, canvas.VERMILLION)
 
 
 def draw_users(outcome: Mapping[str, Any], trace: str) -> Figure:
     """Table 6.1 as a picture: a mark for each user, our mean and the published one."""
-    figure = new_figure(7, 4.2)
+    figure = canvas.new_figure(7, 4.2)
     axes = figure.add_subplot()
     found, theirs = ratios(outcome), TABLE_6_1.get(trace, {})
     for place, cell in enumerate(CELLS):
@@ -75,25 +43,27 @@ def draw_users(outcome: Mapping[str, Any], trace: str) -> Figure:
         beside = place + np.linspace(-0.22, 0.22, len(values))
         colour = _COLOURS[cell[1]]
         axes.plot(beside, values, "o", color=colour, markersize=4, alpha=0.7)
-        axes.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=BLACK, linewidth=1.5)
+        axes.plot(
+            [place - 0.3, place + 0.3], [values.mean()] * 2, color=canvas.BLACK, linewidth=1.5
+        )
         if cell in theirs:
-            axes.plot(place, theirs[cell].mean, "D", color=BLUE, markersize=6, zorder=3)
-    axes.axhline(1, color=DARK_GREY, linewidth=0.8, linestyle=":")
+            axes.plot(place, theirs[cell].mean, "D", color=canvas.BLUE, markersize=6, zorder=3)
+    axes.axhline(1, color=canvas.DARK_GREY, linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
-    log_ticks(axes.yaxis)
+    tables.log_ticks(axes.yaxis)
     axes.set_xticks(range(len(CELLS)), [f"{policy}\n{name}" for policy, name in CELLS])
     axes.set_ylabel("stretch / stretch under FS")
-    plain(axes)
+    canvas.plain(axes)
     marks = axes.get_lines()
     names = ["one user", "mean", *(["published mean"] if theirs else [])]
-    rows = legend_above(axes, names, handles=list(marks[: len(names)]), labels=names)
-    title(axes, f"Users who save or waste energy: {trace}", legend_rows=rows)
+    rows = canvas.legend_above(axes, names, handles=list(marks[: len(names)]), labels=names)
+    canvas.title(axes, f"Users who save or waste energy: {trace}", legend_rows=rows)
     return figure
 
 
 def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
     """Figures 6.2 and 6.3: mean stretch of each user under each policy, over that of FIFO."""
-    figure = new_figure(9, 3.8)
+    figure = canvas.new_figure(9, 3.8)
     panels = figure.subplots(1, len(outcomes), sharey=True)
     for axes, outcome in zip(np.atleast_1d(panels), outcomes, strict=True):
         fifo = outcome.stretch["FIFO"].mean()
@@ -107,15 +77,15 @@ def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
                 0.25,
                 yerr=error,
                 color=_USERS[place],
-                ecolor=DARK_GREY,
+                ecolor=canvas.DARK_GREY,
                 capsize=2,
                 label=f"user {user}",
             )
         axes.set_xticks(range(len(outcome.stretch)), list(outcome.stretch))
-        plain(axes)
+        canvas.plain(axes)
         handles, names = axes.get_legend_handles_labels()
-        rows = legend_above(axes, names, handles=handles, labels=names)
-        title(axes, outcome.experiment.heading.capitalize(), legend_rows=rows)
+        rows = canvas.legend_above(axes, names, handles=handles, labels=names)
+        canvas.title(axes, outcome.experiment.heading.capitalize(), legend_rows=rows)
     np.atleast_1d(panels)[0].set_ylabel("mean stretch / that under FIFO")
     return figure
 
@@ -124,22 +94,32 @@ def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
 
 #: Where names stand beside their marks [points].
 _BESIDE = {"green": (-4, -13), "normal": (6, 6), "gluttonous": (-96, -4)}
-_COLOURS_180 = {"green": GREEN, "normal": BLUE, "gluttonous": VERMILLION, "on demand": ORANGE}
+_COLOURS_180 = {
+    "green": canvas.GREEN,
+    "normal": canvas.BLUE,
+    "gluttonous": canvas.VERMILLION,
+    "on demand": canvas.ORANGE,
+}
 
 
 def draw_frequencies() -> Figure:
     """Figure 6.4: energy by completion time, at each frequency of the users."""
-    figure = new_figure(5.5, 3.8)
+    figure = canvas.new_figure(5.5, 3.8)
     axes = figure.add_subplot()
-    k, a = shares_of_frequency()
+    k, a = shares.shares_of_frequency()
     highest = max(FREQUENCIES.values())
     x = np.linspace(min(FREQUENCIES.values()), highest, 200) / highest
-    longer = np.array([slowdown(one, k) for one in x])
-    axes.plot(longer, longer * [drawn_at(one, a) for one in x], color=DARK_GREY, linewidth=1.2)
+    longer = np.array([shares.slowdown(one, k) for one in x])
+    axes.plot(
+        longer,
+        longer * [shares.drawn_at(one, a) for one in x],
+        color=canvas.DARK_GREY,
+        linewidth=1.2,
+    )
     for user, ghz in FREQUENCIES.items():
-        at = slowdown(ghz / highest, k)
-        axes.plot(at, at * drawn_at(ghz / highest, a), "o", color=_COLOURS_180[user])
-        energy = at * drawn_at(ghz / highest, a)
+        at = shares.slowdown(ghz / highest, k)
+        axes.plot(at, at * shares.drawn_at(ghz / highest, a), "o", color=_COLOURS_180[user])
+        energy = at * shares.drawn_at(ghz / highest, a)
         axes.annotate(
             f"{user}, {ghz:g} GHz",
             (at, energy),
@@ -150,14 +130,14 @@ def draw_frequencies() -> Figure:
     axes.margins(y=0.12)
     axes.set_xlabel("completion time / that at the highest frequency")
     axes.set_ylabel("energy / that at the highest frequency")
-    plain(axes)
-    title(axes, "Linpack, as modelled (figure 6.4)")
+    canvas.plain(axes)
+    canvas.title(axes, "Linpack, as modelled (figure 6.4)")
     return figure
 
 
-def draw_distributions(outcome: Outcome180, heading: str) -> Figure:
+def draw_distributions(outcome: shares.Outcome180, heading: str) -> Figure:
     """Figures 6.5 to 6.8: distributions of stretches (a) and waits (b), by user."""
-    figure = new_figure(9, 3.6)
+    figure = canvas.new_figure(9, 3.6)
     panels = figure.subplots(1, 2, sharey=True)
     _distribution(panels[0], outcome.stretch, "stretch")
     _distribution(panels[1], outcome.wait, "waiting time (s)")
@@ -165,15 +145,15 @@ def draw_distributions(outcome: Outcome180, heading: str) -> Figure:
         float(of.max()) for of in outcome.stretch.values()
     ):
         panels[0].set_xscale("log")
-        log_ticks(panels[0].xaxis)
+        tables.log_ticks(panels[0].xaxis)
     panels[0].set_ylabel("share of jobs")
     names = list(outcome.wait)
-    rows = legend_above(panels[0], names)
-    title(panels[0], heading, legend_rows=rows)
+    rows = canvas.legend_above(panels[0], names)
+    canvas.title(panels[0], heading, legend_rows=rows)
     return figure
 
 
-def _distribution(axes: Axes, values: Mapping[str, Floats], label: str) -> None:
+def _distribution(axes: Axes, values: Mapping[str, shares.Floats], label: str) -> None:
     """Draw what share of each user's jobs have at most so much."""
     for user, of in values.items():
         share = np.arange(1, len(of) + 1) / len(of)
@@ -182,31 +162,31 @@ def _distribution(axes: Axes, values: Mapping[str, Floats], label: str) -> None:
                   label=user)  # fmt: skip
     axes.set_xlabel(label)
     axes.set_ylim(0, 1.02)
-    plain(axes, "both")
+    canvas.plain(axes, "both")
 
 
-def draw_counters(outcomes: Mapping[str, Outcome180], heading: str) -> Figure:
+def draw_counters(outcomes: Mapping[str, shares.Outcome180], heading: str) -> Figure:
     """Draw the energy that is counted for each user over time, by policy (as figure 6.1)."""
-    figure = new_figure(10, 3.6)
+    figure = canvas.new_figure(10, 3.6)
     panels = figure.subplots(1, len(outcomes), sharey=True)
     for axes, outcome in zip(panels, outcomes.values(), strict=True):
         for user, (end, joules) in outcome.counted.items():
             axes.plot(end / 60, joules / 1e6, drawstyle="steps-post", color=_COLOURS_180[user],
                       linewidth=1.4, label=user)  # fmt: skip
         axes.set_xlabel("time (min)")
-        plain(axes)
+        canvas.plain(axes)
     panels[0].set_ylabel("energy counted (MJ)")
     for axes, policy in zip(panels, outcomes, strict=True):
-        rows = legend_above(panels[0], list(_COLOURS_180)[:3]) if axes is panels[0] else 1
+        rows = canvas.legend_above(panels[0], list(_COLOURS_180)[:3]) if axes is panels[0] else 1
         words = f"{heading}: {policy}" if axes is panels[0] else policy
-        title(axes, f"{words} (of figure {FIGURES[policy]})", legend_rows=rows)
+        canvas.title(axes, f"{words} (of figure {FIGURES[policy]})", legend_rows=rows)
     return figure
 
 
 # --- The report on energy fair share --------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, "shares.md")
+HEAD, TEXTS = tables.read_texts(__file__, "shares.md")
 
 
 # --- The whole study ------------------------------------------------------------------------------
@@ -258,32 +238,32 @@ def reproduce(
     made = make_tables(outcomes, experiments) | tables_of_180(on_180, bursts)
     folder.write_tables(made)
     pictures = _draw(outcomes, experiments, folder) | _draw_180(on_180, bursts, folder)
-    cut = quick_note("few jobs, users and orders") if quick else []
-    parts = [HEAD.format(version=__version__), *cut, *table_sections(made, TEXTS)]
-    return folder.report("\n".join(parts + picture_sections(pictures))), made
+    cut = tables.quick_note("few jobs, users and orders") if quick else []
+    parts = [HEAD.format(version=__version__), *cut, *tables.table_sections(made, TEXTS)]
+    return folder.report("\n".join(parts + tables.picture_sections(pictures))), made
 
 
 def run_readings(sources: Sequence[str], folder: Folder, quick: bool) -> dict[str, dict[str, Any]]:
     """Return trace -> reading -> its outcome."""
-    readings = [TEXT, "per timestamp"] if quick else list(READINGS)
-    jobs = QUICK_JOBS if quick else None
+    readings = [shares.TEXT, "per timestamp"] if quick else list(shares.READINGS)
+    jobs = shares.QUICK_JOBS if quick else None
     hashed = code(*MODULES)
     tasks: dict[tuple[str, str], dict[str, Any]] = {}
     names: dict[str, str] = {}
     for source in sources:
         for reading in readings:
-            workload = load_trace(source, READINGS[reading], jobs)
+            workload = shares.load_trace(source, shares.READINGS[reading], jobs)
             note_name(names, workload.name, source)
             tasks[workload.name, reading] = {
                 "trace": workload.name,
                 "reading": reading,
                 "jobs": jobs,
-                "users": QUICK_USERS if quick else USERS,
+                "users": shares.QUICK_USERS if quick else shares.USERS,
                 "jobs_sha256": fingerprint([workload]),
                 "code": hashed,
             }
     todo = list(tasks.values())
-    found = folder.run(partial(measure, sources=names), todo, "readings", chunk=1)
+    found = folder.run(partial(shares.measure, sources=names), todo, "readings", chunk=1)
     outcomes: dict[str, dict[str, Any]] = {}
     for (trace, reading), outcome in zip(tasks, found, strict=True):
         outcomes.setdefault(trace, {})[reading] = outcome
@@ -325,7 +305,7 @@ def _draw(
     """Draw the pictures; return heading -> file."""
     pictures = {}
     for trace, readings in outcomes.items():
-        drawn = draw_users(readings[TEXT], trace)
+        drawn = draw_users(readings[shares.TEXT], trace)
         file = f"users-{folder_name(trace)}.png"
         pictures[f"Users who save or waste energy: {trace}"] = folder.picture(drawn, file)
     usual = [one for one in experiments if one.load == shares.LOADS[0]]

@@ -18,19 +18,6 @@ from hpcgym.benchmarks.energy.published_shares import (
     UTILISATION,
     Row,
 )
-from hpcgym.benchmarks.energy.shares import (
-    BURST_SAVED,
-    BURST_USERS,
-    CHANCE,
-    EFFICIENCIES,
-    FIGURES,
-    POLICIES,
-    READINGS,
-    TEXT,
-    Floats,
-    Outcome180,
-    efficiencies,
-)
 from hpcgym.benchmarks.studies.tables import Finding, interval, statements_table
 
 # --- The tables of the study of energy fair share -------------------------------------------------
@@ -38,7 +25,7 @@ from hpcgym.benchmarks.studies.tables import Finding, interval, statements_table
 #: trace -> reading -> what :func:`shares.measure` returns.
 Outcomes = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-CELLS = [(policy, efficiency) for policy in POLICIES for efficiency in EFFICIENCIES]
+CELLS = [(policy, efficiency) for policy in shares.POLICIES for efficiency in shares.EFFICIENCIES]
 STATISTICS = ("min", "mean", "median", "std", "max")
 
 
@@ -63,7 +50,7 @@ def table_6_1(outcomes: Outcomes, by: str = "by_means") -> pd.DataFrame:
     """Return table 6.1 as written, published beside ours; ``by`` is how ratios are formed."""
     rows = []
     for trace, readings in outcomes.items():
-        found, theirs = ratios(readings[TEXT], by), TABLE_6_1.get(trace, {})
+        found, theirs = ratios(readings[shares.TEXT], by), TABLE_6_1.get(trace, {})
         for cell in CELLS:
             row: dict[str, Any] = _named(trace, cell)
             ours = row_of(found[cell])
@@ -93,7 +80,7 @@ def of_readings(outcomes: Outcomes) -> pd.DataFrame:
         for name, outcome in readings.items():
             found = ratios(outcome)
             row: dict[str, Any] = {"trace": trace, "reading": name}
-            row["meaning"] = READINGS[name].meaning
+            row["meaning"] = shares.READINGS[name].meaning
             row["jobs"] = f"{outcome['jobs']:,}"
             row |= {" ".join(cell): row_of(found[cell]).mean for cell in CELLS}
             rows.append(row)
@@ -109,11 +96,13 @@ def of_late(outcomes: Outcomes) -> pd.DataFrame:
     """Return how far the means move where each job comes up to a minute later."""
     rows = []
     for trace, readings in outcomes.items():
-        late = [one for name, one in readings.items() if READINGS[name].late_seed is not None]
+        late = [
+            one for name, one in readings.items() if shares.READINGS[name].late_seed is not None
+        ]
         if not late:
             continue
-        for cell in [*CELLS, CHANCE]:
-            same = late if cell == CHANCE else [readings[TEXT], *late]
+        for cell in [*CELLS, shares.CHANCE]:
+            same = late if cell == shares.CHANCE else [readings[shares.TEXT], *late]
             means = np.array([row_of(ratios(one)[cell]).mean for one in same])
             jobs = np.array([row_of(ratios(one, "by_jobs")[cell]).mean for one in same])
             row: dict[str, Any] = _named(trace, cell)
@@ -130,7 +119,7 @@ def of_users(outcomes: Outcomes) -> pd.DataFrame:
     """Return each user's ratios, as written."""
     rows = []
     for trace, readings in outcomes.items():
-        outcome = readings[TEXT]
+        outcome = readings[shares.TEXT]
         for place, user in enumerate(outcome["users"]):
             row = {"trace": trace, "user": user, "stretch, FS": outcome["baseline"][place]}
             found = ratios(outcome)
@@ -237,9 +226,9 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
 # --- What section 6 -------------------------------------------------------------------------------
 
 #: load -> policy -> what became of the jobs.
-Outcomes180 = Mapping[float, Mapping[str, Outcome180]]
+Outcomes180 = Mapping[float, Mapping[str, shares.Outcome180]]
 #: part of energy saved -> the same of the burst.
-Bursts = Mapping[float, Outcome180]
+Bursts = Mapping[float, shares.Outcome180]
 
 #: Within which share of the larger two means are alike, and beyond which one is clearly below: the
 #: thesis names none. They were chosen once first runs were known.
@@ -251,7 +240,11 @@ def of_users_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
     rows = []
     for load, policies in outcomes.items():
         for policy, outcome in policies.items():
-            row = {"figure": FIGURES[policy], "policy": policy, "jobs": f"Light-ESP, load {load:g}"}
+            row = {
+                "figure": shares.FIGURES[policy],
+                "policy": policy,
+                "jobs": f"Light-ESP, load {load:g}",
+            }
             rows += _rows(outcome, row)
     for saved, outcome in bursts.items():
         row = {"figure": "6.8", "policy": "EFS", "jobs": f"burst, {saved:.1%} saved"}
@@ -259,7 +252,7 @@ def of_users_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rows(outcome: Outcome180, row: dict[str, str]) -> list[dict[str, Any]]:
+def _rows(outcome: shares.Outcome180, row: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
     for user in outcome.wait:
         found: dict[str, Any] = {**row, "user": user}
@@ -274,7 +267,7 @@ def _rows(outcome: Outcome180, row: dict[str, str]) -> list[dict[str, Any]]:
 def of_frequencies() -> pd.DataFrame:
     """Return the model of figure 6.4: time and energy of Linpack at the users' frequencies."""
     rows = []
-    for user, (longer, drawn) in efficiencies().items():
+    for user, (longer, drawn) in shares.efficiencies().items():
         row: dict[str, Any] = {"user": user, "GHz": f"{FREQUENCIES[user]:g}"}
         row |= {
             "time / highest": longer,
@@ -299,10 +292,10 @@ def statements_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
     return statements_table("Glesser 2016, section 6.3.3", said, found)
 
 
-Policies = Mapping[str, Outcome180]
+Policies = Mapping[str, shares.Outcome180]
 
 
-def _means_180(values: Mapping[str, Floats], digits: int) -> tuple[dict[str, float], str]:
+def _means_180(values: Mapping[str, shares.Floats], digits: int) -> tuple[dict[str, float], str]:
     """Return the mean of each user, and all in words."""
     found = {user: float(of.mean()) for user, of in values.items()}
     return found, ", ".join(f"{user} {value:,.{digits}f}" for user, value in found.items())
@@ -346,7 +339,7 @@ def _alike_at_first(policies: Policies) -> Finding:
     return words, before < beyond
 
 
-def _apart_180(waits: Mapping[str, Floats], first: float, last: float) -> float:
+def _apart_180(waits: Mapping[str, shares.Floats], first: float, last: float) -> float:
     """Return how far the users' distributions are apart at most between two waits."""
     at = np.unique(np.concatenate([*waits.values()]))
     at = at[(first <= at) & (at <= last)]
@@ -402,9 +395,10 @@ def _improved(bursts: Bursts) -> Finding:
         words.append(
             f"{saved:.1%} saved: stretch {_means_180(outcome.stretch, 1)[1]}; wait {waits}"
         )
-    least = bursts[min(BURST_SAVED)]
+    least = bursts[min(shares.BURST_SAVED)]
     so = all(
-        found[BURST_USERS[0]] < (1 - CLEARLY) * min(found[one] for one in BURST_USERS[1:])
+        found[shares.BURST_USERS[0]]
+        < (1 - CLEARLY) * min(found[one] for one in shares.BURST_USERS[1:])
         for found in (_means_180(least.stretch, 1)[0], _means_180(least.wait, 0)[0])
     )
     return ". ".join(words), so

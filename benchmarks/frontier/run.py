@@ -10,15 +10,6 @@ from typing import Any
 import pandas as pd
 
 from hpcgym.benchmarks.frontier import runs, tables
-from hpcgym.benchmarks.frontier.runs import (
-    AGED,
-    Rule,
-    all_rules,
-    load_log,
-    named_rules,
-    quick_rules,
-    simulate_rule,
-)
 from hpcgym.benchmarks.frontier.tables import chosen, chosen_alone
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_jobs, note_name
 from hpcgym.benchmarks.studies.store import Store, code
@@ -68,16 +59,16 @@ def reproduce(
     folder.begin(tables.HEAD)
     first_jobs = QUICK_JOBS if quick else None
     workloads, loaded_from = _load(sources, NAMED_RECIPES if named else RECIPES, first_jobs)
-    rules = {rule.name: rule for rule in (quick_rules() if quick else all_rules())}
-    simulated = named_rules() if named else list(rules.values())
+    rules = {rule.name: rule for rule in (runs.quick_rules() if quick else runs.all_rules())}
+    simulated = runs.named_rules() if named else list(rules.values())
     if not (named or quick):
-        simulated += [Rule(name) for name in AGED]
+        simulated += [runs.Rule(name) for name in runs.AGED]
     variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
     tasks = _tasks(workloads, simulated, variants, first_jobs)
-    outcomes = folder.run(partial(simulate_rule, sources=loaded_from), tasks, "simulations")
+    outcomes = folder.run(partial(runs.simulate_rule, sources=loaded_from), tasks, "simulations")
     found_of: dict[str, list[dict[str, Any]]] = {log: [] for log in loaded_from}
     for task, outcome in zip(tasks, outcomes, strict=True):
-        rule = Rule(*task["rule"])
+        rule = runs.Rule(*task["rule"])
         found_of[task["log"]] += [{"rule": rule.name, **row} for row in outcome["rows"]]
     every = {log: pd.DataFrame(rows) for log, rows in found_of.items()}
     if named:
@@ -125,7 +116,7 @@ def _load(
     for source in sources:
         seen = set()
         for recipe in recipes:
-            workload = load_log(source, recipe, first_jobs)
+            workload = runs.load_log(source, recipe, first_jobs)
             jobs = fingerprint([workload])
             if jobs in seen:
                 continue
@@ -137,7 +128,7 @@ def _load(
 
 def _tasks(
     workloads: dict[str, Workload],
-    rules: list[Rule],
+    rules: list[runs.Rule],
     variants: list[tuple[int, int]],
     first_jobs: int | None,
 ) -> list[dict[str, Any]]:

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.frontier.runs import (
-    ORDERS,
-    REFERENCE,
-    RUN_TIMES_H,
-    WIDTHS,
-    Rule,
-    named_rules,
-)
+from hpcgym.benchmarks.frontier import runs
 from hpcgym.benchmarks.studies.tables import legend_below, log_ticks, read_texts, table_sections
 from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
 from hpcgym.version import __version__
@@ -54,7 +47,7 @@ def front_of(table: pd.DataFrame) -> pd.DataFrame:
 
 def ratios_to_reference(table: pd.DataFrame) -> pd.DataFrame:
     """Return how many times as much as under EASY each rule has of each aim."""
-    return table[list(AIMS)] / table.loc[REFERENCE, list(AIMS)]
+    return table[list(AIMS)] / table.loc[runs.REFERENCE, list(AIMS)]
 
 
 def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -116,7 +109,7 @@ def _head(aim: str) -> str:
 
 def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return the named rules, and the chosen one, on the whole logs as they are."""
-    names = [rule.name for rule in named_rules()] + ([best] if best else [])
+    names = [rule.name for rule in runs.named_rules()] + ([best] if best else [])
     tables = []
     for log, rows in logs.items():
         as_is = rows[(rows["part"] == "whole") & (rows["start_week"] == 0) & (rows["seed"] == 0)]
@@ -175,7 +168,7 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
         if best is None:
             continue
         late = all_rows[all_rows["part"] == "late"].set_index(["start_week", "seed"])
-        ours, easy = late[late["rule"] == best], late[late["rule"] == REFERENCE]
+        ours, easy = late[late["rule"] == best], late[late["rule"] == runs.REFERENCE]
         row: dict[str, Any] = {"log": log, "rule": best}
         for aim in AIMS:
             ratio = (ours[aim] / easy[aim]).to_numpy()
@@ -187,11 +180,11 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
 
 def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return mean waits [h] of classes of jobs under EASY, SAF and the chosen rule."""
-    rules = [REFERENCE, "saf", "saf-typical", *([best] if best else [])]
+    rules = [runs.REFERENCE, "saf", "saf-typical", *([best] if best else [])]
     rows = []
     for log, all_rows in logs.items():
         means: Any = means_of(all_rows, "whole")
-        for name in (*RUN_TIMES_H, *WIDTHS):
+        for name in (*runs.RUN_TIMES_H, *runs.WIDTHS):
             row: dict[str, Any] = {"log": log, "jobs": f"run {name}" if " h" in name else name}
             for rule in dict.fromkeys(rules):
                 if rule in means.index:
@@ -200,14 +193,16 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def extra_processors(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.DataFrame:
+def extra_processors(
+    logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]
+) -> pd.DataFrame:
     """Return each order with and without extra processors, means over variants of whole logs."""
     rows = []
     for log, all_rows in logs.items():
         means: Any = means_of(all_rows, "whole")
         for order in _orders(rules):
-            one = means.loc[Rule(order).name]
-            other = means.loc[Rule(order, backfill="until-shadow").name]
+            one = means.loc[runs.Rule(order).name]
+            other = means.loc[runs.Rule(order, backfill="until-shadow").name]
             rows.append(
                 {
                     "log": log,
@@ -219,7 +214,7 @@ def extra_processors(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]
     return pd.DataFrame(rows)
 
 
-def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.DataFrame:
+def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> pd.DataFrame:
     """Return what threshold and hold do to each order: medians over the other rules, and logs.
 
     Ratios of a rule to the same rule without its threshold, or without its hold; ``rules`` are all
@@ -250,7 +245,7 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def _orders(rules: Mapping[str, Rule]) -> list[str]:
+def _orders(rules: Mapping[str, runs.Rule]) -> list[str]:
     """Return the orders of some rules, each once."""
     return list(dict.fromkeys(rule.order for rule in rules.values()))
 
@@ -270,7 +265,9 @@ def relative(logs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 _ACROSS = {"max_wait_h": "longest wait / EASY's", "p99_wait_h": "99th percentile of waits / EASY's"}
 
 
-def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str | None) -> Figure:
+def draw_front(
+    table: pd.DataFrame, rules: dict[str, runs.Rule], log: str, best: str | None
+) -> Figure:
     """Each rule's mean bounded slowdown against its tails, all divided by EASY's.
 
     Parameters
@@ -309,9 +306,9 @@ def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str 
     return figure
 
 
-def _scatter(axes: Axes, table: pd.DataFrame, rules: dict[str, Rule], aim: str) -> None:
+def _scatter(axes: Axes, table: pd.DataFrame, rules: dict[str, runs.Rule], aim: str) -> None:
     """Draw a mark for each rule: colours are orders, triangles hold long jobs back."""
-    for order, colour in zip(ORDERS, LINE_COLOURS, strict=False):
+    for order, colour in zip(runs.ORDERS, LINE_COLOURS, strict=False):
         for holds, marker in ((False, "o"), (True, "^")):
             names = [
                 name

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    NotThereError,
-    Stored,
-    Verdict,
-    columns_of,
-    of_count,
-    of_picture,
-    of_sentences,
-    of_values,
-    published_values,
-)
+from hpcgym.benchmarks.studies import items
 
 # --- What the paper prints. These numbers are only shown beside ours ------------------------------
 
-_PRINTED = published_values(__file__)
+_PRINTED = items.published_values(__file__)
 
 #: Section 7.2.1: weeks of training and testing; section 9.3 halves the weeks of other traces.
 SPLIT = {"SDSC-SP2": ((28, 64), (65, 100))}
@@ -81,45 +70,47 @@ def _places(name: str) -> dict[str, str]:
     return {trace: _place(trace, name) for trace in TRACES}
 
 
-def _tables_3_to_6(trace: str) -> Judge:
+def _tables_3_to_6(trace: str) -> items.Judge:
     """Judge the sums with and without thresholds by their ratios to the paper's."""
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         table = stored.table(_place(trace, "thresholds"))
-        ours, paper = columns_of(table, "ours", "paper")
-        return of_values(ours, paper, 0.01, "sums")
+        ours, paper = items.columns_of(table, "ours", "paper")
+        return items.of_values(ours, paper, 0.01, "sums")
 
     return judge
 
 
-def _table_1(stored: Stored) -> Verdict:
+def _table_1(stored: items.Stored) -> items.Verdict:
     ours: list[float] = []
     printed: list[float] = []
     for trace, table in stored.each(_places("jobs"), "jobs of"):
         ours += table.set_index("jobs of").loc["after cleaning"].tolist()
         printed += JOBS[trace]
-    return of_values(ours, printed, 1, "numbers and means")
+    return items.of_values(ours, printed, 1, "numbers and means")
 
 
-def _table_2(stored: Stored) -> Verdict:
+def _table_2(stored: items.Stored) -> items.Verdict:
     table = stored.table(_place("SDSC-SP2", "split"), "policy", "train", "test")
     table = table.set_index("policy")
     if "w*" not in table.index:
-        raise NotThereError("not all vectors were tried")
+        raise items.NotThereError("not all vectors were tried")
     names = TABLE_2["SDSC-SP2"]
     ours = [table.loc[name, half] for half in ("train", "test") for name in names]
     printed = [names[name][place] for place in (0, 1) for name in names]
-    return of_values(ours, printed, 0.01, "sums")
+    return items.of_values(ours, printed, 0.01, "sums")
 
 
-def _table_7(stored: Stored) -> Verdict:
+def _table_7(stored: items.Stored) -> items.Verdict:
     table = stored.table(_place("SDSC-SP2", "longest"), "as in the paper")
     same = (table["as in the paper"] == "yes").sum()
     words = f"{same} of 10 jobs equal in all four columns"
-    return Verdict("exact", words) if same == 10 else of_count(int(same), 10, "jobs equal")
+    return (
+        items.Verdict("exact", words) if same == 10 else items.of_count(int(same), 10, "jobs equal")
+    )
 
 
-def _figure_1(stored: Stored) -> Verdict:
+def _figure_1(stored: items.Stored) -> items.Verdict:
     """Section 6.1: SAF has the least sum, SPF and LEXP are among the best, FCFS is among worse."""
     so = {}
     columns = ("threshold (s)", "policy", "ours")
@@ -130,15 +121,15 @@ def _figure_1(stored: Stored) -> Verdict:
         so[f"{trace}: SPF and LEXP are of the best five"] = {"spf", "lexp"} <= {*order[:5]}
         so[f"{trace}: FCFS is of the worst six"] = "fcfs" in order[6:]
     if not so:
-        raise NotThereError("no thresholds")
-    return of_sentences(so)
+        raise items.NotThereError("no thresholds")
+    return items.of_sentences(so)
 
 
-def _mixed_sentences(trace: str, stored: Stored) -> dict[str, bool]:
+def _mixed_sentences(trace: str, stored: items.Stored) -> dict[str, bool]:
     """Return sections 7 and 9: w* is far below all; w*_train and SAF are comparable in testing."""
     test = stored.table(_place(trace, "split"), "policy", "test").set_index("policy")["test"]
     if "w*" not in test:
-        raise NotThereError("not all vectors were tried")
+        raise items.NotThereError("not all vectors were tried")
     pure = test.drop(["w*", "w*_train", "w_greedy"])
     return {
         "w* is below 3/4 of the best pure policy": bool(test["w*"] < 0.75 * pure.min()),
@@ -149,20 +140,20 @@ def _mixed_sentences(trace: str, stored: Stored) -> dict[str, bool]:
     }
 
 
-def _mixed(trace: str) -> Judge:
-    return lambda stored: of_sentences(_mixed_sentences(trace, stored))
+def _mixed(trace: str) -> items.Judge:
+    return lambda stored: items.of_sentences(_mixed_sentences(trace, stored))
 
 
-def _searches(trace: str) -> Judge:
+def _searches(trace: str) -> items.Judge:
     """Sections 8.1.2 and 9: XNES finds w* in most weeks, and six features change little."""
 
-    def judge(stored: Stored) -> Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         share = "share at most 0.01 above w*"
         table = stored.table(_place(trace, "searches"), "search", share, "sum")
         last = table.groupby("search").last()
         near = last.loc["xnes3", share]
         sums = last["sum"]
-        return of_sentences(
+        return items.of_sentences(
             {
                 f"xnes3 is at w* in most weeks ({near:.0%} within 1 %)": bool(near > 0.5),
                 "xnes6 is below xnes3": bool(sums["xnes6"] < sums["xnes3"]),
@@ -179,15 +170,15 @@ _NOT_SAF = (38, 44, 56, 85)
 _WEEK_73 = {"saf": 2.5, "fcfs": 3.0}
 
 
-def _weekly(stored: Stored, *columns: str, covered: bool = True) -> Any:
+def _weekly(stored: items.Stored, *columns: str, covered: bool = True) -> Any:
     """Return the weeks of SDSC-SP2 by number; with what all vectors have told, or any."""
     place = _place("SDSC-SP2", "weekly")
     if covered and "w*" not in stored.table(place):
-        raise NotThereError("not all vectors were tried")
+        raise items.NotThereError("not all vectors were tried")
     return stored.table(place, "week", *columns).set_index("week")
 
 
-def _figure_2(stored: Stored) -> Verdict:
+def _figure_2(stored: items.Stored) -> items.Verdict:
     """Section 6.2: SAF is best or near it in most weeks, and clearly not in those it names."""
     table = _weekly(stored, "saf", covered=False)
     pure = table[[name for name in TABLES_3_TO_6["SDSC-SP2"] if name in table]]
@@ -196,10 +187,10 @@ def _figure_2(stored: Stored) -> Verdict:
     so = {f"SAF is within 5 % of the best in most weeks ({near:.0%})": near > 0.5}
     for week in _NOT_SAF:
         so[f"not in week {week} ({ratio[week]:.2f} times)"] = bool(ratio[week] > 1.05)
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _figure_3(stored: Stored) -> Verdict:
+def _figure_3(stored: items.Stored) -> items.Verdict:
     """Sections 7.1 and 7.2: as of other traces, and week 73."""
     found = _mixed_sentences("SDSC-SP2", stored)
     week = _weekly(stored, *_WEEK_73).loc[73]
@@ -207,17 +198,17 @@ def _figure_3(stored: Stored) -> Verdict:
         ratio = float(week[name] / week["w*"])
         words = f"week 73: w* is about {printed:g} times below {name.upper()} ({ratio:.1f})"
         found[words] = abs(ratio / printed - 1) < 0.2
-    return of_sentences(found)
+    return items.of_sentences(found)
 
 
-def _figure_4(stored: Stored) -> Verdict:
+def _figure_4(stored: items.Stored) -> items.Verdict:
     """Section 7.3: q >= 0 is the better half; the optimum of week 72 is poor in week 73."""
     better, worse = "mean BSLD, q > 0", "mean BSLD, q < 0"
     units = stored.table(_place("SDSC-SP2", "units"), "unit of times", better, worse)
     units = units.set_index("unit of times").loc["second"]
     week = _weekly(stored, "w_greedy").loc[73]
     ratio = float(week["w_greedy"] / week["w*"])
-    return of_sentences(
+    return items.of_sentences(
         {
             "vectors with q > 0 are better on average": bool(units[better] < units[worse]),
             f"that of week 72 is poor in week 73 ({ratio:.1f} times w*)": ratio > 1.5,
@@ -225,7 +216,7 @@ def _figure_4(stored: Stored) -> Verdict:
     )
 
 
-def _months(stored: Stored) -> Verdict:
+def _months(stored: items.Stored) -> items.Verdict:
     """Section 11: w* outperforms by a large margin, w*_train and SAF are comparable."""
     so = {}
     for trace, table in stored.each(_places("months"), "policy", "test"):
@@ -238,8 +229,8 @@ def _months(stored: Stored) -> Verdict:
             abs(test["w*_train"] / test["saf"] - 1) < 0.25
         )
     if not so:
-        raise NotThereError("no months")
-    return of_sentences(so)
+        raise items.NotThereError("no months")
+    return items.of_sentences(so)
 
 
 #: Trace -> its figures: SAF by week, mixed policies by week, searches.
@@ -251,18 +242,20 @@ _FIGURES = {
 }
 
 
-def _figures() -> dict[str, Judge]:
-    found: dict[str, Judge] = {}
+def _figures() -> dict[str, items.Judge]:
+    found: dict[str, items.Judge] = {}
     for trace, (saf, weeks, searches) in _FIGURES.items():
         named = trace == "SDSC-SP2"  # of which the text names weeks
-        found[f"figure {saf}"] = _figure_2 if named else of_picture(f"{_place(trace, 'saf')}.png")
+        found[f"figure {saf}"] = (
+            _figure_2 if named else items.of_picture(f"{_place(trace, 'saf')}.png")
+        )
         found[f"figure {weeks}"] = _figure_3 if named else _mixed(trace)
         found[f"figure {searches}"] = _searches(trace)
     return found
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "table 1": _table_1,
     "figure 1": _figure_1,
     "table 2": _table_2,

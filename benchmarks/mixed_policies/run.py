@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.mixed_policies import tables
+from hpcgym.benchmarks.mixed_policies import published, tables
 from hpcgym.benchmarks.mixed_policies.optimum import (
     Optimum,
     cover_on,
@@ -18,12 +18,6 @@ from hpcgym.benchmarks.mixed_policies.optimum import (
     find_optimum,
     search_all,
     units,
-)
-from hpcgym.benchmarks.mixed_policies.published import (
-    MAPPED,
-    TABLE_7,
-    TABLES_3_TO_6,
-    THRESHOLD_TABLE,
 )
 from hpcgym.benchmarks.mixed_policies.study import READINGS, THRESHOLD_S, Study, grid
 from hpcgym.benchmarks.mixed_policies.tables import gains, order_agreement
@@ -81,7 +75,7 @@ def _section(found: Findings) -> str:
     numbers = " in the paper's numbers" if study.trace in WEEKS else ""
     parts.append(f"Weeks {min(study.weeks)} to {max(study.weeks)}{numbers}.\n")
     parts.append(table_text(found.tables["jobs"]))
-    number = THRESHOLD_TABLE.get(study.trace)
+    number = published.THRESHOLD_TABLE.get(study.trace)
     heading = "Thresholds" + (f" (table {number})" if number else "")
     parts += [f"### {heading}\n", table_text(found.tables["thresholds"])]
     if "longest" in found.tables:
@@ -146,7 +140,7 @@ def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
         study, table = found.study, found.tables["thresholds"]
         free = table[table["threshold (s)"] == "none"].set_index("policy")
         ours = {str(name): float(value) for name, value in free["ours"].items()}
-        paper = {name: row[0] for name, row in TABLES_3_TO_6[study.trace].items()}
+        paper = {name: row[0] for name, row in published.TABLES_3_TO_6[study.trace].items()}
         ratio = free["ours / paper"]
         same, pairs = order_agreement(ours, paper)
         mine, theirs = gains(ours), gains(paper)
@@ -248,7 +242,7 @@ def add_pure(found: Findings, folder: Folder) -> None:
     found.tables["thresholds"] = tables.thresholds(study)
     found.tables["split"] = tables.split(study)
     found.tables["weekly"] = weekly = tables.weekly(study)
-    if study.trace in TABLE_7:
+    if study.trace in published.TABLE_7:
         found.tables["longest"] = tables.longest(study, load_workload(found.source, clean="none"))
     found.pictures = {
         "distribution": _drawn(found, folder, "distribution", tables.draw_distribution, weekly),
@@ -311,7 +305,7 @@ def add_months(found: Findings, folder: Folder) -> None:
 
 def _mapped(study: Study) -> list[int]:
     """Return the weeks whose space is drawn: the paper's, or those where policies differ most."""
-    named = [week for week in MAPPED.get(study.trace, ()) if week in study.weeks]
+    named = [week for week in published.MAPPED.get(study.trace, ()) if week in study.weeks]
     if named:
         return named
     bsld = study.pure(study.weeks)

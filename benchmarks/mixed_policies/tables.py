@@ -20,19 +20,7 @@ from hpcgym.benchmarks.mixed_policies.published import (
 )
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, Study
 from hpcgym.benchmarks.studies.tables import log_ticks
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    ORANGE,
-    SKY_BLUE,
-    VERMILLION,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -301,11 +289,11 @@ def _by_name(columns: Mapping[str, Mapping[str, float]], order: str) -> pd.DataF
 
 #: How what is compared in figures 3, 13 and 15 is marked.
 MARKS = {
-    "fcfs": ("FCFS", DARK_GREY, "x"),
-    "saf": ("SAF", BLUE, "o"),
-    "w_greedy": ("w_greedy: the best of the one before (mean over ties)", ORANGE, "^"),
-    "w*_train": ("w*_train: the best of the training part", GREEN, "s"),
-    "w*": ("w*: the best of this one", VERMILLION, "D"),
+    "fcfs": ("FCFS", canvas.DARK_GREY, "x"),
+    "saf": ("SAF", canvas.BLUE, "o"),
+    "w_greedy": ("w_greedy: the best of the one before (mean over ties)", canvas.ORANGE, "^"),
+    "w*_train": ("w*_train: the best of the training part", canvas.GREEN, "s"),
+    "w*": ("w*: the best of this one", canvas.VERMILLION, "D"),
 }
 
 _NAMED = 1.25  # a pure policy is named where SAF is worse by this factor
@@ -314,7 +302,7 @@ _NAMED = 1.25  # a pure policy is named where SAF is worse by this factor
 def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
     """Figure 1: how the weekly mean BSLD of the pure policies is distributed, best mean first."""
     means = table[list(PURE)].mean().sort_values(ascending=False)
-    figure = new_figure(8, 4.6)
+    figure = canvas.new_figure(8, 4.6)
     axes = figure.add_subplot()
     boxes = axes.boxplot(
         [table[policy] for policy in means.index],
@@ -322,33 +310,36 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
         widths=0.6,
         showmeans=True,
         patch_artist=True,
-        medianprops={"color": BLACK, "linewidth": 1.2},
-        meanprops={"marker": "D", "markerfacecolor": VERMILLION, "markeredgecolor": "none"},
-        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": DARK_GREY},
+        medianprops={"color": canvas.BLACK, "linewidth": 1.2},
+        meanprops={"marker": "D", "markerfacecolor": canvas.VERMILLION, "markeredgecolor": "none"},
+        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": canvas.DARK_GREY},
     )
     for place, box in enumerate(boxes["boxes"]):
-        box.set(facecolor=SKY_BLUE if place >= len(means) - 3 else LIGHT_GREY, linewidth=0.6)
+        box.set(
+            facecolor=canvas.SKY_BLUE if place >= len(means) - 3 else canvas.LIGHT_GREY,
+            linewidth=0.6,
+        )
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
     axes.set_xscale("log")
     log_ticks(axes.xaxis)
     axes.set_xlabel("mean BSLD of a week")
-    plain(axes, grid="x")
+    canvas.plain(axes, grid="x")
     note = "By the mean over the weeks (diamond, number); the three best are coloured."
-    title(axes, "Pure policies", f"{name}. {note}")
+    canvas.title(axes, "Pure policies", f"{name}. {note}")
     return figure
 
 
 def draw_saf(table: pd.DataFrame, name: str) -> Figure:
     """Figures 2, 6, 9 and 12: SAF against the best pure policy of each week."""
-    figure = new_figure(_width(len(table)), 4)
+    figure = canvas.new_figure(_width(len(table)), 4)
     axes = figure.add_subplot()
     week = table["week"].to_numpy()
     saf, best = table["saf"].to_numpy(), table[list(PURE)].min(axis=1).to_numpy()
     names = table[list(PURE)].idxmin(axis=1)
-    axes.vlines(week, best, saf, color=DARK_GREY, linewidth=1)
-    axes.plot(week, saf, "o", color=BLUE, markersize=4, label="SAF")
-    axes.plot(week, best, "D", color=VERMILLION, markersize=4, label="best pure policy")
+    axes.vlines(week, best, saf, color=canvas.DARK_GREY, linewidth=1)
+    axes.plot(week, saf, "o", color=canvas.BLUE, markersize=4, label="SAF")
+    axes.plot(week, best, "D", color=canvas.VERMILLION, markersize=4, label="best pure policy")
     for x, low, high, policy in zip(week, best, saf, names, strict=True):
         if high >= _NAMED * low:
             axes.annotate(
@@ -365,7 +356,7 @@ def draw_saf(table: pd.DataFrame, name: str) -> Figure:
     axes.set_ylim(bottom=0.5)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     note = f"Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
-    title(axes, "SAF and the best pure policy of each week", f"{name}. {note}")
+    canvas.title(axes, "SAF and the best pure policy of each week", f"{name}. {note}")
     return figure
 
 
@@ -373,34 +364,40 @@ def draw_comparison(
     table: pd.DataFrame, name: str, period: str, train: Sequence[int], test: Sequence[int]
 ) -> Figure:
     """Figures 3, 7, 10, 13 and 15: w*, w*_train, w_greedy, SAF and FCFS week by week."""
-    figure = new_figure(_width(len(table)), 5)
+    figure = canvas.new_figure(_width(len(table)), 5)
     axes = figure.add_subplot()
     number = table[period].to_numpy()
     for column, (label, colour, marker) in MARKS.items():
         axes.plot(number, table[column], marker, color=colour, markersize=4.5, label=label)
-    axes.vlines(number, table["w*"], table["saf"], color=LIGHT_GREY, linewidth=1, zorder=0)
+    axes.vlines(number, table["w*"], table["saf"], color=canvas.LIGHT_GREY, linewidth=1, zorder=0)
     top = 1.0
     for part, chosen in (("training", train), ("testing", test)):
         if chosen:
             middle = (chosen[0] + chosen[-1]) / 2
             axes.text(middle, top, part, transform=axes.get_xaxis_transform(), **_PART)
     if train and test:
-        axes.axvline((train[-1] + test[0]) / 2, color=DARK_GREY, linewidth=0.8, linestyle="--")
+        axes.axvline(
+            (train[-1] + test[0]) / 2, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--"
+        )
     _weeks(axes, number, period)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    title(axes, f"Mixed and pure policies on each {period}", name)
+    canvas.title(axes, f"Mixed and pure policies on each {period}", name)
     return figure
 
 
-_PART: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8, "color": DARK_GREY}
+_PART: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8, "color": canvas.DARK_GREY}
 
 
 def draw_searches(table: pd.DataFrame, name: str) -> Figure:
     """Figures 5, 8, 11 and 14: the searches over 3 and 6 weights against w* of the grid."""
-    figure = new_figure(_width(len(table)), 5)
+    figure = canvas.new_figure(_width(len(table)), 5)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1))
     week = table["week"].to_numpy()
-    styles = {"w*": (VERMILLION, "D"), "xnes3": (BLUE, "o"), "xnes6": (GREEN, "s")}
+    styles = {
+        "w*": (canvas.VERMILLION, "D"),
+        "xnes3": (canvas.BLUE, "o"),
+        "xnes6": (canvas.GREEN, "s"),
+    }
     for column, (colour, marker) in styles.items():
         label = "w* of three weights, all vectors of the grid" if column == "w*" else column
         style: dict[str, Any] = {"color": colour, "markersize": 3.5}
@@ -410,13 +407,13 @@ def draw_searches(table: pd.DataFrame, name: str) -> Figure:
         if column != "w*":
             ratio = 100 * (table[column] / table["w*"] - 1)
             lower.plot(week, ratio, marker, **style)
-    lower.axhline(0, color=VERMILLION, linewidth=0.8)
+    lower.axhline(0, color=canvas.VERMILLION, linewidth=0.8)
     lower.set_ylabel("above w* (%)")
-    plain(lower)
+    canvas.plain(lower)
     _weeks(upper, week, "")
     lower.set_xlabel("week")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    title(upper, "Search over three and six weights, and the grid", name)
+    canvas.title(upper, "Search over three and six weights, and the grid", name)
     return figure
 
 
@@ -436,7 +433,7 @@ def draw_spaces(
     """
     from matplotlib.colors import LogNorm
 
-    figure = new_figure(7.6, 3.4 * len(values) + 0.6)
+    figure = canvas.new_figure(7.6, 3.4 * len(values) + 0.6)
     grid = figure.subplots(len(values), 3, squeeze=False, width_ratios=(1, 1, 0.06))
     for row, (week, cube) in zip(grid, values.items(), strict=True):
         squares = {sign: square(cube, points, sign) for sign in (-1, 1)}
@@ -453,7 +450,7 @@ def draw_spaces(
         bar.set_label("mean BSLD", fontsize=8)
     note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
     figure.suptitle("The space of three weights\n\n", x=0.02, ha="left", **_HEADING)
-    figure.text(0.02, 0.995, f"\n{name}\n{note}", va="top", fontsize=8, color=DARK_GREY)
+    figure.text(0.02, 0.995, f"\n{name}\n{note}", va="top", fontsize=8, color=canvas.DARK_GREY)
     return figure
 
 
@@ -500,7 +497,7 @@ def _diagonals(axes: Axes, half: str, week: str) -> None:
             ha="left" if x < 0 else "right",
             va="bottom" if y > 0 else "top",
             fontsize=7,
-            color=DARK_GREY,
+            color=canvas.DARK_GREY,
         )
     axes.set_xlabel(half, fontsize=8)
     axes.set_ylabel(week, fontsize=8)
@@ -519,4 +516,4 @@ def _weeks(axes: Axes, numbers: NDArray[Any], label: str) -> None:
     axes.set_xlabel(label)
     axes.set_xlim(numbers[0] - 1, numbers[-1] + 1)
     axes.locator_params(axis="x", integer=True)
-    plain(axes)
+    canvas.plain(axes)

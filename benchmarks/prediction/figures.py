@@ -9,34 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.published import TABLE_7_7, Published
-from hpcgym.benchmarks.prediction.runs import (
-    CLAIRVOYANT,
-    CORRECTIONS,
-    E_LOSS_TRIPLE,
-    EASY,
-    EASY_PLUS_PLUS,
-    ORDERS,
-    Configuration,
-    thesis,
-    variants,
-    with_thresholds,
-)
 from hpcgym.benchmarks.prediction.tables import Findings, name_of, reduction
 from hpcgym.benchmarks.studies.tables import legend_below, log_ticks, pearson
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    PURPLE,
-    VERMILLION,
-    figure_of,
-    legend_above,
-    new_figure,
-    plain,
-    title,
-)
+from hpcgym.report import canvas
+from hpcgym.report.canvas import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +72,7 @@ def table_7_7_medians(
 
 def _candidates(values: Values) -> dict[str, pd.Series[float]]:
     """Return the values of triples, those that learn and AVE2's, on traces that have most."""
-    names = [str(one) for one in thesis() if one.learned or one.estimate == "ave2"]
+    names = [str(one) for one in runs.thesis() if one.learned or one.estimate == "ave2"]
     found = {trace: column[column.index.isin(names)] for trace, column in values.items()}
     return {trace: part for trace, part in found.items() if len(part) >= _SHARE * len(names)}
 
@@ -128,7 +106,7 @@ def _judged(whose: str, values: pd.Series[float] | None, name: str) -> dict[str,
     """Return the value of a triple beside EASY and EASY++."""
     value, easy, plus = (
         _NONE if values is None else float(values.get(one, _NONE))
-        for one in (name, str(EASY), str(EASY_PLUS_PLUS))
+        for one in (name, str(runs.EASY), str(runs.EASY_PLUS_PLUS))
     )
     return {
         f"{whose}: triple": value,
@@ -138,7 +116,8 @@ def _judged(whose: str, values: pd.Series[float] | None, name: str) -> dict[str,
 
 
 def medians(
-    values: pd.Series[float], over: Callable[[Configuration], list[Configuration]] = variants
+    values: pd.Series[float],
+    over: Callable[[runs.Configuration], list[runs.Configuration]] = runs.variants,
 ) -> pd.Series[float]:
     """Return the median of each triple over its variants; what has none by its own value.
 
@@ -149,7 +128,7 @@ def medians(
     over : returns the variants of a configuration that learns.
     """
     found = {}
-    for one in thesis():
+    for one in runs.thesis():
         names = [str(variant) for variant in over(one)] if one.learned else [str(one)]
         there = values[values.index.isin(names)].dropna()
         if len(there) >= _SHARE * len(names):
@@ -159,15 +138,15 @@ def medians(
 
 def spread(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the thesis's triple over all its variants: ours, and the published values."""
-    names = [str(one) for one in variants(E_LOSS_TRIPLE)]
+    names = [str(one) for one in runs.variants(runs.E_LOSS_TRIPLE)]
     rows = []
     for found in findings:
         for by, column in (("ours", "mean_bsld"), ("published", "published")):
             values = found.table[column].reindex(names).dropna()
             if len(values) < _SHARE * len(names):
                 continue
-            easy = float(found.table[column][str(EASY)])
-            usual = float(values.get(str(E_LOSS_TRIPLE), _NONE))
+            easy = float(found.table[column][str(runs.EASY)])
+            usual = float(values.get(str(runs.E_LOSS_TRIPLE), _NONE))
             rows.append(
                 {
                     "trace": found.trace,
@@ -267,9 +246,9 @@ def _groups(found: Findings) -> Iterator[tuple[str, pd.DataFrame]]:
     everything = found.table[found.table["estimate"] == "regression"].dropna(subset=["published"])
     if len(everything) > _MANY * len(table) > 0:
         yield "all published", everything
-        yield "medians over thresholds and scales", _medians(found, variants)
+        yield "medians over thresholds and scales", _medians(found, runs.variants)
     if len(everything) > len(table) > 0:
-        yield "medians over thresholds", _medians(found, with_thresholds)
+        yield "medians over thresholds", _medians(found, runs.with_thresholds)
     if len(table):
         yield "the thesis's", table
     table = table.assign(loss="over " + table["over"] + ", under " + table["under"])
@@ -278,7 +257,9 @@ def _groups(found: Findings) -> Iterator[tuple[str, pd.DataFrame]]:
             yield f"{name}: {level}", table[table[name] == level]
 
 
-def _medians(found: Findings, over: Callable[[Configuration], list[Configuration]]) -> pd.DataFrame:
+def _medians(
+    found: Findings, over: Callable[[runs.Configuration], list[runs.Configuration]]
+) -> pd.DataFrame:
     """Return the medians of the triples that learn, ours and published."""
     both = {name: medians(found.table[name], over) for name in ("mean_bsld", "published")}
     table = pd.DataFrame(both).dropna()
@@ -362,16 +343,16 @@ def _variant(table: pd.DataFrame, change: dict[str, float]) -> pd.Series[float]:
 
 # --- The thesis's figures, and ours against the published values ----------------------------------
 
-_COLOURS = dict(zip(CORRECTIONS, (BLUE, VERMILLION, GREEN), strict=True))
-_MARKERS = dict(zip(ORDERS, ("o", "^"), strict=True))
+_COLOURS = dict(zip(runs.CORRECTIONS, (canvas.BLUE, canvas.VERMILLION, canvas.GREEN), strict=True))
+_MARKERS = dict(zip(runs.ORDERS, ("o", "^"), strict=True))
 _LINES = {
-    "clairvoyant": (BLACK, ":"),
-    "requested": (DARK_GREY, "--"),
-    "AVE2": (BLUE, "-"),
-    "squared loss": (GREEN, "-"),
-    "E-Loss": (VERMILLION, "-"),
+    "clairvoyant": (canvas.BLACK, ":"),
+    "requested": (canvas.DARK_GREY, "--"),
+    "AVE2": (canvas.BLUE, "-"),
+    "squared loss": (canvas.GREEN, "-"),
+    "E-Loss": (canvas.VERMILLION, "-"),
 }
-_NAMED = (EASY, EASY_PLUS_PLUS, E_LOSS_TRIPLE, *CLAIRVOYANT.values())
+_NAMED = (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE, *runs.CLAIRVOYANT.values())
 #: Where names may be, from the mark: points to the right and upwards, and the side at the mark.
 _BESIDE = tuple(
     ((right, up), {-1: "right", 0: "center", 1: "left"}[np.sign(right)])
@@ -390,15 +371,15 @@ _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tai
 def draw_against_published(found: Findings, table: pd.DataFrame) -> Figure:
     """Each configuration of a table: our mean bounded slowdown against the published one."""
     table = table[table["published"].notna()]
-    figure = new_figure(6.5, 6)
+    figure = canvas.new_figure(6.5, 6)
     axes = figure.add_subplot()
     _scatter(axes, table, table["published"], table["mean_bsld"])
     values = table[["published", "mean_bsld"]].to_numpy()
     ends = [values.min(), values.max()]
-    axes.plot(ends, ends, color=DARK_GREY, linewidth=0.8, linestyle="--", zorder=0)
+    axes.plot(ends, ends, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--", zorder=0)
     _finish(axes, "published", "ours")
     _legend(figure, table)
-    title(axes, "Mean bounded slowdown of each configuration", found.trace)
+    canvas.title(axes, "Mean bounded slowdown of each configuration", found.trace)
     _name(axes, table, "published", "mean_bsld")
     return figure
 
@@ -407,12 +388,12 @@ def draw_two_traces(first: Findings, second: Findings) -> Figure:
     """Figure 7.2: each configuration on two traces."""
     other = second.table["mean_bsld"].rename("mean_bsld too")
     shown = first.of_thesis.join(other, how="inner")
-    figure = new_figure(6.5, 6)
+    figure = canvas.new_figure(6.5, 6)
     axes = figure.add_subplot()
     _scatter(axes, shown, shown["mean_bsld"], shown["mean_bsld too"])
     _finish(axes, first.trace, second.trace)
     _legend(figure, shown)
-    title(axes, "Mean bounded slowdown of each configuration on two traces (figure 7.2)", "")
+    canvas.title(axes, "Mean bounded slowdown of each configuration on two traces (figure 7.2)", "")
     _name(axes, shown, "mean_bsld", "mean_bsld too")
     return figure
 
@@ -427,7 +408,7 @@ def _scatter(axes: Axes, table: pd.DataFrame, x: pd.Series[float], y: pd.Series[
                 these = part & ((table["estimate"] == "regression") == learned)
                 style: dict[str, Any] = {"color": colour, "alpha": 0.3 if crowded else 0.8}
                 if not learned:
-                    style = {"color": BLACK, "markerfacecolor": "none", "zorder": 3}
+                    style = {"color": canvas.BLACK, "markerfacecolor": "none", "zorder": 3}
                 size = 2 if crowded and learned else 5
                 axes.plot(x[these], y[these], marker, markersize=size, **style)
 
@@ -436,7 +417,7 @@ def _name(axes: Axes, table: pd.DataFrame, x: str, y: str) -> None:
     """Write names beside some configurations, where they cover the fewest marks."""
     from matplotlib.patheffects import withStroke
 
-    figure_of(axes).draw_without_rendering()  # that places are known
+    canvas.figure_of(axes).draw_without_rendering()  # that places are known
     taken = axes.transData.transform(table[[x, y]].to_numpy())
     halo = [withStroke(linewidth=2, foreground="white")]
     style: dict[str, Any] = {"fontsize": 7, "zorder": 4, "va": "center", "path_effects": halo}
@@ -504,9 +485,11 @@ def _legend(figure: Figure, table: pd.DataFrame) -> None:
         name: tuple(mark(form, color=colour) for form in _MARKERS.values())
         for name, colour in colours.items()
     }
-    hollow: dict[str, Any] = {"color": BLACK, "markerfacecolor": "none"}
+    hollow: dict[str, Any] = {"color": canvas.BLACK, "markerfacecolor": "none"}
     entries["without learning"] = tuple(mark(form, **hollow) for form in _MARKERS.values())
-    entries |= {order.upper(): (mark(_MARKERS[order], color=DARK_GREY),) for order in _MARKERS}
+    entries |= {
+        order.upper(): (mark(_MARKERS[order], color=canvas.DARK_GREY),) for order in _MARKERS
+    }
     handles: list[Any] = list(entries.values())  # what their handler draws
     each = {tuple: HandlerTuple(ndivide=None)}
     legend_below(figure, handles, list(entries), 3, handler_map=each)
@@ -516,7 +499,7 @@ def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Fig
     """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
     errors = {"clairvoyant": np.zeros(1)}
     errors |= {name: (given - run) / 3600 for name, (given, run) in predictions.items()}
-    figure = new_figure(7, 4.4)
+    figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
     _distributions(axes, errors)
     shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
@@ -524,7 +507,7 @@ def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Fig
     axes.set_xlim(ends.min(), ends.max())
     axes.set_xlabel("predicted less actual run time (hours)")
     note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
-    title(axes, "Prediction errors (figure 7.3)", note, legend_rows=1)
+    canvas.title(axes, "Prediction errors (figure 7.3)", note, legend_rows=1)
     return figure
 
 
@@ -532,13 +515,13 @@ def draw_predicted(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> 
     """Figure 7.4: how predicted run times are distributed."""
     values = {"clairvoyant": next(iter(predictions.values()))[1] / 3600}
     values |= {name: given / 3600 for name, (given, _) in predictions.items()}
-    figure = new_figure(7, 4.4)
+    figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
     _distributions(axes, values)
     axes.set_xscale("log")
     log_ticks(axes.xaxis, (1,))
     axes.set_xlabel("predicted run time (hours)")
-    title(axes, "Predicted run times (figure 7.4)", trace, legend_rows=1)
+    canvas.title(axes, "Predicted run times (figure 7.4)", trace, legend_rows=1)
     return figure
 
 
@@ -546,11 +529,11 @@ def _distributions(axes: Axes, values: Mapping[str, NDArray[Any]]) -> None:
     """Draw the share of jobs at or below each value."""
     share = np.linspace(0, 1, _POINTS)
     for name, numbers in values.items():
-        colour, dashes = _LINES.get(name, (PURPLE, "-"))
+        colour, dashes = _LINES.get(name, (canvas.PURPLE, "-"))
         # the least value that this share of the jobs is at or below
         at = np.quantile(numbers, share, method="inverted_cdf")
         axes.step(at, share, where="post", color=colour, linestyle=dashes, label=name)
     axes.set_ylim(0, 1)
     axes.set_ylabel("share of jobs")
     plain(axes)
-    legend_above(axes, list(values))
+    canvas.legend_above(axes, list(values))

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss, thesis
-from hpcgym.benchmarks.studies.items import (
-    Judge,
-    NotThereError,
-    Stored,
-    Verdict,
-    columns_of,
-    of_count,
-    of_picture,
-    of_sentences,
-    of_values,
-    published_values,
-)
+from hpcgym.benchmarks.studies import items
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
 from hpcgym.workload.archive import TRACES
@@ -33,7 +22,7 @@ if TYPE_CHECKING:
 
 # --- What is published. These numbers are only shown beside ours ----------------------------------
 
-_PRINTED = published_values(__file__)
+_PRINTED = items.published_values(__file__)
 
 #: The thesis's logs by their names in the archive.
 LOGS = ("KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie", "MetaCentrum")
@@ -180,34 +169,34 @@ def configuration_of_row(row: Mapping[Any, Any]) -> Configuration:
 # --- The items of Glesser 2016, chapter 7, and what makes their verdicts --------------------------
 
 
-def _traces(verdict: Verdict, found: int, printed: int) -> Verdict:
+def _traces(verdict: items.Verdict, found: int, printed: int) -> items.Verdict:
     """Return a verdict that says of how many of the thesis's traces it is."""
-    return Verdict(verdict.verdict, f"{verdict.why}; of {found} of {printed} traces")
+    return items.Verdict(verdict.verdict, f"{verdict.why}; of {found} of {printed} traces")
 
 
-def _table_7_1(stored: Stored) -> Verdict:
+def _table_7_1(stored: items.Stored) -> items.Verdict:
     table = stored.table("table-7.1")
     columns = (("EASY", "thesis: EASY"), ("EASY-CLAIRVOYANT", "thesis: CLAIRVOYANT"))
-    pairs = [columns_of(table, *pair) for pair in columns]
+    pairs = [items.columns_of(table, *pair) for pair in columns]
     ours, printed = (np.concatenate([pair[k] for pair in pairs]) for k in (0, 1))
-    return _traces(of_values(ours, printed, 0.1, "values"), len(ours) // 2, len(TABLE_7_1))
+    return _traces(items.of_values(ours, printed, 0.1, "values"), len(ours) // 2, len(TABLE_7_1))
 
 
-def _table_7_6(stored: Stored) -> Verdict:
-    ours, printed, trace = columns_of(stored.table("table-7.6"), "ours", "thesis", "trace")
-    return _traces(of_values(ours, printed, 0.1, "values"), len({*trace}), len(TABLE_7_6))
+def _table_7_6(stored: items.Stored) -> items.Verdict:
+    ours, printed, trace = items.columns_of(stored.table("table-7.6"), "ours", "thesis", "trace")
+    return _traces(items.of_values(ours, printed, 0.1, "values"), len({*trace}), len(TABLE_7_6))
 
 
-def _campaign(stored: Stored) -> Verdict:
+def _campaign(stored: items.Stored) -> items.Verdict:
     """Section 7.5.2: the original experiment at full precision is met where nothing learns."""
-    ours, published, trace = columns_of(
+    ours, published, trace = items.columns_of(
         stored.table("table-without-learning"), "ours", "published", "trace"
     )
-    found = of_values(ours, published, 0, "values without learning")
-    return Verdict(found.verdict, f"{found.why}; of {len({*trace})} traces")
+    found = items.of_values(ours, published, 0, "values without learning")
+    return items.Verdict(found.verdict, f"{found.why}; of {len({*trace})} traces")
 
 
-def _table_7_7(stored: Stored) -> Verdict:
+def _table_7_7(stored: items.Stored) -> items.Verdict:
     """Table 7.7: the triple that was chosen on other logs is below EASY, and below EASY++."""
     ours = [f"ours: below {name} %" for name in ("EASY", "EASY++")]
     table = stored.table("table-7.7", "trace", "chosen on", *ours)
@@ -219,10 +208,10 @@ def _table_7_7(stored: Stored) -> Verdict:
         for name, printed in (("EASY", easy), ("EASY++", plus)):
             below = row[f"ours: below {name} %"] > 0
             so[f"{row['trace']}: below {name} as published"] = below == (chosen < printed)
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _correlations(stored: Stored) -> Verdict:
+def _correlations(stored: items.Stored) -> items.Verdict:
     """Section 7.5.3: the coefficients of pairs of logs are within the published least and most."""
     names = [str(one) for one in thesis()]
     logs = {log: f"{log}/configurations" for log in LOGS}
@@ -235,24 +224,24 @@ def _correlations(stored: Stored) -> Verdict:
         found = float(values[first].corr(values[second]))
         within = bool(PEARSON[0] <= found <= PEARSON[1])
         so[f"{first} and {second} within {PEARSON[0]:g} and {PEARSON[1]:g}: {found:.2f}"] = within
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _claim(stored: Stored) -> Verdict:
+def _claim(stored: items.Stored) -> items.Verdict:
     """Section 7.5.3: how far the E-Loss triple is below EASY and EASY++, over all logs."""
     table = stored.table("table-claim", "values", "trace", "below EASY %", "below EASY++ %")
     mean = table[(table["values"] == "ours") & (table["trace"] == "mean")]
     if not len(mean):
-        raise NotThereError("no mean over traces")
+        raise items.NotThereError("no mean over traces")
     row = mean.iloc[0]
     words = f"{row['below EASY %']:.0f} % below EASY, {row['below EASY++ %']:+.0f} % below EASY++"
     words += f" (published {REDUCTIONS[0]} and {REDUCTIONS[1]} %)"
     so = sum(bool(row[name] > 0) for name in ("below EASY %", "below EASY++ %"))
     traces = len(table[(table["values"] == "ours") & (table["trace"] != "mean")])
-    return _traces(of_count(so, 2, "are below as published", words), traces, len(LOGS))
+    return _traces(items.of_count(so, 2, "are below as published", words), traces, len(LOGS))
 
 
-def _table_7_8(stored: Stored) -> Verdict:
+def _table_7_8(stored: items.Stored) -> items.Verdict:
     """Table 7.8: AVE2 has the lower mean absolute error, E-Loss the lower mean E-Loss."""
     table = stored.table("table-7.8", "trace", "prediction", "MAE (s)", "mean E-Loss")
     table = table[table["prediction"].isin(list(TABLE_7_8))]
@@ -267,10 +256,10 @@ def _table_7_8(stored: Stored) -> Verdict:
             so[f"{trace}: E-Loss has the lower mean E-Loss"] = bool(
                 rows.loc["E-Loss", "loss"] < rows.loc["AVE2", "loss"]
             )
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
-def _figures_of_predictions(stored: Stored) -> Verdict:
+def _figures_of_predictions(stored: items.Stored) -> items.Verdict:
     """Figures 7.3 and 7.4: under E-Loss more predictions are too short than by squared loss."""
     table = stored.table("table-7.8", "trace", "prediction", "share too short", "median (s)")
     so = {}
@@ -281,15 +270,15 @@ def _figures_of_predictions(stored: Stored) -> Verdict:
             short, median = rows["share too short"], rows["median (s)"]
             so[f"{trace}: more are too short"] = bool(short["E-Loss"] > short[others].max())
             so[f"{trace}: they are smaller"] = bool(median["E-Loss"] < median[others].min())
-    return of_sentences(so)
+    return items.of_sentences(so)
 
 
 #: Items with results -> what makes their verdicts.
-JUDGES: dict[str, Judge] = {
+JUDGES: dict[str, items.Judge] = {
     "table 7.1": _table_7_1,
     "section 7.5.2": _campaign,
     "table 7.6": _table_7_6,
-    "figure 7.2": of_picture("KTH-SP2-SDSC-SP2.png", "MetaCentrum-SDSC-BLUE.png"),
+    "figure 7.2": items.of_picture("KTH-SP2-SDSC-SP2.png", "MetaCentrum-SDSC-BLUE.png"),
     "section 7.5.3, correlations": _correlations,
     "table 7.7": _table_7_7,
     "section 7.5.3, E-Loss": _claim,

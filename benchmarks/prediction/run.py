@@ -11,13 +11,6 @@ import pandas as pd
 
 from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction.published import Published, read_published
-from hpcgym.benchmarks.prediction.tables import (
-    Findings,
-    findings_of,
-    load_traces,
-    predictions_of,
-    run_campaign,
-)
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import quick_note, read_texts, table_sections
@@ -39,7 +32,7 @@ _PICTURES = {
 
 
 def report_text(
-    findings: Sequence[Findings],
+    findings: Sequence[tables.Findings],
     made: Mapping[str, pd.DataFrame],
     pairs: Sequence[tuple[str, Path]],
     values: Mapping[str, Published],
@@ -75,7 +68,7 @@ def report_text(
     return "\n".join(parts)
 
 
-def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> str:
+def _counts(findings: Sequence[tables.Findings], values: Mapping[str, Published]) -> str:
     """Say how much was simulated, and how much was published."""
     lines = [
         f"- {found.trace}: {len(found.table):,} configurations of {len(found.workload):,} jobs."
@@ -141,20 +134,20 @@ def reproduce(
     values = read_published(published)  # a wrong folder is said of a quick cut too
     if quick:
         values = {}
-    traces = load_traces(sources, quick)
+    traces = tables.load_traces(sources, quick)
     folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
     if full:
         which = runs.published()
-    outcomes = run_campaign(traces, which, folder, quick=quick)
+    outcomes = tables.run_campaign(traces, which, folder, quick=quick)
     findings = [
-        findings_of(source, workload, which, outcomes[name], values.get(name))
+        tables.findings_of(source, workload, which, outcomes[name], values.get(name))
         for name, (source, workload) in traces.items()
     ]
     store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))
-        found.accuracy = predictions_of(found, store)
+        found.accuracy = tables.predictions_of(found, store)
     made = make_tables(findings, values)
     for found in findings:
         file = folder.path / folder_name(found.trace) / "configurations.csv"
@@ -165,7 +158,7 @@ def reproduce(
 
 
 def make_tables(
-    findings: list[Findings], values: Mapping[str, Published]
+    findings: list[tables.Findings], values: Mapping[str, Published]
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of the report by name, those without a row left out."""
     by_published = (figures.table_7_7, figures.table_7_7_medians)
@@ -176,7 +169,7 @@ def make_tables(
     return {name: table for name, table in made.items() if len(table)}
 
 
-def _draw(findings: Sequence[Findings], folder: Folder) -> list[tuple[str, Path]]:
+def _draw(findings: Sequence[tables.Findings], folder: Folder) -> list[tuple[str, Path]]:
     """Draw the pictures of each trace and of each pair; return headings and files of the pairs."""
     for found in findings:
         drawn: dict[str, Any] = {

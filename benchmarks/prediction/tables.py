@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.published import (
     MEASURES,
     REDUCTIONS,
@@ -20,24 +21,7 @@ from hpcgym.benchmarks.prediction.published import (
     TABLE_7_8,
     Published,
 )
-from hpcgym.benchmarks.prediction.runs import (
-    BRANCHES,
-    CLAIRVOYANT,
-    E_LOSS_TRIPLE,
-    EASY,
-    EASY_PLUS_PLUS,
-    ETA,
-    L2,
-    ORDERS,
-    SQUARED,
-    Configuration,
-    Loss,
-    e_loss,
-    load_trace,
-    scheduler_of,
-    simulate_one,
-    without_learning,
-)
+from hpcgym.benchmarks.prediction.runs import e_loss
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -72,7 +56,7 @@ class Findings:
     workload: Workload
     published: Published | None
     table: pd.DataFrame
-    configurations: dict[str, Configuration]
+    configurations: dict[str, runs.Configuration]
     accuracy: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, Path] = field(default_factory=dict)
 
@@ -87,7 +71,7 @@ class Findings:
         names = [
             name
             for name, one in self.configurations.items()
-            if not isinstance(one.estimate, Loss) or one.estimate.of_thesis
+            if not isinstance(one.estimate, runs.Loss) or one.estimate.of_thesis
         ]
         return self.table.loc[names]
 
@@ -97,11 +81,11 @@ class Findings:
         table = self.of_thesis
         return table[table["estimate"] == "regression"]
 
-    def ours(self, configuration: Configuration) -> float:
+    def ours(self, configuration: runs.Configuration) -> float:
         """Return the mean bounded slowdown of a configuration."""
         return float(self.table["mean_bsld"][str(configuration)])
 
-    def theirs(self, configuration: Configuration) -> float:
+    def theirs(self, configuration: runs.Configuration) -> float:
         """Return the published one, nan if there is none."""
         return float(self.table["published"][str(configuration)])
 
@@ -116,7 +100,7 @@ def load_traces(sources: Sequence[str], quick: bool) -> dict[str, tuple[str, Wor
     found: dict[str, tuple[str, Workload]] = {}
     for source in sources:
         try:
-            workload = load_trace(source, QUICK_JOBS if quick else None)
+            workload = runs.load_trace(source, QUICK_JOBS if quick else None)
         except WorkloadError as error:
             raise _explained(source, error) from None
         if workload.name in found:
@@ -141,7 +125,7 @@ def _explained(source: str, error: WorkloadError) -> HpcgymError:
 
 def run_campaign(
     traces: Mapping[str, tuple[str, Workload]],
-    configurations: Sequence[Configuration],
+    configurations: Sequence[runs.Configuration],
     folder: Folder,
     *,
     quick: bool,
@@ -165,14 +149,14 @@ def run_campaign(
             "first_jobs": QUICK_JOBS if quick else None,
             "jobs_sha256": fingerprint([workload]),
             "rules": one.words(),
-            "eta": ETA,
-            "l2": L2,
+            "eta": runs.ETA,
+            "l2": runs.L2,
             "code": hashed,
         }
         for name, (_, workload) in traces.items()
         for one in configurations
     ]
-    simulated = partial(simulate_one, sources={name: of for name, (of, _) in traces.items()})
+    simulated = partial(runs.simulate_one, sources={name: of for name, (of, _) in traces.items()})
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in traces}
     for task, outcome in zip(tasks, folder.run(simulated, tasks, "simulations"), strict=True):
         rows[task["trace"]].append({**task["rules"], **outcome})
@@ -183,7 +167,7 @@ def run_campaign(
 def findings_of(
     source: str,
     workload: Workload,
-    configurations: Sequence[Configuration],
+    configurations: Sequence[runs.Configuration],
     table: pd.DataFrame,
     published: Published | None,
 ) -> Findings:
@@ -200,10 +184,10 @@ def findings_of(
 
 #: Name of a prediction -> the configuration in whose simulation it is made.
 PREDICTIONS = {
-    "requested": Configuration("sjbf", "requested", "requested"),
-    "AVE2": EASY_PLUS_PLUS,
-    "squared loss": Configuration("sjbf", "incremental", SQUARED),
-    "E-Loss": E_LOSS_TRIPLE,
+    "requested": runs.Configuration("sjbf", "requested", "requested"),
+    "AVE2": runs.EASY_PLUS_PLUS,
+    "squared loss": runs.Configuration("sjbf", "incremental", runs.SQUARED),
+    "E-Loss": runs.E_LOSS_TRIPLE,
 }
 
 
@@ -218,15 +202,15 @@ def predictions_of(found: Findings, store: Store) -> dict[str, NDArray[np.int64]
     def compute() -> dict[str, Any]:
         outcomes = {}
         for name, configuration in PREDICTIONS.items():
-            result = simulate(found.workload, scheduler_of(configuration))
+            result = simulate(found.workload, runs.scheduler_of(configuration))
             outcomes[name] = np.stack([result.predicted_run_time, result.run_time])
         return outcomes
 
     inputs = {
         "jobs": fingerprint([found.workload]),
         "configurations": {name: one.words() for name, one in PREDICTIONS.items()},
-        "eta": ETA,
-        "l2": L2,
+        "eta": runs.ETA,
+        "l2": runs.L2,
         "code": code(*MODULES),
     }
     return store.step(f"{found.trace}-predictions".replace("/", "-"), inputs, compute)
@@ -250,7 +234,7 @@ def exactness(findings: Sequence[Findings]) -> pd.DataFrame:
             "relative": f"{found.ours(one) / found.theirs(one) - 1:+.1e}",
         }
         for found in findings
-        for one in without_learning()
+        for one in runs.without_learning()
         if np.isfinite(found.theirs(one))
     ]
     return pd.DataFrame(rows)
@@ -260,7 +244,7 @@ def table_7_1(findings: Sequence[Findings]) -> pd.DataFrame:
     """Table 7.1: EASY with requested and with known run times."""
     rows = []
     for found in findings:
-        easy, known = found.ours(EASY), found.ours(CLAIRVOYANT["fcfs"])
+        easy, known = found.ours(runs.EASY), found.ours(runs.CLAIRVOYANT["fcfs"])
         printed = TABLE_7_1.get(found.trace, (_NONE, _NONE, _NONE))
         rows.append(
             {
@@ -312,15 +296,15 @@ def _overview(found: Findings, column: str) -> dict[str, float]:
     """
     table = found.table
     named = {
-        "clairvoyant, FCFS": CLAIRVOYANT["fcfs"],
-        "clairvoyant, SJBF": CLAIRVOYANT["sjbf"],
-        "EASY": EASY,
-        "EASY++": EASY_PLUS_PLUS,
+        "clairvoyant, FCFS": runs.CLAIRVOYANT["fcfs"],
+        "clairvoyant, SJBF": runs.CLAIRVOYANT["sjbf"],
+        "EASY": runs.EASY,
+        "EASY++": runs.EASY_PLUS_PLUS,
     }
     entries = {name: float(table[column][str(one)]) for name, one in named.items()}
-    plain = table["over"].isin(BRANCHES) & table["under"].isin(BRANCHES)
+    plain = table["over"].isin(runs.BRANCHES) & table["under"].isin(runs.BRANCHES)
     learned = table[plain & (table["over_scale"] == 1) & (table["under_scale"] == 1)]
-    for order in ORDERS:
+    for order in runs.ORDERS:
         values = learned.loc[learned["order"] == order, column]
         entries[f"learning, {order.upper()}: best"] = float(values.min())
         entries[f"learning, {order.upper()}: worst"] = float(values.max())
@@ -376,7 +360,7 @@ def claim(findings: Sequence[Findings]) -> pd.DataFrame:
 def _claimed(found: Findings, by: str) -> dict[str, Any]:
     """Return a row of the claim: our values, or the published."""
     value = found.ours if by == "ours" else found.theirs
-    triple, easy, plus = map(value, (E_LOSS_TRIPLE, EASY, EASY_PLUS_PLUS))
+    triple, easy, plus = map(value, (runs.E_LOSS_TRIPLE, runs.EASY, runs.EASY_PLUS_PLUS))
     return {
         "trace": found.trace,
         "values": by,
@@ -441,8 +425,12 @@ def cost(findings: Sequence[Findings]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def name_of(configuration: Configuration) -> str:
+def name_of(configuration: runs.Configuration) -> str:
     """Return what pictures call a configuration."""
-    named = {EASY: "EASY", EASY_PLUS_PLUS: "EASY++", E_LOSS_TRIPLE: "E-Loss, incremental, SJBF"}
-    named |= {one: f"clairvoyant, {order.upper()}" for order, one in CLAIRVOYANT.items()}
+    named = {
+        runs.EASY: "EASY",
+        runs.EASY_PLUS_PLUS: "EASY++",
+        runs.E_LOSS_TRIPLE: "E-Loss, incremental, SJBF",
+    }
+    named |= {one: f"clairvoyant, {order.upper()}" for order, one in runs.CLAIRVOYANT.items()}
     return named.get(configuration, str(configuration))

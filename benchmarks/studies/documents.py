@@ -13,15 +13,8 @@ from hpcgym.benchmarks.cp import published as cp
 from hpcgym.benchmarks.energy import published_budget, published_powercap, published_shares
 from hpcgym.benchmarks.mixed_policies import published as mixed_policies
 from hpcgym.benchmarks.prediction import published as prediction
+from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
-from hpcgym.benchmarks.studies.items import (
-    VERDICTS,
-    Item,
-    Judge,
-    Stored,
-    Verdict,
-    judged,
-)
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_frame
@@ -46,7 +39,7 @@ _ITEMS = Path(__file__).with_name("items.csv")
 
 #: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
 #: its items, by their places, and where its published values stand.
-_STUDIES: dict[str, tuple[dict[str, Judge], str]] = {
+_STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
     "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
     "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/published.py"),
     "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/published.py"),
@@ -63,9 +56,9 @@ class Entry(NamedTuple):
     ``computed`` : when, and by which commit, if the verdict is recorded.
     """
 
-    item: Item
+    item: items.Item
     study: str
-    verdict: Verdict
+    verdict: items.Verdict
     computed: str = ""
 
     @property
@@ -99,8 +92,8 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
     known_before = read_recorded(recorded)
     entries = []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
-        study, fixed = row["study"], Verdict(row["verdict"], row["why"])
-        item = Item(
+        study, fixed = row["study"], items.Verdict(row["verdict"], row["why"])
+        item = items.Item(
             row["document"],
             row["item"],
             row["what"],
@@ -109,22 +102,22 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
             options=row["options"],
             published=row["published"],
         )
-        verdict, computed = Verdict("not run", ""), ""
+        verdict, computed = items.Verdict("not run", ""), ""
         if item.fixed is not None or results is not None:
-            verdict = judged(item, Stored((results or Path()) / study))
+            verdict = items.judged(item, items.Stored((results or Path()) / study))
         elif (item.document, item.place) in known_before:
             verdict, computed = known_before[item.document, item.place]
         entries.append(Entry(item, study, verdict, computed))
     return entries
 
 
-def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[Verdict, str]]:
+def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[items.Verdict, str]]:
     """Return (document, place) -> the verdict of a file of :func:`record`, and when it was made."""
     if path is None or not path.exists():
         return {}
     rows = csv_frame(path, keep_default_na=False, dtype=str)
     return {
-        (row["document"], row["item"]): (Verdict(row["verdict"], row["why"]), row["computed"])
+        (row["document"], row["item"]): (items.Verdict(row["verdict"], row["why"]), row["computed"])
         for row in rows.to_dict("records")
     }
 
@@ -166,7 +159,7 @@ def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
 def counts_text(entries: Sequence[Entry]) -> str:
     """Return how many items have which verdict, in words."""
     found = [entry.verdict.verdict for entry in entries]
-    return ", ".join(f"{name} {found.count(name)}" for name in VERDICTS if name in found)
+    return ", ".join(f"{name} {found.count(name)}" for name in items.VERDICTS if name in found)
 
 
 def page_text(entries: Sequence[Entry], results: bool) -> str:
@@ -181,7 +174,9 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     parts = [_HEAD, _WITH if results else _WITHOUT]
     parts.append(f"{counts_text(entries)}.\n")
     parts += ["| verdict | |\n|---|---|"]
-    parts[-1] += "".join(f"\n| {name} | {meaning} |" for name, meaning in VERDICTS.items()) + "\n"
+    parts[-1] += (
+        "".join(f"\n| {name} | {meaning} |" for name, meaning in items.VERDICTS.items()) + "\n"
+    )
     for document, title in DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.item.document == document]
         rows = table_of(of_document).drop(columns="document")

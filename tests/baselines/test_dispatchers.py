@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.baselines.dispatchers import (
-    CP_DISPATCHERS,
-    DISPATCHERS,
-    demand,
-    find_dispatcher,
-    prb,
-    sdprb,
-    slowdown,
-    urgency,
-)
+from hpcgym.baselines import dispatchers
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 
@@ -66,29 +57,34 @@ FOUR = [
     ],
 )
 def test_jobs_start_in_the_order_of_the_rule(name: str, places: list[int]) -> None:
-    assert list(find_dispatcher(name)(state(FOUR))) == places
+    assert list(dispatchers.find_dispatcher(name)(state(FOUR))) == places
 
 
 def test_urgency_and_slowdown_are_the_equations() -> None:
     view = state(FOUR)
-    assert urgency(view).tolist() == [36_000, 144_000, 3_000, 4_000]
-    assert slowdown(view) == pytest.approx([16, 21, 4 / 3, 11])
+    assert dispatchers.urgency(view).tolist() == [36_000, 144_000, 3_000, 4_000]
+    assert dispatchers.slowdown(view) == pytest.approx([16, 21, 4 / 3, 11])
     # duration x units x (cores + MB)
-    assert demand(view).tolist() == [600 * 2 * 2002, 300 * 4004, 9_000 * 4 * 1001, 100 * 3003]
+    assert dispatchers.demand(view).tolist() == [
+        600 * 2 * 2002,
+        300 * 4004,
+        9_000 * 4 * 1001,
+        100 * 3003,
+    ]
 
 
 def test_slowdown_orders_otherwise_than_urgency() -> None:
     # the second waits less but is much shorter
     view = state([(0, 5_000, 1, 1, HOUR), (5_000, 100, 1, 1, HOUR)])
-    assert prb(view).tolist() == [0, 1]  # by wait alone
-    assert sdprb(view).tolist() == [1, 0]  # 3 and 51
+    assert dispatchers.prb(view).tolist() == [0, 1]  # by wait alone
+    assert dispatchers.sdprb(view).tolist() == [1, 0]  # 3 and 51
 
 
 def test_equal_priorities_go_by_less_demand() -> None:
     rows = [(0, 200, 2, 1, HOUR), (0, 100, 2, 2, HOUR), (0, 100, 1, 2, HOUR)]
-    assert prb(state(rows)).tolist() == [2, 0, 1]  # 200 x 1001, else 400 x 1001
+    assert dispatchers.prb(state(rows)).tolist() == [2, 0, 1]  # 200 x 1001, else 400 x 1001
     same = [(0, 100, units, 1, HOUR) for units in (3, 1, 2)]
-    assert sdprb(state(same)).tolist() == [1, 2, 0]
+    assert dispatchers.sdprb(state(same)).tolist() == [1, 2, 0]
 
 
 def test_what_jobs_are_expected_to_take_enters_prb_among_equals_alone() -> None:
@@ -99,8 +95,8 @@ def test_what_jobs_are_expected_to_take_enters_prb_among_equals_alone() -> None:
         view = state(
             [(at, d, 1, 1, expected) for (at, expected), d in zip(waits, durations, strict=True)]
         )
-        orders["prb"].add(tuple(prb(view).tolist()))
-        orders["sdprb"].add(tuple(sdprb(view).tolist()))
+        orders["prb"].add(tuple(dispatchers.prb(view).tolist()))
+        orders["sdprb"].add(tuple(dispatchers.sdprb(view).tolist()))
     places = {tuple(one if one not in (1, 2) else -1 for one in order) for order in orders["prb"]}
     assert len(places) == 1  # but for which of the two equals is first
     assert len(orders["prb"]) == 2
@@ -111,41 +107,41 @@ def test_equal_in_all_go_by_submission() -> None:
     rows = [(k, 100, 1, 1, HOUR) for k in range(3)]
     equal = state([(5, 100, 1, 1, HOUR)] * 3)
     for name in HEURISTICS:
-        assert list(find_dispatcher(name)(equal)) == [0, 1, 2]
-    assert list(find_dispatcher("sdprb")(state(rows))) == [0, 1, 2]
+        assert list(dispatchers.find_dispatcher(name)(equal)) == [0, 1, 2]
+    assert list(dispatchers.find_dispatcher("sdprb")(state(rows))) == [0, 1, 2]
 
 
 def test_a_job_that_does_not_fit_is_passed_over() -> None:
     view = state([(0, 100, 2, 5, HOUR), (1, 100, 1, 9, HOUR), (2, 100, 1, 8, HOUR)])
     for name in HEURISTICS:
-        assert list(find_dispatcher(name)(view)) == [2]
+        assert list(dispatchers.find_dispatcher(name)(view)) == [2]
 
 
 def test_of_an_expected_duration_of_nothing_the_slowdown_is_the_wait() -> None:
     view = state([(9_000, 0, 1, 1, HOUR), (0, 100, 1, 1, HOUR)])
-    assert slowdown(view).tolist() == [1_000, 101]
+    assert dispatchers.slowdown(view).tolist() == [1_000, 101]
 
 
 def test_every_name_has_a_meaning_and_a_new_dispatcher() -> None:
-    assert set(DISPATCHERS) == {*HEURISTICS, *CP_DISPATCHERS}
+    assert set(dispatchers.DISPATCHERS) == {*HEURISTICS, *dispatchers.CP_DISPATCHERS}
     for name in HEURISTICS:
-        assert DISPATCHERS[name].meaning
-        dispatcher: Any = find_dispatcher(name)
+        assert dispatchers.DISPATCHERS[name].meaning
+        dispatcher: Any = dispatchers.find_dispatcher(name)
         assert dispatcher.name == name
         assert pickle.loads(pickle.dumps(dispatcher)) == dispatcher
 
 
 def test_an_unknown_name_has_near_ones() -> None:
     with pytest.raises(HpcgymError, match=r"unknown dispatcher 'pcp21'; did you mean 'pcp"):
-        find_dispatcher("pcp21")
+        dispatchers.find_dispatcher("pcp21")
 
 
-@pytest.mark.parametrize("name", CP_DISPATCHERS)
+@pytest.mark.parametrize("name", dispatchers.CP_DISPATCHERS)
 def test_those_that_solve_a_model_are_there(name: str) -> None:
     pytest.importorskip("ortools")
-    dispatcher: Any = find_dispatcher(name)
+    dispatcher: Any = dispatchers.find_dispatcher(name)
     assert dispatcher.name == name
-    assert dispatcher is not find_dispatcher(name)
+    assert dispatcher is not dispatchers.find_dispatcher(name)
     assert sorted(dispatcher(state(FOUR)))  # something starts
 
 
@@ -162,5 +158,5 @@ def test_without_ortools_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(HpcgymError, match=r"need OR-Tools: pip install '\.\[cp\]' in the clone"):
-        find_dispatcher("pcp20")
-    assert find_dispatcher("prb")
+        dispatchers.find_dispatcher("pcp20")
+    assert dispatchers.find_dispatcher("prb")

@@ -216,7 +216,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ortools")
     monkeypatch.setitem(MACHINES, "eurora", SMALL)
     monkeypatch.setitem(instances.DRIVERS, "eurora", (Run("pcp20", "D"),))
-    monkeypatch.setattr(whole, "NUMBER", 2)
+    monkeypatch.setattr(instances, "NUMBER", 2)
     monkeypatch.setattr(instances, "NODES", (8,))
     monkeypatch.setattr(instances, "QUEUED", (3,))
     monkeypatch.setattr(instances, "MEASURED", ("prb", "pcp20"))

@@ -16,14 +16,6 @@ from typer.testing import CliRunner
 from hpcgym.benchmarks.mixed_policies.published import TABLE_2, TABLES_3_TO_6
 from hpcgym.benchmarks.prediction.published import TABLE_7_6
 from hpcgym.benchmarks.studies import documents, items
-from hpcgym.benchmarks.studies.items import (
-    VERDICTS,
-    NotThereError,
-    Stored,
-    of_count,
-    of_sentences,
-    of_values,
-)
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 
@@ -108,7 +100,7 @@ def test_items_are_whole() -> None:
     for one in entries:
         assert (one.item.judge is None) != (one.item.fixed is None)
         if one.item.fixed is not None:
-            assert one.verdict.verdict in VERDICTS
+            assert one.verdict.verdict in items.VERDICTS
             assert bool(one.verdict.why) == (one.verdict.verdict != "no result"), one
         if one.verdict.verdict == "built" and "`" not in one.verdict.why:
             assert (ROOT / one.verdict.why).is_file(), one
@@ -135,7 +127,7 @@ def test_the_page_is_that_of_the_code() -> None:
 
 def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
     entries = documents.all_items(None, ROOT / "docs" / "verdicts.csv")
-    assert all(entry.verdict.verdict in VERDICTS for entry in entries)
+    assert all(entry.verdict.verdict in items.VERDICTS for entry in entries)
     known = [entry for entry in entries if entry.computed]
     assert len(known) == len(documents.read_recorded(ROOT / "docs" / "verdicts.csv")) > 0
     for entry in known:
@@ -168,31 +160,31 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
 
 
 def test_verdicts_of_values_by_hand() -> None:
-    assert of_values([1.04, 2.0], [1.0, 2.0], 0.1, "values").verdict == "exact"
-    assert of_values([1.06, 2.0], [1.0, 2.0], 0.1, "values").verdict == "close"
-    assert of_values([1 + 1e-12], [1.0], 0, "values").verdict == "exact"
-    assert of_values([1 + 1e-6], [1.0], 0, "values").verdict == "close"
-    rising = of_values([1.0, 5.0, 9.0], [1.0, 2.0, 3.0], 0.1, "values")
+    assert items.of_values([1.04, 2.0], [1.0, 2.0], 0.1, "values").verdict == "exact"
+    assert items.of_values([1.06, 2.0], [1.0, 2.0], 0.1, "values").verdict == "close"
+    assert items.of_values([1 + 1e-12], [1.0], 0, "values").verdict == "exact"
+    assert items.of_values([1 + 1e-6], [1.0], 0, "values").verdict == "close"
+    rising = items.of_values([1.0, 5.0, 9.0], [1.0, 2.0, 3.0], 0.1, "values")
     assert rising.verdict == "trend"
     assert rising.why == (
         "3 of 3 pairs in the published order; 1 of 3 values equal, 1 within 10 %,"
         " the farthest by 200 %"
     )
-    assert of_values([9.0, 5.0, 1.0], [1.0, 2.0, 3.0], 0.1, "values").verdict == "not met"
+    assert items.of_values([9.0, 5.0, 1.0], [1.0, 2.0, 3.0], 0.1, "values").verdict == "not met"
     # nothing is divided by a published 0
-    assert of_values([0.2, 1.0], [0.0, 2.0], 0.1, "values").why.endswith("by 50 %")
+    assert items.of_values([0.2, 1.0], [0.0, 2.0], 0.1, "values").why.endswith("by 50 %")
     for ours in ([], [float("nan")]):
-        with pytest.raises(NotThereError):
-            of_values(ours, [1.0] * len(ours), 0.1, "values")
+        with pytest.raises(items.NotThereError):
+            items.of_values(ours, [1.0] * len(ours), 0.1, "values")
 
 
 def test_verdicts_of_sentences_by_hand() -> None:
-    assert of_count(3, 4, "signs").verdict == "trend"
-    assert of_count(2, 3, "signs") == ("not met", "2 of 3 signs")
-    found = of_sentences({"a": True, "b": False, "c": True})
+    assert items.of_count(3, 4, "signs").verdict == "trend"
+    assert items.of_count(2, 3, "signs") == ("not met", "2 of 3 signs")
+    found = items.of_sentences({"a": True, "b": False, "c": True})
     assert found == ("not met", "2 of 3 sentences hold; not: b")
-    with pytest.raises(NotThereError):
-        of_sentences({})
+    with pytest.raises(items.NotThereError):
+        items.of_sentences({})
 
 
 def verdict(results: Path, document: str, place: str) -> tuple[str, str]:
@@ -270,7 +262,7 @@ def test_a_quick_cut_and_half_a_study_are_compared_with_nothing(tmp_path: Path) 
 def test_thresholds_that_are_none_stay_words(tmp_path: Path) -> None:
     ours = [row[0] for row in TABLES_3_TO_6["KTH-SP2"].values()]
     store(tmp_path, "s/t", pd.DataFrame({"threshold (s)": "none", "ours": ours}))
-    assert set(Stored(tmp_path / "s").table("t")["threshold (s)"]) == {"none"}
+    assert set(items.Stored(tmp_path / "s").table("t")["threshold (s)"]) == {"none"}
 
 
 def test_table_7_6_says_of_how_many_logs_it_is(tmp_path: Path) -> None:
@@ -413,13 +405,14 @@ def test_tables_of_another_version_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyError, ValueError, IndexError, AttributeError])
 def test_a_mistake_of_a_judge_is_seen(error: type[Exception], tmp_path: Path) -> None:
-    def judge(stored: Stored) -> items.Verdict:
+    def judge(stored: items.Stored) -> items.Verdict:
         raise error("a mistake")
 
     store(tmp_path, "study/table", pd.DataFrame({"something": [1]}))
     with pytest.raises(error, match="a mistake"):
         items.judged(
-            items.Item("Glesser 2016", "table 5.1", "a table", judge), Stored(tmp_path / "study")
+            items.Item("Glesser 2016", "table 5.1", "a table", judge),
+            items.Stored(tmp_path / "study"),
         )
 
 

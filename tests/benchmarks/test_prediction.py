@@ -15,15 +15,6 @@ from prediction_files import row_of, write_published
 
 from hpcgym.benchmarks.prediction import figures, runs
 from hpcgym.benchmarks.prediction.published import read_published
-from hpcgym.benchmarks.prediction.runs import (
-    E_LOSS_TRIPLE,
-    EASY,
-    EASY_PLUS_PLUS,
-    Configuration,
-    Loss,
-    configuration_of,
-    scheduler_of,
-)
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
 
@@ -37,21 +28,21 @@ def test_there_are_as_many_configurations_as_published() -> None:
         assert len(found) == len({str(one) for one in found}) == learned + 12
     assert set(runs.thesis()) < set(runs.published())
     assert set(runs.quick()) < set(runs.thesis())
-    variants = runs.variants(E_LOSS_TRIPLE)
+    variants = runs.variants(runs.E_LOSS_TRIPLE)
     assert len(set(variants)) == 27
-    assert E_LOSS_TRIPLE in variants
+    assert runs.E_LOSS_TRIPLE in variants
     assert {*runs.thesis(), *variants} < set(runs.usual())
     assert set(runs.usual()) < set(runs.published())
     assert len(set(runs.usual())) == len(runs.usual()) == 12 + 360 + 24
 
 
 @pytest.mark.parametrize("one", runs.usual()[::37], ids=str)
-def test_a_configuration_can_be_told_in_words(one: Configuration) -> None:
-    assert configuration_of(json.loads(json.dumps(one.words()))) == one
+def test_a_configuration_can_be_told_in_words(one: runs.Configuration) -> None:
+    assert runs.configuration_of(json.loads(json.dumps(one.words()))) == one
 
 
 def test_rules_of_a_configuration() -> None:
-    rules = scheduler_of(E_LOSS_TRIPLE)
+    rules = runs.scheduler_of(runs.E_LOSS_TRIPLE)
     assert (rules.backfill_order, rules.correction, rules.passes) == (
         "sjbf",
         "incremental",
@@ -59,8 +50,8 @@ def test_rules_of_a_configuration() -> None:
     )
     expected = Regression(over="squared", under="absolute", weight="large", eta=5000, l2=4e9)
     assert rules.estimate == str(expected)
-    loss = Loss("exponential", "absolute", "wide", 1e-5, 100.0, 60.0)
-    rules = scheduler_of(Configuration("fcfs", "requested", loss), eta=7)
+    loss = runs.Loss("exponential", "absolute", "wide", 1e-5, 100.0, 60.0)
+    rules = runs.scheduler_of(runs.Configuration("fcfs", "requested", loss), eta=7)
     other = Regression(
         over="exponential", under="absolute", weight="wide", over_scale=1e-5, under_scale=100,
         threshold=60, eta=7, l2=4e9,
@@ -87,14 +78,14 @@ def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) 
     named = [f"{name}{',NA' * 8},10,3,1,1,1,1" for name in ("easy_backfill_scheduler",)]
     clairvoyant = runs.CLAIRVOYANT["sjbf"]
     rows = [
-        row_of(EASY, 10, 3, 1, 1, 1, 1),
-        row_of(EASY_PLUS_PLUS, 9, 2, 1, 1, 1, 1),
+        row_of(runs.EASY, 10, 3, 1, 1, 1, 1),
+        row_of(runs.EASY_PLUS_PLUS, 9, 2, 1, 1, 1, 1),
         row_of(clairvoyant, 10, "NA", 1, 1, 1, 1),  # type: ignore[arg-type]
-        row_of(E_LOSS_TRIPLE, 10, 7, 1, 1, "NA", 1),  # type: ignore[arg-type]
+        row_of(runs.E_LOSS_TRIPLE, 10, 7, 1, 1, "NA", 1),  # type: ignore[arg-type]
     ]
     write_published(tmp_path / "glesser-ch7-CEA-curie.csv.gz", named + rows)
     found = read_published(tmp_path)["CEA-Curie"]
-    assert found.table["mean_bsld"].to_dict() == {str(EASY): 3.0, str(E_LOSS_TRIPLE): 7.0}
+    assert found.table["mean_bsld"].to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
     assert (found.rows, found.unfinished) == (5, 2)
 
 
@@ -149,9 +140,9 @@ def test_a_triple_is_chosen_on_the_other_traces() -> None:
 
 
 def test_medians_are_over_variants() -> None:
-    other = replace(E_LOSS_TRIPLE, correction="requested")
-    values = {str(one): float(k) for k, one in enumerate(runs.variants(E_LOSS_TRIPLE))}
+    other = replace(runs.E_LOSS_TRIPLE, correction="requested")
+    values = {str(one): float(k) for k, one in enumerate(runs.variants(runs.E_LOSS_TRIPLE))}
     values |= {str(one): 7.0 for one in runs.variants(other)[:17]}
-    values[str(EASY)] = 92.0
+    values[str(runs.EASY)] = 92.0
     found = figures.medians(pd.Series(values))
-    assert found.to_dict() == {str(EASY): 92.0, str(E_LOSS_TRIPLE): 13.0}
+    assert found.to_dict() == {str(runs.EASY): 92.0, str(runs.E_LOSS_TRIPLE): 13.0}

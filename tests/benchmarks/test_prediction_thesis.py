@@ -14,13 +14,6 @@ import pytest
 from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction import published as published_module
 from hpcgym.benchmarks.prediction.published import Published, read_published
-from hpcgym.benchmarks.prediction.runs import (
-    E_LOSS_TRIPLE,
-    EASY,
-    EASY_PLUS_PLUS,
-    Configuration,
-    Loss,
-)
 from hpcgym.benchmarks.prediction.tables import predictions_of
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
@@ -44,7 +37,9 @@ def found_on(
 ) -> Callable[..., tables.Findings]:
     """Return a function that simulates configurations on a trace."""
 
-    def find(name: str, some: list[Configuration], values: dict[str, Published]) -> tables.Findings:
+    def find(
+        name: str, some: list[runs.Configuration], values: dict[str, Published]
+    ) -> tables.Findings:
         monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
         traces = tables.load_traces([name], quick=False)
         outcomes = tables.run_campaign(traces, some, Folder(tmp_path, "serial"), quick=False)
@@ -83,16 +78,16 @@ def test_the_thesis_prints_the_original_results(originals: dict[str, Published])
     for trace, values in originals.items():
         column = values.table["mean_bsld"]
         printed = published_module.TABLE_7_6[trace]
-        named = [*runs.CLAIRVOYANT.values(), EASY, EASY_PLUS_PLUS]
+        named = [*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS]
         for one, value in zip(named, printed, strict=False):
             if str(one) in column:  # cut, not rounded, here and there
                 assert column[str(one)] == pytest.approx(value, abs=0.1)
-    triple = str(E_LOSS_TRIPLE)
+    triple = str(runs.E_LOSS_TRIPLE)
     for trace in ("KTH-SP2", "CTC-SP2", "SDSC-SP2"):
         value = originals[trace].table.loc[triple, "mean_bsld"]
         assert value == pytest.approx(published_module.TABLE_7_7[trace][0], abs=0.05)
     # of SDSC-BLUE it is the triple with the other correction that table 7.7 has
-    other = str(replace(E_LOSS_TRIPLE, correction="requested"))
+    other = str(replace(runs.E_LOSS_TRIPLE, correction="requested"))
     assert triple not in originals["SDSC-BLUE"].table.index
     assert originals["SDSC-BLUE"].table.loc[other, "mean_bsld"] == pytest.approx(34.7, abs=0.05)
 
@@ -110,7 +105,7 @@ def test_the_thesis_s_best_and_worst_are_over_all_thresholds(
             name
             for name, one in values.configurations.items()
             if one.order == order
-            and isinstance(one.estimate, Loss)
+            and isinstance(one.estimate, runs.Loss)
             and replace(one.estimate, threshold=0.0).of_thesis
         ]
         ends = values.table.loc[names, "mean_bsld"].agg(["min", "max"])
@@ -134,7 +129,7 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     found_on: Callable[..., tables.Findings],
     originals: dict[str, Published],
 ) -> None:
-    found = found_on(name, [EASY, *runs.variants(E_LOSS_TRIPLE)], originals)
+    found = found_on(name, [runs.EASY, *runs.variants(runs.E_LOSS_TRIPLE)], originals)
     table = figures.spread([found]).set_index("values")
     ours, theirs = table.loc["ours"], table.loc["published"]
     assert ours["median"] == pytest.approx(theirs["median"], rel=0.03)
@@ -150,8 +145,8 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
 def test_the_best_triple_is_as_good_as_the_thesis_s(
     name: str, correction: str, best: float, found_on: Callable[..., tables.Findings]
 ) -> None:
-    losses = [Loss(*one) for one in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)]
-    some = [Configuration("sjbf", correction, loss) for loss in losses]
+    losses = [runs.Loss(*one) for one in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)]
+    some = [runs.Configuration("sjbf", correction, loss) for loss in losses]
     found = found_on(name, [*runs.without_learning(), *some], {})
     assert tables.table_7_6([found])["ours"].iloc[-2] < 1.05 * best
 
@@ -160,7 +155,7 @@ def test_the_best_triple_is_as_good_as_the_thesis_s(
 def test_the_e_loss_predicts_worse_than_ave2_but_for_itself(
     name: str, found_on: Callable[..., tables.Findings], tmp_path: Path
 ) -> None:
-    found = found_on(name, [EASY], {})
+    found = found_on(name, [runs.EASY], {})
     found.accuracy = predictions_of(found, Store(tmp_path / "steps"))
     table = tables.table_7_8([found]).set_index("prediction")
     ours = table[table["trace"] == name]

@@ -20,16 +20,7 @@ from hpcgym import Workload, _engine, load_workload
 from hpcgym.benchmarks.energy import powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.prediction import runs as prediction
-from hpcgym.benchmarks.studies import store
-from hpcgym.benchmarks.studies.harness import (
-    Folder,
-    check_report,
-    folder_name,
-    load_jobs,
-    save_picture,
-    write_csv,
-    write_text,
-)
+from hpcgym.benchmarks.studies import harness, store
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
@@ -63,7 +54,7 @@ def test_a_study_takes_workers_without_an_executor(
     """They are those of processes; mixed-policies once refused them."""
     given = []
 
-    def run(sources: Any, folder: Folder, **options: Any) -> Any:
+    def run(sources: Any, folder: harness.Folder, **options: Any) -> Any:
         given.append(folder)
         folder.path.mkdir()
         return folder.path / "report.md", []
@@ -94,15 +85,17 @@ def test_tables_are_for_people() -> None:
 
 
 def test_files_have_all_digits_and_safe_names(tmp_path: Path) -> None:
-    write_csv(pd.DataFrame({"x": [1 / 3]}), tmp_path / folder_name("a, b/c") / "t.csv")
+    harness.write_csv(
+        pd.DataFrame({"x": [1 / 3]}), tmp_path / harness.folder_name("a, b/c") / "t.csv"
+    )
     assert (tmp_path / "a__b_c" / "t.csv").read_text() == f"x\n{1 / 3!r}\n"
 
 
 def test_what_cannot_be_written_is_said() -> None:
     for write in (
-        lambda path: write_csv(pd.DataFrame({"x": [1]}), path),
-        lambda path: save_picture(new_figure(1, 1), path),
-        lambda path: check_report(path, HEAD),
+        lambda path: harness.write_csv(pd.DataFrame({"x": [1]}), path),
+        lambda path: harness.save_picture(new_figure(1, 1), path),
+        lambda path: harness.check_report(path, HEAD),
     ):
         with pytest.raises(HpcgymError, match="/dev/null/x"):
             write(Path("/dev/null/x/y"))
@@ -112,17 +105,17 @@ def test_a_report_stays_until_another_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "study" / "report.md"
-    check_report(path, HEAD)
+    harness.check_report(path, HEAD)
     assert path.read_text() == f"{HEAD.splitlines()[0]}\n\nNot finished yet.\n"
-    write_text(HEAD, path)
-    check_report(path, HEAD)
+    harness.write_text(HEAD, path)
+    harness.check_report(path, HEAD)
 
     def interrupted(file: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_text("another", path)
+        harness.write_text("another", path)
     assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, HEAD)]
 
 
@@ -137,13 +130,13 @@ def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(HpcgymError, match="is no report of this study"):
-            check_report(path, HEAD)
+            harness.check_report(path, HEAD)
         assert path.read_text() == text
     path.write_text("")
     with pytest.raises(HpcgymError, match="is no report of this study"):
-        check_report(path, HEAD)
+        harness.check_report(path, HEAD)
     (tmp_path / "tasks").mkdir()  # as earlier versions left it when they were interrupted
-    check_report(path, HEAD)
+    harness.check_report(path, HEAD)
 
 
 def test_a_folder_of_the_user_is_no_place_for_a_study(tmp_path: Path) -> None:
@@ -153,7 +146,7 @@ def test_a_folder_of_the_user_is_no_place_for_a_study(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / name).write_text("mine")
         with pytest.raises(HpcgymError, match="has files already, and no report of this study"):
-            check_report(folder / "report.md", HEAD)
+            harness.check_report(folder / "report.md", HEAD)
         assert [each.read_text() for each in folder.iterdir()] == ["mine"]
 
 
@@ -271,10 +264,10 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
 
     tasks = [{"x": x} for x in (2, 4, 5)]
     with pytest.raises(HpcgymError, match="1 of 3 halves failed"):
-        Folder(tmp_path, "serial", None, note).run(half, tasks, "halves", what="halving")
+        harness.Folder(tmp_path, "serial", None, note).run(half, tasks, "halves", what="halving")
     assert told[0] == ("halving", 0, 3)
     told.clear()
-    found = Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
+    found = harness.Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
     assert found == [{"half": 1}, {"half": 2}]
     assert told == []  # nothing is left to do
 
@@ -297,7 +290,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "load",
     [
-        load_jobs,
+        harness.load_jobs,
         lambda source: frontier.load_log(source, "glesser"),
         lambda source: prediction.load_trace(source, None),
         lambda source: shares.load_trace(source, shares.READINGS[shares.TEXT], None),
@@ -316,7 +309,7 @@ def test_studies_simulate_curie_with_as_many_processors_as_the_thesis(
 
 def test_the_edition_of_a_study_has_the_name_of_its_published_values(logs: Path) -> None:
     assert load_workload("SDSC-BLUE").name == "SDSC-BLUE-2000-4.1-cln"
-    assert load_jobs("SDSC-BLUE").name == "SDSC-BLUE"
-    assert load_jobs(str(logs / "SDSC-BLUE-2000-4.1-cln.swf")).name == "SDSC-BLUE"
+    assert harness.load_jobs("SDSC-BLUE").name == "SDSC-BLUE"
+    assert harness.load_jobs(str(logs / "SDSC-BLUE-2000-4.1-cln.swf")).name == "SDSC-BLUE"
     (logs / "SDSC-BLUE-2000-3.swf").write_text((logs / "SDSC-BLUE-2000-4.1-cln.swf").read_text())
-    assert load_jobs(str(logs / "SDSC-BLUE-2000-3.swf")).name == "SDSC-BLUE-2000-3"
+    assert harness.load_jobs(str(logs / "SDSC-BLUE-2000-3.swf")).name == "SDSC-BLUE-2000-3"
