@@ -28,8 +28,7 @@ from typing import Any
 
 from hpcgym.agents.saved import find_released, is_released, save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
-from hpcgym.files import bytes_of, json_of, shaped
-from hpcgym.files.reading import MOST_JSON
+from hpcgym.files import MOST_JSON, bytes_of, json_of, shaped
 
 __all__ = ["AGENTS", "TRAINED", "contents_of", "ending_of", "import_agent", "load", "save_spec"]
 

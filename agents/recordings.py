@@ -37,7 +37,8 @@ from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.envs import VERSIONS, any_version
 from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.files import arrays_of, json_file, json_of, need_parquet, parquet_columns, shaped
+from hpcgym.files import json_file, json_of, shaped
+from hpcgym.files.tables import arrays_of, need_parquet, parquet_columns
 from hpcgym.files.writing import whole, writing
 
 # --- What a recording has -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.settings import XnesSettings
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.files import arrays_of
+from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import whole
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, spread
 from hpcgym.sweep.batch import feature_names

@@ -61,10 +61,6 @@ class RuleWarning(WorkloadWarning):
     """A rule that means nothing to the jobs of a workload, or not to all of them."""
 
 
-class CompilationWarning(HpcgymWarning):
-    """A folder in which compiled code may not, or cannot, be kept."""
-
-
 class PolicyWarning(HpcgymWarning):
     """A policy that failed in an evaluation: it has no value there, and no mean."""
 

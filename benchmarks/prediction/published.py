@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss, thesis
 from hpcgym.benchmarks.studies import items
 from hpcgym.errors import HpcgymError
-from hpcgym.files import csv_frame
+from hpcgym.files.tables import csv_frame
 from hpcgym.workload.archive import TRACES
 
 if TYPE_CHECKING:

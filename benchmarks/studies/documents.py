@@ -17,7 +17,7 @@ from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.errors import HpcgymError
-from hpcgym.files import csv_frame
+from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
 

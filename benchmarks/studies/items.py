@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files import csv_frame, text_of
+from hpcgym.files import text_of
+from hpcgym.files.tables import csv_frame
 
 #: Verdicts -> what each means. The first four are of what is published, in falling order.
 VERDICTS = {

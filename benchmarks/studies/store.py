@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym import _engine
 from hpcgym.errors import HpcgymError
-from hpcgym.files import arrays_of
+from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import whole
 from hpcgym.version import __version__
 

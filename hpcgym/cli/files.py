@@ -143,7 +143,7 @@ def _check_name(path: Path, mark: Written) -> None:
 
         require_matplotlib()
     if path.suffix == ".parquet":
-        from hpcgym.files import need_parquet
+        from hpcgym.files.tables import need_parquet
 
         need_parquet()
 
@@ -284,7 +284,7 @@ def _is_stream(log: Any) -> bool:
 
 def _received(log: str, folder: Path) -> Path:
     """Return a file with all that a stream has, by whose name its format is known."""
-    from hpcgym.files.reading import head_of, saying
+    from hpcgym.files import head_of, saying
     from hpcgym.workload.load import format_of
 
     if log == _DASH and sys.stdin.isatty():

@@ -22,8 +22,7 @@ from hpcgym.cli.lineup import no_own_code
 from hpcgym.cli.output import Outcome, draw, write_jobs
 from hpcgym.cli.simulate import compare, compared, simulate, simulated
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
-from hpcgym.files import csv_rows, json_of, lines_of, parquet_frame
-from hpcgym.files.reading import MOST_JSON, bytes_of
+from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
 from hpcgym.files.recorded import (
     KEY,
     PICTURE_KEYS,
@@ -34,7 +33,7 @@ from hpcgym.files.recorded import (
     record_of_file,
     table_of,
 )
-from hpcgym.files.tables import csv_rows_of
+from hpcgym.files.tables import csv_rows, csv_rows_of, parquet_frame
 from hpcgym.files.writing import csv_text, json_text, plain
 from hpcgym.naming import ONCE_CALLED, SWF_COLUMNS
 from hpcgym.version import __version__

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError, real, whole, whole_column
-from hpcgym.files import csv_rows
+from hpcgym.files.tables import csv_rows
 from hpcgym.files.writing import whole_text
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import image_of, sheet, table
-from hpcgym.files import bytes_of, text_of
-from hpcgym.files.reading import MEGABYTE
+from hpcgym.files import MEGABYTE, bytes_of, text_of
 from hpcgym.schedule.provenance import provenance_of_workloads
 
 _MOST = 64 * MEGABYTE  # of a report or a picture

@@ -1,70 +1,466 @@
 """All that is read from files, in bounded memory and time; what is wrong ends in one clear line.
 
 Every reader of the library goes through here, so that none has to know how a file can be damaged:
-``opening`` opens, unpacks and decodes, ``texts`` parses JSON and TOML, ``tables`` CSV, Parquet and
-arrays, ``headers`` the numbers in headers of traces. ``writing`` writes files whole or not at all,
-``plain`` makes results JSON and CSV. ``origin`` says where a file is from, ``recorded`` where that
-stands.
+opened, unpacked, decoded, and parsed if it is JSON or TOML. ``tables`` reads CSV, Parquet and
+arrays; ``writing`` writes files whole or not at all; ``fetching`` downloads; ``recorded`` says
+where a file is from.
 """
 
-from hpcgym.files.reading import (
-    MOST_TOML,
-    bytes_of,
-    check_value,
-    check_values,
-    head_of,
-    header_number,
-    json_file,
-    json_of,
-    lines_of,
-    open_bytes,
-    plain_number,
-    saying,
-    shaped,
-    text_of,
-    toml_file,
-    toml_of,
-)
-from hpcgym.files.tables import (
-    MOST_COLUMNS,
-    arrays_of,
-    check_archive,
-    csv_frame,
-    csv_lines,
-    csv_rows,
-    csv_rows_of,
-    need_parquet,
-    parquet_columns,
-    parquet_frame,
-    parquet_names,
-)
+from __future__ import annotations
 
-__all__ = [
-    "MOST_COLUMNS",
-    "MOST_TOML",
-    "arrays_of",
-    "bytes_of",
-    "check_archive",
-    "check_value",
-    "check_values",
-    "csv_frame",
-    "csv_lines",
-    "csv_rows",
-    "csv_rows_of",
-    "head_of",
-    "header_number",
-    "json_file",
-    "json_of",
-    "lines_of",
-    "need_parquet",
-    "open_bytes",
-    "parquet_columns",
-    "parquet_frame",
-    "parquet_names",
-    "plain_number",
-    "saying",
-    "shaped",
-    "text_of",
-    "toml_file",
-    "toml_of",
-]
+import gzip
+import io
+import json
+import math
+import os
+import re
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from hpcgym.errors import HpcgymError
+
+# --- Opening files, plain or gzip, and reading them up to a limit ---------------------------------
+
+MEGABYTE = 1 << 20
+
+#: Bytes that a gzip file may always unpack to.
+PACKED_FREE = 256 * MEGABYTE
+
+#: Beyond them, bytes for each one of the file. Real traces have 5 to 10; what is made to fill the
+#: memory has up to 1,000.
+PACKED_RATIO = 64
+
+HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
+_FILE_NAME = re.compile(r"\.{0,2}/[^:;=>,]*|[^:;=>,]*\w\.[A-Za-z]\w{1,6}")
+
+
+@contextmanager
+def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
+    """Turn what the system or a damaged archive says into an error that names the file.
+
+    That is another one than ``path`` where the system says so.
+    """
+    try:
+        yield
+    except EOFError:
+        raise error(f"{path} is a truncated gzip file: get it again") from None
+    except (gzip.BadGzipFile, zlib.error) as problem:
+        raise error(f"{path} is a damaged gzip file: {problem}") from None
+    except OSError as problem:
+        named = path if problem.filename is None else problem.filename
+        if isinstance(problem, FileNotFoundError):
+            raise error(f"{named}: no such file") from None
+        if isinstance(problem, IsADirectoryError):
+            raise error(f"{named} is a folder, not a file") from None
+        raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
+
+
+def check_is_there(value: object, error: type[HpcgymError] = HpcgymError) -> None:
+    """Raise an error if a text that is no file is called as one, as x.txt or /x."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if isinstance(text, str) and _FILE_NAME.fullmatch(text):
+        raise error(f"{text}: no such file")
+
+
+@contextmanager
+def shaped(where: Any, kind: str, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
+    """Turn what a reader trips over in contents of another shape into one line.
+
+    Parameters
+    ----------
+    where : the file; other messages get it in front.
+    kind : what the file should be, such as "the manifest of a sweep".
+    error : what is raised.
+    """
+    try:
+        yield
+    except HpcgymError as problem:
+        raise error(f"{where}: {str(problem).removeprefix(f'{where}: ')}") from None
+    except (
+        LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError,
+    ) as problem:  # fmt: skip
+        raise error(f"{where} is not {kind}") from problem  # which may be a mistake of the reader's
+
+
+@contextmanager
+def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[Any]:
+    """Open a plain or gzip file for reading; its first bytes tell which, not its name.
+
+    Raises
+    ------
+    HpcgymError : or ``error``: the file cannot be opened or read, it is damaged, or it unpacks to
+        far more than any trace does.
+    """
+    with saying(path, error), _opened(path, error) as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+        else:
+            with io.BufferedReader(_Unpacked(file, path, error), HEAD_BYTES) as unpacked:
+                yield unpacked
+
+
+def bytes_of(path: str | os.PathLike[str], most: int, error: type[HpcgymError]) -> bytes:
+    """Return what a file holds, unpacked if it is gzip.
+
+    Parameters
+    ----------
+    path : of the file.
+    most : bytes that such a file may hold at most.
+    error : what is raised.
+
+    Raises
+    ------
+    HpcgymError : as :func:`open_bytes`; also for a file that holds more.
+    """
+    with open_bytes(Path(path), error) as file:
+        content: bytes = file.read(most + 1)
+    if len(content) > most:
+        raise error(f"{path} is larger than {size_text(most)}, more than such a file may hold")
+    return content
+
+
+def text_of(
+    path: str | os.PathLike[str], most: int, kind: str, error: type[HpcgymError] = HpcgymError
+) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark.
+
+    Parameters
+    ----------
+    path, most, error : as for :func:`bytes_of`.
+    kind : what the file should be, for the error.
+
+    Raises
+    ------
+    HpcgymError : as :func:`bytes_of`; also for a file that is not in UTF-8.
+    """
+    return decoded(bytes_of(path, most, error), str(path), kind, error)
+
+
+def lines_of(
+    path: Path, kind: str, error: type[HpcgymError] = HpcgymError
+) -> Iterator[tuple[str, bool]]:
+    """Go through the lines of a text of any size: each without its end, and whether it has one.
+
+    Parameters
+    ----------
+    path, error : as for :func:`bytes_of`.
+    kind : what the file should be, for the error.
+
+    Raises
+    ------
+    HpcgymError : as :func:`open_bytes`; also for a file that is binary, or has a line of over
+        1 MiB.
+    """
+    with open_bytes(path, error) as file:
+        first = True
+        for line in iter(lambda: file.readline(MEGABYTE + 1), b""):
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False  # a byte order mark
+            if len(line) > MEGABYTE:
+                raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
+            if b"\0" in line:
+                raise error(f"{path} is not {kind}: it is binary")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                text = line.decode("latin-1")
+            yield text.rstrip("\r\n"), line.endswith(b"\n")
+
+
+def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:
+    """Return the first bytes of a file, unpacked, at most 1 MiB: what tells what it is."""
+    with open_bytes(path, error) as file:
+        head: bytes = file.peek(HEAD_BYTES)
+    return head[:HEAD_BYTES]
+
+
+def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = HpcgymError) -> str:
+    """Return the text of bytes in UTF-8; ``where`` and ``kind`` are for the error."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise error(f"{where} is not {kind}: it is binary, or not in UTF-8") from None
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in words."""
+    unit, name = (MEGABYTE << 10, "GiB") if size >= MEGABYTE << 10 else (MEGABYTE, "MiB")
+    return f"{size / unit:,.0f} {name}"
+
+
+def _opened(path: Path, error: type[HpcgymError]) -> Any:
+    """Open a file, or say that its name cannot be one."""
+    try:
+        return path.open("rb", buffering=HEAD_BYTES)
+    except ValueError as problem:  # a zero byte, or half a character
+        raise error(f"{path} cannot be the name of a file: {problem}") from None
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds, up to a limit."""
+
+    def __init__(self, file: IO[bytes], path: Path, error: type[HpcgymError]) -> None:
+        self._file = gzip.GzipFile(fileobj=file, mode="rb")
+        self._path, self._error = path, error
+        self._most = max(PACKED_FREE, PACKED_RATIO * path.stat().st_size)
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # not all at once, however much is asked for: the limit is to come before the memory
+        number = self._file.readinto(memoryview(buffer)[:HEAD_BYTES])
+        self._count += number
+        if self._count > self._most:
+            raise self._error(
+                f"{self._path} unpacks to more than {size_text(self._count)}, over {PACKED_RATIO}"
+                " times its size, which no real trace does; if it is one, unpack it (gunzip), and"
+                " give the file that this makes"
+            )
+        return number
+
+
+# --- Numbers in the headers of traces: one rule for all of them -----------------------------------
+
+# Digits alone, or with a remark: "1152 (72*16)", "100 nodes", "1024 processors in 128 nodes". Any
+# other text with digits may mean another number: "1,024", "1e3", "6 4", "2 nodes of 64 cores".
+_PLAIN = re.compile(
+    r"""\+?([0-9]{1,15})[.,;:]?
+        (?:\s*[(\[{=#].*
+          |[\s-]+[^\W\d_]{2}\D*
+          |\s+of\s+which\b.*
+          |\s+(?:proc\w*|cpus?|cores?)(?:\s*[,;(]|\s+[io]n\b).*)?""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_BELOW_0 = re.compile(r"-\s*[0-9.]+\b(?:\s*[(\[{=#].*|\s+\D*)?", re.DOTALL)
+
+
+def plain_number(key: str, text: str) -> int | None:
+    """Return the whole number of an entry, which a remark may follow; None if it tells none.
+
+    It tells none without digits, as ``unknown``, and if it is below 0: traces have -1 for what is
+    not known.
+
+    Raises
+    ------
+    HpcgymError : it is no plain whole number, such as ``1,024``, ``1e3`` or ``6 4``.
+    """
+    text = text.strip()
+    found = _PLAIN.fullmatch(text)
+    if found:
+        return int(found[1])
+    if not any(character.isdigit() for character in text) or _BELOW_0.fullmatch(text):
+        return None
+    raise HpcgymError(f"{key} is {text!r}, no plain whole number")
+
+
+def header_number(header: Mapping[str, list[str]], key: str, least: int = 1) -> int | None:
+    """Return the first whole number that a header's entries of a key tell; None if they tell none.
+
+    What is no plain number tells none: who reads the file says so.
+
+    Parameters
+    ----------
+    header : key -> its values; of each the first line counts.
+    key : such as ``UnixStartTime``.
+    least : the least that is a value.
+    """
+    for entry in header.get(key, ()):
+        try:
+            number = plain_number(key, entry.partition("\n")[0])
+        except HpcgymError:
+            return None
+        if number is not None and number >= least:
+            return number
+    return None
+
+
+# --- JSON and TOML --------------------------------------------------------------------------------
+
+#: Bytes of the files that people and agents write: machines, experiments, shares, weights.
+MOST_TOML = 4 * MEGABYTE
+MOST_JSON = 16 * MEGABYTE
+
+MOST_DEPTH = 64  # of lists and tables in each other
+MOST_DIGITS = 300  # of a number: what is longer is no float
+
+
+def json_file(path: str | os.PathLike[str], most: int = MOST_JSON, *, finite: bool = True) -> Any:
+    """Return what a file in JSON holds.
+
+    Parameters
+    ----------
+    path : of the file.
+    most : bytes that it may have.
+    finite : as for :func:`json_of`.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, it is too large, or as of :func:`json_of`.
+    """
+    return json_of(bytes_of(path, most, HpcgymError), str(path), finite=finite)
+
+
+def json_of(
+    text: str | bytes,
+    where: str,
+    error: type[HpcgymError] = HpcgymError,
+    *,
+    flat: bool = False,
+    finite: bool = True,
+) -> Any:
+    """Return what a text in JSON holds.
+
+    Parameters
+    ----------
+    text : in JSON; bytes are UTF-8, or UTF-16 or UTF-32, as the beginning tells.
+    where : what messages call it: the file, the line.
+    error : what is raised.
+    flat : the caller looks at every value by itself (:func:`check_values`), of which there may be
+        many million.
+    finite : infinity, and what is no number, is wrong; Python writes both.
+
+    Raises
+    ------
+    HpcgymError : it is no JSON, a key stands twice in an object, of which Python would drop the
+        first, a number is no finite one or has over 300 digits, a text has half a character, or
+        lists and objects are more than 64 deep in each other.
+    """
+
+    def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(entries)
+        if len(found) < len(entries):
+            seen: set[str] = set()
+            for key, _ in entries:
+                if key in seen:
+                    raise error(f"{where}: the key {key!r} stands there twice")
+                seen.add(key)
+        return found
+
+    def infinite(name: str) -> float:
+        raise error(f"{where}: {name} is no finite number")
+
+    try:
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text))
+        constant = infinite if finite else None
+        parsed = json.loads(text, parse_constant=constant, object_pairs_hook=once)
+    except json.JSONDecodeError as problem:
+        raise error(f"{where} is not JSON: {problem}") from None
+    except UnicodeDecodeError:
+        raise error(f"{where} is not JSON: it is binary, or not in UTF-8") from None
+    except RecursionError:
+        raise error(_too_deep(where)) from None
+    except HpcgymError:
+        raise
+    except ValueError:  # of Python, for whole numbers of over 4,300 digits
+        raise error(_too_long(where)) from None
+    if not flat:
+        check_values(parsed, where, error, finite)
+    return parsed
+
+
+def toml_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, it has over 4 MiB, or as of :func:`toml_of`.
+    """
+    return toml_of(bytes_of(path, MOST_TOML, HpcgymError), str(path))
+
+
+def toml_of(text: str | bytes, where: str) -> dict[str, Any]:
+    """Return what a text in TOML holds.
+
+    Parameters
+    ----------
+    text : in TOML; bytes are UTF-8.
+    where : what messages call it.
+
+    Raises
+    ------
+    HpcgymError : it is no TOML, tables and lists are more than 64 deep in each other, or a number
+        has over 300 digits.
+    """
+    if isinstance(text, bytes):
+        text = decoded(text, where, "TOML")
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise HpcgymError(f"{where} is not TOML: {problem}") from None
+    except RecursionError:
+        raise HpcgymError(_too_deep(where)) from None
+    except ValueError:
+        raise HpcgymError(_too_long(where)) from None
+    check_values(parsed, where, finite=False)
+    return parsed
+
+
+def check_values(
+    parsed: Any, where: str, error: type[HpcgymError] = HpcgymError, finite: bool = True
+) -> None:
+    """Raise an error if some value is one that no reader can do anything with.
+
+    Parameters
+    ----------
+    parsed : what a text held: a value, or lists and dicts of them.
+    where : what messages call it.
+    error : what is raised.
+    finite : infinity and what is no number are wrong, too.
+
+    Raises
+    ------
+    HpcgymError : lists and objects are more than 64 deep in each other, or a value is one that
+        :func:`check_value` refuses.
+    """
+    level = [parsed]
+    for _ in range(MOST_DEPTH + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            else:
+                check_value(value, where, error, finite)
+        level = below
+        if not level:
+            return
+    raise error(_too_deep(where))
+
+
+def check_value(
+    value: Any, where: str, error: type[HpcgymError] = HpcgymError, finite: bool = True
+) -> None:
+    """Raise an error if a text or a number is one that no reader can do anything with.
+
+    Raises
+    ------
+    HpcgymError : a text with half a character, which nobody could print or write; a number that is
+        infinite or has over 300 digits.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            shown = ascii(value[:40])
+            raise error(f"{where}: the text {shown} has half a character in it") from None
+    elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+        raise error(_too_long(where))
+    elif isinstance(value, float) and finite and not math.isfinite(value):
+        raise error(f"{where} has a number that is too large")
+
+
+def _too_deep(where: str) -> str:
+    return f"{where} has lists or tables that are more than {MOST_DEPTH} deep in each other"
+
+
+def _too_long(where: str) -> str:
+    return f"{where}: a number has more than {MOST_DIGITS} digits"

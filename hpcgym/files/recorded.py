@@ -24,15 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.reading import (
-    MEGABYTE,
-    MOST_JSON,
-    bytes_of,
-    json_of,
-    lines_of,
-    open_bytes,
-    text_of,
-)
+from hpcgym.files import MEGABYTE, MOST_JSON, bytes_of, json_of, lines_of, open_bytes, text_of
 from hpcgym.files.tables import csv_rows, need_parquet, parquet_metadata
 from hpcgym.files.writing import json_text, plain, whole_text
 from hpcgym.version import __version__

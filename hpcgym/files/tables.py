@@ -5,21 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, WorkloadError, installing
-from hpcgym.files.reading import (
-    HEAD_BYTES,
-    MEGABYTE,
-    PACKED_RATIO,
-    open_bytes,
-    saying,
-    size_text,
-    text_of,
-)
+from hpcgym.files import HEAD_BYTES, MEGABYTE, PACKED_RATIO, open_bytes, saying, size_text, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +23,9 @@ MOST_COLUMNS = 2048
 MOST_CSV = 64 * MEGABYTE
 
 #: Values, rows times columns, that any table may have. Beyond them it may have some for each byte
-#: of its file: equal values of Parquet, and those that lines of CSV lack, take no room there, and
-#: much in the memory.
+#: of its file: equal values of Parquet take no room there, and much in the memory.
 _VALUES_FREE = 64 * MEGABYTE
 _VALUES_RATIO = 64
-
-# values of a CSV file that are read at a time
-_PIECE = 8 * MEGABYTE
 
 # what archives of arrays may always unpack to, and beyond it for each byte: mostly they are zeros
 _ARRAYS_FREE = 1024 * MEGABYTE
@@ -77,7 +65,7 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     """Return a CSV file, plain or gzip, as pandas reads it, without rows that have no value.
 
     The index counts them: it has the place of each row among all, of which ``attrs["rows"]`` tells
-    the number. However many lines are blank, they take no memory: the file is read in pieces.
+    the number.
 
     Parameters
     ----------
@@ -94,12 +82,7 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     with open_bytes(path, error) as file:
         _check_head(file.peek(HEAD_BYTES), path, error)
         try:
-            width = file.peek(HEAD_BYTES).split(b"\n", 1)[0].count(b",") + 1
-            pieces = pd.read_csv(
-                file, encoding="utf-8-sig", chunksize=max(1, _PIECE // width), **options
-            )
-            with pieces:
-                frame = _joined(pieces, max(_VALUES_FREE, _VALUES_RATIO * path.stat().st_size))
+            every = pd.read_csv(file, encoding="utf-8-sig", **options)
         except pd.errors.EmptyDataError:
             raise error(f"{path} is empty") from None
         except UnicodeDecodeError:
@@ -109,32 +92,8 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
         except (ValueError, ArithmeticError, LookupError) as problem:
             reason = str(problem).removeprefix("Error tokenizing data. C error: ").strip()
             raise error(f"{path} is not a CSV table: {_first_line(reason)}") from None
-    return frame
-
-
-def _joined(pieces: Iterable[pd.DataFrame], most: int) -> pd.DataFrame:
-    """Return pieces as one table, without rows that have no value; ``attrs`` tells of how many.
-
-    Raises
-    ------
-    ValueError : it has over ``most`` values, rows times columns: lines that lack nearly all.
-    """
-    import pandas as pd
-
-    kept: list[pd.DataFrame] = []
-    rows = values = 0
-    for piece in pieces:
-        rows += len(piece)
-        some = piece.dropna(how="all")
-        values += some.size
-        if values > most:
-            raise ValueError(
-                f"its lines have far fewer fields than the {piece.shape[1]:,} of line 1"
-            )
-        if len(some) or not kept:
-            kept.append(some)
-    frame = pd.concat(kept) if len(kept) > 1 else kept[0]
-    frame.attrs["rows"] = rows
+    frame: pd.DataFrame = every.dropna(how="all")
+    frame.attrs["rows"] = len(every)
     return frame
 
 

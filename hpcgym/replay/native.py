@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.writing import find_folder
+from hpcgym.files.writing import code_folder
 
 # --- The programs of the Slurm that is installed --------------------------------------------------
 
@@ -136,16 +136,13 @@ def library(name: str) -> Path:
 
     Raises
     ------
-    HpcgymError : there is no C compiler, or it fails, or no folder for the library.
+    HpcgymError : there is no C compiler, or it fails.
     """
     sources = [_SOURCES / f"{name}.c", _SOURCES / "clock.h"]
     digest = hashlib.sha256(" ".join((*_FLAGS, *_LIBRARIES)).encode())
     for source in sources:
         digest.update(source.read_bytes())
-    folder = find_folder("replay")
-    if folder is None:
-        raise HpcgymError("there is no folder in which the virtual clock could be compiled")
-    path = folder / f"{name}-{digest.hexdigest()[:16]}.so"
+    path = code_folder("replay") / f"{name}-{digest.hexdigest()[:16]}.so"
     if not path.exists():
         _compile(sources[0], path)
     return path

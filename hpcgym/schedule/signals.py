@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, real
-from hpcgym.files import csv_rows, header_number
+from hpcgym.files import header_number
+from hpcgym.files.tables import csv_rows
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 from hpcgym.workload.io.swf_header import name_all
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.partitions import text_of_nodes
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.files.reading import check_is_there, header_number
+from hpcgym.files import check_is_there, header_number
 from hpcgym.naming import ARRAY, WITH_QOS, Clock, is_date, zone_of
 from hpcgym.scheduler.policies.features import JobColumns
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
-from hpcgym.files.reading import check_is_there
+from hpcgym.files import check_is_there
 from hpcgym.naming import seconds_of
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, unknown
-from hpcgym.files import csv_rows_of, json_of, text_of
-from hpcgym.files.reading import check_is_there
+from hpcgym.files import check_is_there, json_of, text_of
+from hpcgym.files.tables import csv_rows_of
 from hpcgym.files.writing import whole_text
 from hpcgym.speedups.heatmap import (
     IO_OF_CODES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import pickle
 import zipfile
@@ -15,12 +14,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym import agents
+from hpcgym import agents, files
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster, read_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
-from hpcgym.files import arrays_of, json_of, tables, toml_of
-from hpcgym.files import reading as files
+from hpcgym.files import json_of, tables, toml_of
+from hpcgym.files.tables import arrays_of
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import find_speedups, read_speedups
@@ -53,19 +52,17 @@ def said(read: Callable[[Path], Any], path: Path, content: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (".".join(["a"] * 50_000) + " = 1", "a key of more than 32 parts"),
-        ("[" + " . ".join(["a"] * 50_000) + "]", "a key of more than 32 parts"),
-        (".".join(["'a.b'", '"c"'] * 30) + " = 1", "a key of more than 32 parts"),
+        (".".join(["a"] * 3_000) + " = 1", "64 deep"),
         ("a = " + "[" * 100_000, "64 deep"),
         ("a = " + "{a = " * 100_000, "64 deep"),
         ("a = " + "[" * 65 + "]" * 65, "64 deep"),
-        ("\n\nprocessors = " + "9" * 5000, ", line 3: a number has more than 300 digits"),
+        ("\n\nprocessors = " + "9" * 5000, ": a number has more than 300 digits"),
         ("processors = 0x" + "f" * 5000, "a number has more than 300 digits"),
         ("#" * (4 << 20) + "\n", "is larger than 4 MiB"),
         (b"\xff\xfe\x00", "is not TOML: it is binary"),
         ("a = ", "is not TOML: Invalid value (at end of document)"),
     ],
-    ids=["dots", "header", "quoted", "lists", "tables", "65", "int", "hex", "size", "bytes", "end"],
+    ids=["dots", "lists", "tables", "65", "int", "hex", "size", "bytes", "end"],
 )
 def test_toml_that_is_damaged(
     read: Callable[[Path], Any], text: str | bytes, message: str, tmp_path: Path
@@ -73,20 +70,7 @@ def test_toml_that_is_damaged(
     assert message in said(read, tmp_path / "a.toml", text)
 
 
-def test_toml_that_only_looks_damaged() -> None:
-    """Points and brackets in texts and comments, many numbers, and what is just within bounds."""
-    text = f"""
-        a = "{"." * 99}{"[" * 99}" # {"[" * 99} it's "fine
-        b = '{"." * 99}\\'
-        c = \"\"\"{"[" * 99}\\\"\"\" {"." * 99}\"\"\"
-        d = '''{"{" * 99}'' {"." * 99}'''
-        "{"." * 99}" = {[1.5] * 99}
-        {".".join(["e"] * 32)} = {"[" * 30}{"]" * 30}
-    """
-    found = toml_of(text, "here")
-    assert found["a"] == "." * 99 + "[" * 99
-    assert found["d"].startswith("{")
-    assert found["." * 99] == [1.5] * 99
+def test_infinity_is_a_number_of_toml() -> None:
     assert toml_of("x = inf", "here") == {"x": float("inf")}
 
 
@@ -99,7 +83,7 @@ def test_toml_that_only_looks_damaged() -> None:
     [
         ('{"a":' * 100_000, "64 deep"),
         ('{"a":' * 65 + "1" + "}" * 65, "64 deep"),
-        ('{"a":\n' + "9" * 5000 + "}", ", line 2: a number has more than 300 digits"),
+        ('{"a":\n' + "9" * 5000 + "}", ": a number has more than 300 digits"),
         ('{"a": ' + "9" * 400 + "}", "a number has more than 300 digits"),
         ('{"a": "\\ud800"}', r"the text '\ud800' has half a character"),
         ('{"\\udfff": 1}', r"the text '\udfff' has half a character"),
@@ -273,11 +257,3 @@ def test_a_number_of_a_trace_that_is_endless(tmp_path: Path) -> None:
     assert "(run_time) is '111111111111111111111111', too long" in said(
         load_workload, tmp_path / "a.swf", f"{line}\n"
     )
-
-
-def test_a_stream_that_cannot_go_back(tmp_path: Path) -> None:
-    """A pipe cannot, nor need it."""
-    content = io.BytesIO(gzip.compress(b"submit_time\n1\n"))
-    content.seekable = lambda: False  # type: ignore[method-assign]
-    unpacked = files._Unpacked(content, tmp_path / "a.gz", HpcgymError)
-    assert io.BufferedReader(unpacked).read() == b"submit_time\n1\n"

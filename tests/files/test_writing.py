@@ -20,7 +20,14 @@ import pytest
 from hpcgym.cli.output import write_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.files import open_bytes
-from hpcgym.files.writing import check_writable, is_stream, same_file, whole, whole_text
+from hpcgym.files.writing import (
+    check_writable,
+    code_folder,
+    is_stream,
+    same_file,
+    whole,
+    whole_text,
+)
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.speedups import Heatmap, write_speedups
 from hpcgym.workload import from_pandas, write_swf, write_table
@@ -288,6 +295,24 @@ def test_files_are_the_same_under_all_their_names(tmp_path, monkeypatch):
     (tmp_path / "dangling").symlink_to("none")
     assert same_file(tmp_path / "none", Path("dangling"))
     assert not same_file(Path("none"), Path("nobody"))
+
+
+def test_compiled_code_lies_where_nobody_else_can_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kept = tmp_path / "hpcgym" / "code"
+    assert code_folder("code") == kept
+    assert mode(kept) == 0o700
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    others = [code_folder("code")]
+    monkeypatch.undo()
+    for cache, bits in ((tmp_path, 0o777), (Path("/dev/null"), 0o700)):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        kept.chmod(bits)
+        others.append(code_folder("code"))
+    for folder in others:
+        assert folder != kept
+        assert mode(folder) == 0o700
+        folder.rmdir()
 
 
 # --- Everything that writes -----------------------------------------------------------------------

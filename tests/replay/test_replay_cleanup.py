@@ -173,7 +173,7 @@ def test_without_a_compiler_a_line_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(native, "find_folder", lambda name: tmp_path)
+    monkeypatch.setattr(native, "code_folder", lambda name: tmp_path)
     with pytest.raises(HpcgymError, match="apt-get install gcc libc6-dev"):
         library("clock")
     assert not list(tmp_path.iterdir())
@@ -181,7 +181,7 @@ def test_without_a_compiler_a_line_says_how_to_install_it(
 
 @needs_compiler
 def test_a_library_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(native, "find_folder", lambda name: tmp_path)
+    monkeypatch.setattr(native, "code_folder", lambda name: tmp_path)
     first = library("conductor")
     before = first.stat()
     assert library("conductor") == first

@@ -259,27 +259,6 @@ def test_csv_lines_that_are_skipped_are_counted(tmp_path):
     }
 
 
-def test_blank_lines_take_no_memory(tmp_path, monkeypatch):
-    """They are read in pieces, and the numbers of lines are still those of the file."""
-    monkeypatch.setattr("hpcgym.files.tables._PIECE", 8)
-    text = "submit_time,run_time\n0,10\n" + "\n" * 50 + "1,20\n" + "\n" * 20 + ",\n2,x\n"
-    with pytest.raises(WorkloadError, match="line 75: column run_time is 'x'"):
-        read(tmp_path, text)
-    workload = read(tmp_path, text, errors="skip")
-    assert workload.run_time.tolist() == [10, 20]
-    assert workload.cleaning == {
-        "dropped: line without any value": 1,
-        "dropped: line with text in a numeric field": 1,
-    }
-
-
-def test_lines_that_lack_nearly_all_fields_are_no_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("hpcgym.files.tables._VALUES_FREE", 1000)
-    names = ",".join(["submit_time", *(f"c{k}" for k in range(1000))])
-    with pytest.raises(WorkloadError, match="have far fewer fields than the 1,001 of line 1"):
-        read(tmp_path, names + "\n" + "1\n" * 2000)
-
-
 def test_lines_of_quoted_fields_are_not_too_short(tmp_path):
     text = 'submit_time,"run_time"\n"0","1"\n"2\n",\n\n3,4\n'
     workload = read(tmp_path, text)

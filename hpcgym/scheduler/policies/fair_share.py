@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
-from hpcgym.files import toml_file
-from hpcgym.files.reading import check_is_there
+from hpcgym.files import check_is_there, toml_file
 
 WEEK_S = 604_800
 MOST_SECONDS = 2**53

@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import (
-    csv_frame,
-    csv_lines,
-    csv_rows_of,
-    head_of,
-    need_parquet,
-    parquet_frame,
-    saying,
-)
+from hpcgym.files import head_of, saying
+from hpcgym.files.tables import csv_frame, csv_lines, csv_rows_of, need_parquet, parquet_frame
 from hpcgym.naming import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import csv_frame, need_parquet, parquet_frame, parquet_names
+from hpcgym.files.tables import csv_frame, need_parquet, parquet_frame, parquet_names
 from hpcgym.naming import Clock, printable
 from hpcgym.workload.io.files import Reading, as_numbers
 from hpcgym.workload.io.log_lines import (

@@ -33,7 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, unknown
-from hpcgym.files import MOST_COLUMNS, bytes_of, check_value, check_values, json_of, need_parquet
+from hpcgym.files import bytes_of, check_value, check_values, json_of
+from hpcgym.files.tables import MOST_COLUMNS, need_parquet
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.naming import (
     CORE,
