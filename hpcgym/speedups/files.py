@@ -21,27 +21,25 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, check_choice, real, unknown
 from hpcgym.files import check_is_there, json_of, text_of
 from hpcgym.files.tables import csv_rows_of
 from hpcgym.files.writing import whole_text
+from hpcgym.naming import whole
 from hpcgym.speedups.heatmap import (
     IO_OF_CODES,
+    MOST_CODES,
     UNKNOWN_PROCESSES,
     Floats,
     Heatmap,
     positive,
-    positive_text,
-    unknown_pairs,
-    within,
-    within_text,
 )
 
 # --- Load files of ELiSE --------------------------------------------------------------------------
@@ -79,7 +77,9 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
             raise HpcgymError(f"{where}, load {number}: {load[_NAME]!r} stands there twice")
         found[load[_NAME]] = load
     rows = {name: row for row, name in enumerate(found)}
-    speedup = unknown_pairs(where, len(rows))
+    if len(rows) > MOST_CODES:
+        raise HpcgymError(f"{where} has {len(rows):,} codes, at most {MOST_CODES:,}")
+    speedup = np.full((len(rows), len(rows)), np.nan)
     compact_s = np.full(len(rows), np.nan)
     dropped = 0
     for name, load in found.items():
@@ -129,32 +129,18 @@ def _mean(what: str, times: Any) -> float:
 # --- Heatmaps from and to files -------------------------------------------------------------------
 #
 # A square table has a row for each code and a column for each neighbour; what was not measured is
-# empty::
+# empty. What codes read and write may be in columns behind the codes. And JSON, where null is what
+# is not known::
 #
-#     code,lu,mg
-#     lu,1.04,0.94
-#     mg,1.25,
-#
-# The same as a list, whatever the order, and as JSON, where null is what was not measured::
-#
-#     code,beside,speedup         {"codes": ["lu", "mg"],
-#     lu,lu,1.04                   "speedup": [[1.04, 0.94], [1.25, null]],
-#     lu,mg,0.94                   "alone": [1.1, 1.3], "compact_s": [280, 150],
-#     mg,lu,1.25                   "processes": [64, 64]}
-#
-# and as JSON in short: ``{"lu": {"lu": 1.04, "mg": 0.94}, "mg": {"lu": 1.25}}``.
-#
-# What codes read and write is in columns behind the codes of a square table, and in keys of JSON
-# with ``codes``; empty, or null, is nothing::
-#
-#     code,lu,mg,io_share,io_demand_mb_s
-#     lu,1.04,0.94,0.05,2
-#     mg,1.25,,0.3,8.5
+#     code,lu,mg,io_share,io_demand_mb_s        {"codes": ["lu", "mg"],
+#     lu,1.04,0.94,0.05,2                        "speedup": [[1.04, 0.94], [1.25, null]],
+#     mg,1.25,,0.3,8.5                           "alone": [1.1, 1.3], "compact_s": [280, 150],
+#                                                "processes": [64, 64]}
 
 _MOST_BYTES = 32 << 20
-_LIST = {"code", "beside", "speedup"}
-_OF_CODES = ("alone", "compact_s", "processes")
-_TABLE = ("codes", "speedup", *_OF_CODES, *IO_OF_CODES)
+#: Keys of JSON with a value for each code -> the most that it can be, None: any above 0.
+_OF_CODES = {"alone": None, "compact_s": None, "processes": None, **IO_OF_CODES}
+_TABLE = ("codes", "speedup", *_OF_CODES)
 
 
 def read_speedups(path: str | os.PathLike[str]) -> Heatmap:
@@ -169,13 +155,12 @@ def read_speedups(path: str | os.PathLike[str]) -> Heatmap:
     Returns
     -------
     Heatmap
-        A code that is only named as a neighbour is one with nothing measured of its own; a load of
-        ELiSE that is only named so is left out, and counted in ``dropped``.
+        A load of ELiSE that is only named as a neighbour is left out, and counted in ``dropped``.
 
     Raises
     ------
     HpcgymError : a file that cannot be read, a table that is not square, a value that is no number
-        above 0, a pair or a key that stands there twice; the message names the file and the line,
+        above 0, a code or a key that stands there twice; the message names the file and the line,
         the key or the load.
     """
     path = Path(path)
@@ -208,159 +193,87 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
 
 
 def _of_csv(where: str, text: str) -> Heatmap:
-    """Return the heatmap of a table in CSV, square or a list."""
+    """Return the heatmap of a square table in CSV."""
     found = csv_rows_of(text, where)
     rows = [(line, [cell.strip() for cell in row]) for line, row in found]
     if len(rows) < 2:
         raise HpcgymError(f"{where} has no speedups below a line with names")
     (_, names), body = rows[0], rows[1:]
+    table: dict[str, dict[str, str]] = {}
+    lines: dict[str, str] = {}
     for line, row in body:
         if len(row) != len(names):
             raise HpcgymError(f"{where}, line {line}: {len(row)} columns, not {len(names)}")
-    if {name.casefold() for name in names} == _LIST and len(names) == len(_LIST):
-        return _of_list(where, [name.casefold() for name in names], body)
-    return _of_square(where, names[1:], body)
-
-
-def _of_list(where: str, names: list[str], body: list[tuple[int, list[str]]]) -> Heatmap:
-    """Return the heatmap of lines with a code, its neighbour and a speedup."""
-    pairs: dict[tuple[str, str], float] = {}
-    for line, row in body:
-        one = dict(zip(names, row, strict=True))
-        pair = one["code"], one["beside"]
-        what = f"{where}, line {line}: speedup of {pair[0]!r} beside {pair[1]!r}"
-        if pair in pairs:
-            raise HpcgymError(f"{what} stands there twice")
-        pairs[pair] = positive_text(what, one["speedup"])
-    return _of_pairs(where, [code for code, _ in pairs], pairs)
-
-
-def _of_square(where: str, codes: list[str], body: list[tuple[int, list[str]]]) -> Heatmap:
-    """Return the heatmap of a table whose header has the neighbours, and then what of files."""
-    codes, body, io = _io_columns(where, codes, body)
-    table: dict[str, list[float]] = {}
-    for line, (code, *cells) in body:
-        if code in table:
-            raise HpcgymError(f"{where}, line {line}: the code {code!r} stands there twice")
+        if row[0] in table:
+            raise HpcgymError(f"{where}, line {line}: the code {row[0]!r} stands there twice")
+        table[row[0]] = dict(zip(names[1:], row[1:], strict=True))
+        lines[row[0]] = f"{where}, line {line}"
+    io = [name for name in IO_OF_CODES if name in names and name not in table]
+    codes = tuple(name for name in names[1:] if name not in io)
+    for code in table:
         if code not in codes:
-            raise HpcgymError(f"{where}, line {line}: no column for {code!r}; a table is square")
-        table[code] = [
-            positive_text(f"{where}, line {line}: speedup of {code!r} beside {other!r}", cell)
-            for other, cell in zip(codes, cells, strict=True)
-        ]
-    missing = [code for code in codes if code not in table]
-    if missing:
-        raise HpcgymError(f"{where}: no row for {missing[0]!r}; a table is square")
-    in_order = {name: [of[code] for code in codes] for name, of in io.items()}
-    speedup = np.array([table[code] for code in codes])
-    return Heatmap(tuple(codes), speedup, **in_order, source=where)  # type: ignore[arg-type]
+            raise HpcgymError(f"{lines[code]}: no column for {code!r}; a table is square")
+    for code in codes:
+        if code not in table:
+            raise HpcgymError(f"{where}: no row for {code!r}; a table is square")
 
+    def cell(code: str, name: str, what: str, most: float | None = None) -> float:
+        text, number = table[code][name], real(table[code][name])
+        read = number > 0 or (most is not None and number == 0)
+        return _known(f"{lines[code]}: {what}", number if read else text or None, most)
 
-def _io_columns(
-    where: str, names: list[str], body: list[tuple[int, list[str]]]
-) -> tuple[list[str], list[tuple[int, list[str]]], dict[str, dict[str, float]]]:
-    """Return codes and lines of a table, and column -> code -> what the code reads and writes."""
-    rows = {row[0] for _, row in body}
-    places = {name: names.index(name) for name in IO_OF_CODES if name in {*names} - rows}
-    io = {
-        name: {
-            row[0]: within_text(f"{where}, line {line}: {name} of {row[0]!r}", row[place + 1], most)
-            for line, row in body
-        }
-        for name, most in IO_OF_CODES.items()
-        if (place := places.get(name)) is not None
+    speedup = [[cell(a, b, f"speedup of {a!r} beside {b!r}") for b in codes] for a in codes]
+    of_files = {
+        name: np.array([cell(one, name, f"{name} of {one!r}", IO_OF_CODES[name]) for one in codes])
+        for name in io
     }
-    kept = [place for place in range(len(names)) if place not in places.values()]
-    lines = [(line, [row[0], *(row[place + 1] for place in kept)]) for line, row in body]
-    return [names[place] for place in kept], lines, io
-
-
-def _of_pairs(
-    where: str, rows_of: Iterable[str], pairs: Mapping[tuple[str, str], float]
-) -> Heatmap:
-    """Return the heatmap of pairs; codes that are only neighbours come after those with rows."""
-    codes = tuple(dict.fromkeys([*rows_of, *(beside for _, beside in pairs)]))
-    rows = {code: row for row, code in enumerate(codes)}
-    speedup = unknown_pairs(where, len(codes))
-    for (a, b), value in pairs.items():
-        speedup[rows[a], rows[b]] = value
-    return Heatmap(codes, speedup, source=where)
+    return Heatmap(codes, np.array(speedup), **of_files, source=where)  # type: ignore[arg-type]
 
 
 def _of_json(where: str, text: str) -> Heatmap:
-    """Return the heatmap of a JSON file in any of its forms."""
+    """Return the heatmap of a JSON file: codes and arrays, or loads."""
     given = json_of(text, where, finite=False)
     if isinstance(given, dict) and isinstance(given.get(LOADS), list):
         return heatmap_of_loads(where, given[LOADS])
-    if isinstance(given, dict) and isinstance(given.get("codes"), list):
-        return _of_table(where, given)
-    if not isinstance(given, dict) or not given:
-        raise HpcgymError(_forms(where))
-    if not all(isinstance(row, dict) for row in given.values()):
-        raise HpcgymError(_forms(where))
-    pairs = {
-        (a, b): _known(f"{where}: speedup of {a!r} beside {b!r}", value)
-        for a, row in given.items()
-        for b, value in row.items()
-    }
-    return _of_pairs(where, given, pairs)
-
-
-def _forms(where: str) -> str:
-    return (
-        f"{where} holds no speedups: neither 'codes' and 'speedup', nor the speedups of each code"
-        f" by neighbour, nor the {LOADS!r} of ELiSE"
-    )
-
-
-def _of_table(where: str, given: Mapping[str, Any]) -> Heatmap:
-    """Return the heatmap of codes and arrays in JSON."""
+    if not isinstance(given, dict) or not isinstance(given.get("codes"), list):
+        raise HpcgymError(
+            f"{where} holds no speedups: neither 'codes' and 'speedup', nor the {LOADS!r} of ELiSE"
+        )
     for key in given:
         if key not in _TABLE:
             raise HpcgymError(f"{where}: {unknown('key', key, _TABLE)}")
     if "speedup" not in given:
         raise HpcgymError(f"{where}: 'codes' without 'speedup'")
     codes = given["codes"]
-    rows = _list(f"{where}: 'speedup'", given["speedup"], len(codes))
-    speedup = [
-        [
-            _known(f"{where}: speedup of {a!r} beside {b!r}", value)
-            for b, value in zip(
-                codes, _list(f"{where}: speedups of {a!r}", row, len(codes)), strict=True
+
+    def of_each(values: Any, called: str, what: str, most: float | None = None) -> list[float]:
+        if not isinstance(values, list) or len(values) != len(codes):
+            raise HpcgymError(
+                f"{where}: {called} must be a list of {len(codes)} values, one for each code"
             )
-        ]
-        for a, row in zip(codes, rows, strict=True)
+        each = zip(codes, values, strict=True)
+        return [_known(f"{where}: {what} {code!r}", value, most) for code, value in each]
+
+    rows = given["speedup"]
+    if not isinstance(rows, list) or len(rows) != len(codes):
+        of_each(rows, "'speedup'", "")
+    speedup = [
+        of_each(row, f"speedups of {code!r}", f"speedup of {code!r} beside")
+        for code, row in zip(codes, rows, strict=True)
     ]
-    others: dict[str, Any] = {}
-    for name in _OF_CODES:
-        if name in given:
-            values = _list(f"{where}: {name!r}", given[name], len(codes))
-            others[name] = [
-                _known(f"{where}: {name} of {code!r}", value)
-                for code, value in zip(codes, values, strict=True)
-            ]
-    for name, most in IO_OF_CODES.items():
-        if given.get(name) is not None:
-            values = _list(f"{where}: {name!r}", given[name], len(codes))
-            others[name] = [
-                math.nan if value is None else within(f"{where}: {name} of {code!r}", value, most)
-                for code, value in zip(codes, values, strict=True)
-            ]
+    others: dict[str, Any] = {
+        name: of_each(given[name], repr(name), f"{name} of", most)
+        for name, most in _OF_CODES.items()
+        if given.get(name) is not None
+    }
     if "processes" in others:
         others["processes"] = [-1 if math.isnan(n) else n for n in others["processes"]]
     return Heatmap(tuple(codes), np.array(speedup), **others, source=where)
 
 
-def _list(what: str, values: Any, length: int) -> list[Any]:
-    """Return a list of as many values as there are codes, or say that it is none."""
-    if not isinstance(values, list) or len(values) != length:
-        raise HpcgymError(f"{what} must be a list of {length} values, one for each code")
-    return values
-
-
-def _known(what: str, value: Any) -> float:
-    """Return a number above 0 of a JSON file, NaN where it is null."""
-    return math.nan if value is None else positive(what, value)
+def _known(what: str, value: Any, most: float | None = None) -> float:
+    """Return a number above 0, or from 0 to ``most``, of a file; NaN where there is none."""
+    return math.nan if value is None else positive(what, value, most)
 
 
 def _csv(heatmap: Heatmap, path: Path) -> str:
@@ -378,7 +291,6 @@ def _csv(heatmap: Heatmap, path: Path) -> str:
     for name in of_files:
         if name in heatmap.codes:
             raise HpcgymError(f"{path}: in CSV {name!r} is a column, not a code; write it as .json")
-    # with "code" it could look like the head of a list
     writer.writerow(["", *heatmap.codes, *of_files])
     table = np.column_stack([heatmap.speedup, *of_files.values()])
     for code, row in zip(heatmap.codes, map(_nulls, table.tolist()), strict=True):
@@ -421,6 +333,7 @@ _SENSITIVITY, _PRESSURE, _CORRELATION = 0.5, 0.4, 0.87
 _MOST_SPREAD = 2.0
 
 _GENERATED = "generated"
+_WHAT = f"{_GENERATED} speedups"  # in messages
 
 
 def generate_speedups(
@@ -443,19 +356,19 @@ def generate_speedups(
     HpcgymError : an argument out of range, or a spread that is too large for mean and codes, so
         that speedups would come close to 0; the message names it.
     """
-    codes = _whole("codes", codes, 1, 1000)
-    seed = _whole("seed", seed, 0, 2**64)
+    codes = whole(_WHAT, "codes", codes, 1, 1000)
+    seed = whole(_WHAT, "seed", seed, 0, 2**64)
     mean, spread = _real("mean", mean), _real("spread", spread)
     if mean <= 0 or spread < 0:
         name, value = ("mean", mean) if mean <= 0 else ("spread", spread)
         least = "above 0" if name == "mean" else "of at least 0"
-        raise HpcgymError(f"{_GENERATED} speedups: {name} must be a number {least}, not {value:g}")
+        raise HpcgymError(f"{_WHAT}: {name} must be a number {least}, not {value:g}")
     logarithms = _logarithms(codes, np.random.default_rng(seed))
     relative = _with_variation(logarithms, spread / mean)
     if relative is None:
         most = mean * _variation(_exponential(_MOST_SPREAD * logarithms))
         raise HpcgymError(
-            f"{_GENERATED} speedups: spread must be at most {most:.3g} for a mean of {mean:g} and"
+            f"{_WHAT}: spread must be at most {most:.3g} for a mean of {mean:g} and"
             f" {codes} codes, not {spread:g}"
         )
     speedup = relative * (mean / _mean_speedup(relative))
@@ -501,33 +414,19 @@ def _arguments(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, text.partition(":")[2].split(",")):
         name, _, value = (word.strip() for word in part.partition("="))
-        check_choice(f"argument of {_GENERATED} speedups", name, known)
+        check_choice(f"argument of {_WHAT}", name, known)
         if name in found:
-            raise HpcgymError(f"{_GENERATED} speedups: {name} is given twice")
+            raise HpcgymError(f"{_WHAT}: {name} is given twice")
         # a seed may be too long for a float
         found[name] = int(value) if value.isdecimal() else _real(name, value)
     return found
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    """Return an argument as an int; a float from a text may stand for one (1e3)."""
-    number = value if isinstance(value, int) else _real(name, value)
-    if not least <= number <= most or number != int(number):
-        raise HpcgymError(
-            f"{_GENERATED} speedups: {name} must be a whole number from {least} to {most}, not"
-            f" {value!r}"
-        )
-    return int(number)
-
-
 def _real(name: str, value: Any) -> float:
     """Return an argument as a float, or say that it is no number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = real(value)
     if not math.isfinite(number):
-        raise HpcgymError(f"{_GENERATED} speedups: {name} must be a number, not {value!r}")
+        raise HpcgymError(f"{_WHAT}: {name} must be a number, not {value!r}")
     return number
 
 

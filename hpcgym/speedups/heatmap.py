@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,76 +25,20 @@ if TYPE_CHECKING:
 MOST_CODES = 4096  # a table of pairs has the square of it
 
 
-def positive(what: str, value: Any) -> float:
-    """Return a number above 0 as a float.
+def positive(what: str, value: Any, most: float | None = None) -> float:
+    """Return a number above 0 as a float; or from 0 to ``most``.
 
     Raises
     ------
     HpcgymError : any other value; the message begins with ``what``.
     """
-    if not is_number(value) or not 0 < value <= sys.float_info.max:
-        raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
+    right = is_number(value) and (
+        0 < value <= sys.float_info.max if most is None else 0 <= value <= most
+    )
+    if not right:
+        limits = "above 0" if most is None else f"from 0 to {most:g}"
+        raise HpcgymError(f"{what} must be a number {limits}, not {value!r}")
     return float(value)
-
-
-def within(what: str, value: Any, most: float) -> float:
-    """Return a number from 0 to ``most`` as a float.
-
-    Raises
-    ------
-    HpcgymError : any other value; the message begins with ``what``.
-    """
-    if not is_number(value) or not 0 <= value <= most:
-        raise HpcgymError(f"{what} must be a number from 0 to {most:g}, not {value!r}")
-    return float(value)
-
-
-def within_text(what: str, text: str, most: float) -> float:
-    """Return the number from 0 to ``most`` that a text is, NaN of an empty one.
-
-    Raises
-    ------
-    HpcgymError : any other value; the message begins with ``what``.
-    """
-    if not text:
-        return math.nan
-    number = _number(text)
-    return within(what, text if math.isnan(number) else number, most)
-
-
-def positive_text(what: str, text: str) -> float:
-    """Return the number above 0 that a text is, NaN of an empty one.
-
-    Raises
-    ------
-    HpcgymError : any other value; the message begins with ``what``.
-    """
-    if not text:
-        return math.nan
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise HpcgymError(f"{what} must be a number above 0, not {text!r}")
-    return number
-
-
-def _number(text: str) -> float:
-    """Return the number that a text is, NaN of any other text."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def unknown_pairs(where: str, codes: int) -> NDArray[np.float64]:
-    """Return the speedups of that many codes, (codes, codes), all unknown.
-
-    Raises
-    ------
-    HpcgymError : there are more than ``MOST_CODES``; ``where`` is what the error names.
-    """
-    if codes > MOST_CODES:
-        raise HpcgymError(f"{where} has {codes:,} codes, at most {MOST_CODES:,}")
-    return np.full((codes, codes), np.nan)
 
 
 # --- A heatmap: how fast each code runs beside each other one -------------------------------------
@@ -154,25 +97,32 @@ class Heatmap:
     io_demand_mb_s: Floats | None = None
 
     def __post_init__(self) -> None:
-        codes = _names(self.source, self.codes)
-        size = len(codes)
-        speedup = self._floats("speedup", self.speedup, (size, size))
+        settle = object.__setattr__
+        settle(self, "codes", _names(self.source, self.codes))
+        size = len(self.codes)
+        settle(self, "speedup", self._floats("speedup", self.speedup, (size, size)))
         for name in ("alone", "compact_s"):
             given = np.full(size, np.nan) if getattr(self, name) is None else getattr(self, name)
-            object.__setattr__(self, name, self._floats(name, given, (size,)))
-        object.__setattr__(self, "codes", codes)
-        object.__setattr__(self, "speedup", speedup)
-        object.__setattr__(self, "processes", self._processes())
-        self._check_values()
-        alone = np.where(np.isnan(self.alone), _greatest(speedup), self.alone)
-        object.__setattr__(self, "alone", alone)
+            settle(self, name, self._floats(name, given, (size,)))
+        settle(self, "processes", self._processes())
+        for (a, b), value in _wrong(self.speedup):
+            self._refuse(f"speedup of {self.codes[a]!r} beside {self.codes[b]!r}", value)
+        for what, values in (("speedup alone", self.alone), ("compact run time", self.compact_s)):
+            for (a,), value in _wrong(values):
+                self._refuse(f"{what} of {self.codes[a]!r}", value)
+        settle(self, "alone", np.where(np.isnan(self.alone), _greatest(self.speedup), self.alone))
+        for array in (self.speedup, self.alone, self.compact_s, self.processes):
+            array.flags.writeable = False
         if (self.io_share is None) != (self.io_demand_mb_s is None):
             raise HpcgymError(f"{self.source}: io_share and io_demand_mb_s are given together")
-        for name, most in IO_OF_CODES.items() if self.io_share is not None else ():
-            object.__setattr__(self, name, self._io(name, most))
-        self._check_io()
-        for array in (speedup, self.alone, self.compact_s, self.processes):
-            array.flags.writeable = False
+        if self.io_share is not None and self.io_demand_mb_s is not None:
+            for name, most in IO_OF_CODES.items():
+                settle(self, name, self._io(name, most))
+            for (a,) in np.argwhere((self.io_share == 0) & (self.io_demand_mb_s > 0)).tolist():
+                raise HpcgymError(
+                    f"{self.source}: io_demand_mb_s of {self.codes[a]!r} is"
+                    f" {self.io_demand_mb_s[a]:g}, but its io_share is 0"
+                )
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -314,46 +264,22 @@ class Heatmap:
         given = self._floats(name, getattr(self, name), (len(self.codes),))
         values: Floats = np.where(np.isnan(given), 0.0, given)
         for (a,) in np.argwhere(~((values >= 0) & (values <= most))).tolist():
-            raise HpcgymError(
-                f"{self.source}: {name} of {self.codes[a]!r} must be a number from 0 to {most:g},"
-                f" not {values[a]:g}"
-            )
+            self._refuse(f"{name} of {self.codes[a]!r}", values[a], f"from 0 to {most:g}")
         values.flags.writeable = False
         return values
 
-    def _check_io(self) -> None:
-        """Say so if a code asks for bandwidth in no time."""
-        if self.io_share is None or self.io_demand_mb_s is None:
-            return
-        for (a,) in np.argwhere((self.io_share == 0) & (self.io_demand_mb_s > 0)).tolist():
-            raise HpcgymError(
-                f"{self.source}: io_demand_mb_s of {self.codes[a]!r} is {self.io_demand_mb_s[a]:g},"
-                " but its io_share is 0"
-            )
-
-    def _check_values(self) -> None:
-        """Say so if a speedup or a time is no number above 0."""
-        for a, b in np.argwhere(_wrong(self.speedup)).tolist():
-            pair = f"speedup of {self.codes[a]!r} beside {self.codes[b]!r}"
-            raise HpcgymError(_no_number(self.source, pair, self.speedup[a, b]))
-        for name, what in (("alone", "speedup alone"), ("compact_s", "compact run time")):
-            values = getattr(self, name)
-            for (a,) in np.argwhere(_wrong(values)).tolist():
-                text = _no_number(self.source, f"{what} of {self.codes[a]!r}", values[a])
-                raise HpcgymError(text)
+    def _refuse(self, what: str, value: float, limits: str = "above 0") -> NoReturn:
+        raise HpcgymError(f"{self.source}: {what} must be a number {limits}, not {value:g}")
 
 
 #: What is known of a code's files -> the most that it can be.
 IO_OF_CODES = {"io_share": 1.0, "io_demand_mb_s": MOST_DEMAND_MB_S}
 
 
-def _wrong(values: Floats) -> NDArray[np.bool_]:
-    """Return which values are neither above 0 nor unknown."""
-    return ~np.isnan(values) & ~((values > 0) & (values < np.inf))
-
-
-def _no_number(source: str, what: str, value: float) -> str:
-    return f"{source}: {what} must be a number above 0, not {value:g}"
+def _wrong(values: Floats) -> Iterator[tuple[list[int], float]]:
+    """Yield the places of values that are neither above 0 nor unknown, and what these are."""
+    for place in np.argwhere(~np.isnan(values) & ~((values > 0) & (values < np.inf))).tolist():
+        yield place, values[tuple(place)]
 
 
 def _greatest(speedup: Floats) -> Floats:

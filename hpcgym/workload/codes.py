@@ -11,10 +11,10 @@ program takes by itself: 6356 s requested for 4540 s, 4858 s for 3470 s, 1.4 in 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -348,82 +348,61 @@ def generate_code_jobs(
         An argument out of range, a code that stands there twice or has more processes than the
         machine has processors; the message names it.
     """
-    _check_codes(codes)
-    rules = _Rules(
-        seed=whole(_NAME, "seed", seed, 0, 2**64),
-        mix=_one_of("mix", mix, MIXES),
-        arrivals=_one_of("arrivals", arrivals, ARRIVALS),
-        interval_s=_interval(arrivals, interval_s),
-        factor=_factor(requested_factor),
-    )
-    size = _size(codes, processors)
-    mixing, arriving = np.random.default_rng(rules.seed).spawn(2)
-    place = _places(codes, jobs, mix, frequencies, mixing)
-    submit_time = _submit_times(len(place), rules, arriving)
-    return Workload.from_columns(
-        {"submit_time": submit_time, **_columns(codes, place, rules.factor)},
-        processors=size,
-        name=f"{_NAME} {rules.mix} x {len(place)} seed {rules.seed}",
-        header={
-            "Version": ["2.2"],
-            "MaxProcs": [str(size)],
-            HEADER_KEY: header_lines_of([code.name for code in codes]),
-            "Note": [f"jobs of {len(codes)} codes: {rules.text()}"],
-        },
-    )
-
-
-class _Rules(NamedTuple):
-    """How jobs are made of codes, checked."""
-
-    seed: int
-    mix: str
-    arrivals: str
-    interval_s: float
-    factor: float
-
-    def text(self) -> str:
-        """Return the rules for a header."""
-        pairs = {"mix": self.mix, "arrivals": self.arrivals}
-        if self.arrivals != "at-once":
-            pairs["interval_s"] = f"{self.interval_s:g}"
-        pairs |= {"requested_factor": f"{self.factor:g}", "seed": str(self.seed)}
-        return ", ".join(f"{name}={value}" for name, value in pairs.items())
-
-
-def _check_codes(codes: Sequence[Code]) -> None:
-    """Say so if these are no codes, or one stands there twice."""
     if not len(codes) or not all(isinstance(code, Code) for code in codes):
         raise WorkloadError(f"{_NAME}: codes must be Code after Code, at least one, not {codes!r}")
     names = [code.name for code in codes]
-    if len({*names}) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise WorkloadError(f"{_NAME}: the code {twice!r} stands there twice")
-
-
-def _size(codes: Sequence[Code], processors: Any) -> int:
-    """Return the processors of the machine, which holds each code."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise WorkloadError(f"{_NAME}: the code {name!r} stands there twice")
+    seed = whole(_NAME, "seed", seed, 0, 2**64)
+    mix, arrivals = _one_of("mix", mix, MIXES), _one_of("arrivals", arrivals, ARRIVALS)
+    distance = _interval(arrivals, interval_s)
+    factor = positive(_NAME, "the factor of requested times", requested_factor)
+    if factor is None or factor < 1:
+        raise WorkloadError(
+            f"{_NAME}: requested must be a factor of at least 1, not {requested_factor!r}"
+        )
     largest = max(codes, key=lambda code: code.processes)
-    if processors is None:
-        return largest.processes
-    size = whole(_NAME, "processors", processors, 1, 2**31)
+    size = largest.processes
+    if processors is not None:
+        size = whole(_NAME, "processors", processors, 1, 2**31)
     if size < largest.processes:
         raise WorkloadError(
             f"{_NAME}: {largest.name!r} has {largest.processes} processes, the machine {size}"
             " processors: leave the code out"
         )
-    return size
+    mixing, arriving = np.random.default_rng(seed).spawn(2)
+    place = _places(codes, jobs, mix, frequencies, mixing)
+    submit_time = _submit_times(len(place), arrivals, distance, arriving)
+    told = "" if arrivals == "at-once" else f", interval_s={distance:g}"
+    told = f"mix={mix}, arrivals={arrivals}{told}, requested_factor={factor:g}, seed={seed}"
+    return Workload.from_columns(
+        {"submit_time": submit_time, **_columns(codes, place, factor)},
+        processors=size,
+        name=f"{_NAME} {mix} x {len(place)} seed {seed}",
+        header={
+            "Version": ["2.2"],
+            "MaxProcs": [str(size)],
+            HEADER_KEY: header_lines_of(names),
+            "Note": [f"jobs of {len(codes)} codes: {told}"],
+        },
+    )
 
 
 def _one_of(name: str, value: Any, known: Mapping[str, str]) -> str:
     """Return an argument that must be one of some words."""
     if value not in list(known):  # also of what has no hash
-        near = get_close_matches(str(value), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise WorkloadError(
-            f"{_NAME}: {name} must be one of {', '.join(known)}, not {value!r}{hint}"
+            f"{_NAME}: {name} must be one of {', '.join(known)}, not {value!r}"
+            f"{_meant(str(value), known)}"
         )
     return str(value)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return what a wrong word may mean, for the end of a message."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _interval(arrivals: str, interval_s: Any) -> float:
@@ -436,14 +415,6 @@ def _interval(arrivals: str, interval_s: Any) -> float:
     if interval is None:
         raise WorkloadError(f"{_NAME}: {arrivals} arrivals need an interval [s]")
     return interval
-
-
-def _factor(factor: Any) -> float:
-    """Return how many times the run time jobs request."""
-    number = positive(_NAME, "the factor of requested times", factor)
-    if number is None or number < 1:
-        raise WorkloadError(f"{_NAME}: requested must be a factor of at least 1, not {factor!r}")
-    return number
 
 
 def _places(
@@ -475,8 +446,7 @@ def _told_counts(
     places = {code.name: place for place, code in enumerate(codes)}
     for name in frequencies:
         if name not in places:
-            near = get_close_matches(name, places, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = _meant(name, places)
             raise WorkloadError(f"{_NAME}: frequencies: there is no code {name!r}{hint}")
     counts = [
         whole(_NAME, f"the frequency of {name!r}", count, 0, MOST_JOBS)
@@ -491,20 +461,19 @@ def _told_counts(
     return np.array([places[name] for name in frequencies]), np.array(counts)
 
 
-def _submit_times(jobs: int, rules: _Rules, random: np.random.Generator) -> Ints:
+def _submit_times(jobs: int, arrivals: str, interval_s: float, random: np.random.Generator) -> Ints:
     """Return when jobs come [s], (n_jobs,) int64, in order."""
-    if jobs * rules.interval_s > MAX_TIME:
+    if jobs * interval_s > MAX_TIME:
         raise WorkloadError(f"{_NAME}: the interval spreads the jobs over more than 2^53 s")
-    times: NDArray[np.floating[Any]]
-    if rules.arrivals == "random":
-        times = np.sort(random.random(jobs)) * (jobs * rules.interval_s)
-    elif rules.arrivals == "poisson":
-        distances = random.exponential(rules.interval_s, jobs)
+    times: NDArray[np.floating[Any]] = np.arange(jobs) * interval_s
+    if arrivals == "random":
+        times = np.sort(random.random(jobs)) * (jobs * interval_s)
+    elif arrivals == "poisson":
+        distances = random.exponential(interval_s, jobs)
         distances[0] = 0.0
         times = np.cumsum(distances)
-    else:
-        times = np.arange(jobs) * rules.interval_s
-    return np.floor(times).astype(np.int64)
+    whole_s: Ints = np.floor(times).astype(np.int64)
+    return whole_s
 
 
 def _columns(codes: Sequence[Code], place: Ints, factor: float) -> dict[str, Any]:

@@ -344,19 +344,14 @@ class Workload:
     def __reduce__(self) -> tuple[Any, ...]:
         # Columns that no job has would be blown up to full size by pickling.
         kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
-        others = {
-            "processors": self.processors,
-            "name": self.name,
-            "killed": self.killed if self.killed.any() else None,
-            "header": dict(self.header),
-            "cleaning": dict(self.cleaning),
-            "units": self.units,
-            "per_unit": dict(self.per_unit),
-            "initial": self.initial,
-            "first_submit_s": self.first_submit_s,
-            "more_preceding": self.more_preceding,
-        }
-        return _rebuild, (kept, others)
+        return _rebuild, (kept, self._beside())
+
+    def _beside(self) -> dict[str, Any]:
+        """Return all beside columns, as :meth:`from_columns` takes it."""
+        plain = ("processors", "name", "units", "initial", "first_submit_s", "more_preceding")
+        known = {name: getattr(self, name) for name in plain}
+        known |= {name: dict(getattr(self, name)) for name in ("header", "cleaning", "per_unit")}
+        return known | {"killed": self.killed if self.killed.any() else None}
 
     def take(
         self,
@@ -396,19 +391,7 @@ class Workload:
 
         ``first_submit_s`` moves with the first job: a shift of all submit times changes nothing.
         """
-        changed = Workload.from_columns(
-            {**self.columns, **columns},
-            processors=self.processors,
-            name=self.name,
-            killed=self.killed,
-            header=self.header,
-            cleaning=self.cleaning,
-            units=self.units,
-            per_unit=self.per_unit,
-            initial=self.initial,
-            first_submit_s=self.first_submit_s,
-            more_preceding=self.more_preceding,
-        )
+        changed = Workload.from_columns({**self.columns, **columns}, **self._beside())
         if changed.submit_time is self.submit_time:
             return changed
         moved = _first_known(changed) - _first_known(self)

@@ -97,35 +97,24 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
 
 def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
     """Return which jobs a limit does not let run, (n_jobs,), and why, for each limit."""
-    limited = [one for one in cluster.partitions if any(_limits(one))]
-    if not limited:
-        return
-    named = partitions_of(workload)
-    for one in limited:
+    named = partitions_of(workload) if cluster.partitions else np.empty(0)
+    for one in cluster.partitions:
         rows = np.flatnonzero(named == one.name)
-        if not len(rows):
-            continue
-        mine = workload.take(rows)
-        for refused, why in (
-            *_by_size(mine, cluster, one),
-            *_by_name(mine, one),
-            *_by_state(mine, one),
-        ):
-            if refused.any():
+        if len(rows):
+            for refused, why in _refused(workload.take(rows), cluster, one):
                 over = np.zeros(len(workload), np.bool_)
                 over[rows] = refused
-                yield over, f"{why} of partition {one.name!r}"
+                if over.any():
+                    yield over, f"{why} of partition {one.name!r}"
 
 
-def _limits(one: Partition) -> tuple[object, ...]:
-    """Return what a partition limits; all false: nothing."""
-    names = one.allow_accounts, one.deny_accounts, one.allow_qos, one.deny_qos
-    sizes = one.max_time_s is not None, one.max_nodes is not None, one.min_nodes > 1
-    return *sizes, *names, one.state != "up"
+def _refused(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[tuple[Mask, str]]:
+    """Return which jobs of a partition it refuses, and why, for each of its limits.
 
-
-def _by_size(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[tuple[Mask, str]]:
-    """Return which jobs of a partition ask for too much or too little, and why, for each limit."""
+    Those of unknown accounts and QOS are let run. As in Slurm, DenyAccounts does not count beside
+    AllowAccounts, nor DenyQos beside AllowQos. Jobs that run at the beginning of an extract run on;
+    those that wait there start under "drain".
+    """
     if one.max_time_s is not None:
         over = workload.requested_time > one.max_time_s
         yield over, f"asks for more than {one.max_time_s} s, the MaxTime"
@@ -135,32 +124,16 @@ def _by_size(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[t
     if one.min_nodes > 1:
         over = most_nodes(workload, cluster, one) < one.min_nodes
         yield over, f"cannot be on {one.min_nodes} nodes, the MinNodes"
-
-
-def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
-    """Return which jobs of a partition are of accounts or QOS that it refuses, and why.
-
-    Those of unknown ones are let run. As in Slurm, DenyAccounts does not count beside
-    AllowAccounts, nor DenyQos beside AllowQos.
-    """
-    account, qos = called_in(workload, "group_id"), called_in(workload, "queue")
-    if one.allow_accounts:
-        over = (account != "") & ~np.isin(account, one.allow_accounts)
-        yield over, "has an account that is none of the AllowAccounts"
-    elif one.deny_accounts:
-        yield np.isin(account, one.deny_accounts), "has an account that is one of the DenyAccounts"
-    if one.allow_qos:
-        over = (qos != "") & ~np.isin(qos, one.allow_qos)
-        yield over, "has a QOS that is none of the AllowQos"
-    elif one.deny_qos:
-        yield np.isin(qos, one.deny_qos), "has a QOS that is one of the DenyQos"
-
-
-def _by_state(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
-    """Return which jobs of a partition its state does not let start, and why.
-
-    Those that run at the beginning of an extract run on; those that wait there start under "drain".
-    """
+    for column, has, plural, allowed, denied in (
+        ("group_id", "an account", "Accounts", one.allow_accounts, one.deny_accounts),
+        ("queue", "a QOS", "Qos", one.allow_qos, one.deny_qos),
+    ):
+        name = called_in(workload, column) if allowed or denied else np.empty(0, object)
+        if allowed:
+            over = (name != "") & ~np.isin(name, allowed)
+            yield over, f"has {has} that is none of the Allow{plural}"
+        elif denied:
+            yield np.isin(name, denied), f"has {has} that is one of the Deny{plural}"
     if one.state != "up":
         initial = workload.initial
         over = decided(workload)

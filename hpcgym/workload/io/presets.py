@@ -52,6 +52,9 @@ _PM100_MORE = (
 )
 _F_DATA_MORE = ("cnumr", "nnuma", "elpl", "mszl", "avgpcon", "exit state")
 
+#: Columns of dates.
+_DATES = ("submit_time", "eligible_time", "start_time", "adt", "sdt")
+
 _NO_LIMIT = 2.0**60  # bytes
 
 
@@ -74,22 +77,30 @@ def read_pm100(path: Path, how: Reading) -> Workload:
         rows are skipped; no job that ended.
     """
     log, frame, clock = _opened(path, how, _PM100, _PM100_MORE)
-    states = _states(log, frame["job_state"])
-    cores = first_known(*(_whole(frame, f"num_{word}_alloc") for word in ("cores", "cpus")))
-    asked = first_known(*(_whole(frame, f"num_{word}_req") for word in ("cores", "cpus")))
-    gigabytes = first_known(_whole(frame, "mem_alloc"), _whole(frame, "mem_req"))
-    limit = _whole(frame, "time_limit")
+    log.fields["job_state"] = [str(state) for state in frame["job_state"]]
+    states = log.parsed("job_state", state_of, "")
+    for line, state in zip(log.lines, states, strict=True):
+        if state in OPEN_STATES:
+            log.refuse(line, f"the job is {state}", f"{state} when the log was written")
+    cores, asked, gigabytes, gpus = (
+        first_known(*(_whole(frame, name) for name in names))
+        for names in (
+            ("num_cores_alloc", "num_cpus_alloc"), ("num_cores_req", "num_cpus_req"),
+            ("mem_alloc", "mem_req"), ("num_gpus_alloc", "num_gpus_req"),
+        )
+    )  # fmt: skip
+    limit, number = _whole(frame, "time_limit"), _floats(frame, "job_id")
     power = frame.get("power_consumption")
     columns = {
-        "job_number": _numbers(frame["job_id"]),
-        "submit_time": _times(log, frame, "submit_time", clock),
-        "eligible": _times(log, frame, "eligible_time", clock),
-        "start": _times(log, frame, "start_time", clock),
+        "job_number": number if (number % 1 == 0).all() else np.arange(1, len(log) + 1),
+        "submit_time": log.numbers("submit_time", clock.seconds),
+        "eligible": log.numbers("eligible_time", clock.seconds),
+        "start": log.numbers("start_time", clock.seconds),
         "run_time": _whole(frame, "run_time", least=0),
         "requested_time": np.where(limit > 0, limit * 60, MISSING),
         "status": np.array([STATES.get(state, MISSING) for state in states], np.int64),
         "nodes": _whole(frame, "num_nodes_alloc"),
-        "gpus": first_known(_whole(frame, "num_gpus_alloc"), _whole(frame, "num_gpus_req")),
+        "gpus": gpus,
         "memory_mb": np.where(gigabytes > 0, gigabytes * 1000, MISSING),
         "power_w": np.full(len(log), -1.0) if power is None else _means(power),
         "user": _texts(frame, "user_id"),
@@ -116,9 +127,9 @@ def read_f_data(path: Path, how: Reading) -> Workload:
     told = {"completed": 1, "failed": 0}
     columns = {
         "job_number": np.arange(1, len(log) + 1),
-        "submit_time": _times(log, frame, "adt", clock),
+        "submit_time": log.numbers("adt", clock.seconds),
         "eligible": np.full(len(log), MISSING),
-        "start": _times(log, frame, "sdt", clock),
+        "start": log.numbers("sdt", clock.seconds),
         "run_time": _whole(frame, "duration", least=0),
         "requested_time": _whole(frame, "elpl"),
         "status": np.array([told.get(state, MISSING) for state in states], np.int64),
@@ -160,7 +171,13 @@ def _opened(
     lacking = [name for name in needed if name not in frame]
     if lacking:
         raise WorkloadError(f"{path} lacks the columns {', '.join(lacking)}")
-    return Log(path, how, lines), frame, clock
+    blank = ("NaT", "nan", "None")
+    dates = {
+        name: ["" if (text := str(value).strip()) in blank else text for value in frame[name]]
+        for name in _DATES
+        if name in frame
+    }
+    return Log(path, how, lines, dates), frame, clock
 
 
 def _workload(
@@ -188,36 +205,6 @@ def _workload(
     return workload_of(log, columns, clock)
 
 
-def _states(log: Log, states: pd.Series[Any]) -> list[str]:
-    """Return the states of jobs; those that are none, or not of the end of a job, are refused."""
-    known = []
-    for line, state in zip(log.lines, states, strict=True):
-        try:
-            word = state_of(str(state))
-        except ValueError as problem:
-            log.refuse(line, f"job_state is {state!r}, {problem}", "line with a wrong job_state")
-            word = ""
-        if word in OPEN_STATES:
-            log.refuse(line, f"the job is {word}", f"{word} when the log was written")
-        known.append(word)
-    return known
-
-
-def _times(log: Log, frame: pd.DataFrame, column: str, clock: Clock) -> Ints:
-    """Return dates as seconds since 1970, -1 where they are not told."""
-    found = np.full(len(log), MISSING, np.int64)
-    for place, value in enumerate(frame.get(column, ())):
-        text = str(value).strip()
-        if text in ("", "NaT", "nan", "None"):
-            continue
-        try:
-            found[place] = clock.seconds(text)
-        except ValueError as problem:
-            line = log.lines[place]
-            log.refuse(line, f"{column} is {text[:40]!r}, {problem}", f"line with a wrong {column}")
-    return found
-
-
 def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
     """Return a column of numbers, -1 where there is none."""
     if column not in frame:
@@ -232,14 +219,6 @@ def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> Ints:
     values = np.floor(_floats(frame, column) + 0.5)
     right = (values >= least) & (values < 2.0**53)
     return np.where(right, values, MISSING).astype(np.int64)
-
-
-def _numbers(series: pd.Series[Any]) -> Ints:
-    """Return the numbers of jobs, from 1 on where they have none."""
-    values = as_numbers(series).to_numpy(np.float64, na_value=np.nan)
-    if np.isfinite(values).all() and (values == np.floor(values)).all():
-        return values.astype(np.int64)
-    return np.arange(1, len(values) + 1)
 
 
 def _texts(frame: pd.DataFrame, column: str) -> list[str | None]:
