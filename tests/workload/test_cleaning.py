@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
-from typer.testing import CliRunner
 
-import hpcgym
-from hpcgym.cli import app
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import (
     SWF_COLUMNS,
@@ -19,12 +16,11 @@ from hpcgym.workload import (
     load_workload,
     needs_of,
     read_swf,
-    read_table,
     with_codes,
     write_swf,
     write_table,
 )
-from hpcgym.workload.cleaning import FILTERS, RECIPES, filter_names, most_busy
+from hpcgym.workload.cleaning import RECIPES, filter_names, most_busy
 from hpcgym.workload.io.files import TABLE_ENDINGS
 from hpcgym.workload.model import REORDERED
 
@@ -90,33 +86,35 @@ def test_default_takes_the_run_time_for_a_missing_request():
     assert cleaned.cleaning["repaired: requested_time taken from run_time"] == 1
 
 
-def test_none_changes_nothing():
-    workload = make(**COLUMNS)
-    assert clean(workload, "none") is workload
-    assert clean(workload, ()) is workload
-
-
-def test_the_given_workload_stays_as_it_is():
-    workload = make(**COLUMNS)
-    clean(workload, "glesser")
-    assert workload.run_time.tolist() == COLUMNS["run_time"]
-    assert workload.cleaning == {}
-
-
 def test_every_job_is_kept_or_counted_as_dropped():
     rng = np.random.default_rng(0)
     columns = {c: rng.integers(-2, 12, 2000) for c in COLUMNS}
     columns["submit_time"].sort()
-    for recipe in RECIPES:
+    for recipe, filters in RECIPES.items():
+        assert filter_names(recipe) == filters
         cleaned = clean(make(**columns), recipe)
         dropped = [n for reason, n in cleaned.cleaning.items() if reason.startswith("dropped: ")]
         assert len(cleaned) + sum(dropped) == 2000
+        assert clean(cleaned, recipe) is cleaned  # a second time there is nothing more
+    more = "drop-partial-executions+request-from-run-time"
+    assert filter_names(f"{more}+glesser") == RECIPES["default"]
 
 
-def test_cleaning_twice_finds_nothing_more():
-    for recipe in RECIPES:
-        once = clean(make(**COLUMNS), recipe)
-        assert clean(once, recipe) is once
+def test_filters_compose_in_order():
+    workload = make(**COLUMNS)
+    both = "drop-no-run-time+drop-overrun"
+    for recipe in (both, f" {both.replace('+', ' + ')} ", both.split("+")):
+        assert clean(workload, recipe).job_number.tolist() == [1, 2, 4, 5, 6, 8, 9]
+    asked = clean(workload, "drop-no-requested-time+request-from-run-time")
+    assert 4 not in asked.job_number
+    assert clean(workload, "none") is clean(workload, ()) is workload
+    assert workload.run_time.tolist() == COLUMNS["run_time"]
+    for unknown, told in (
+        *((name, "'glessr', did you mean 'gles") for name in ("glesser+glessr", ["glessr"])),
+        ("", "''; recipes: none, default"),
+    ):
+        with pytest.raises(WorkloadError, match=f"unknown cleaning recipe {told}"):
+            clean(workload, unknown)
 
 
 def test_processors_decide_what_is_too_large():
@@ -126,43 +124,6 @@ def test_processors_decide_what_is_too_large():
     assert 6 in larger.job_number
     with pytest.raises(WorkloadError, match="processors must be a whole number"):
         clean(make(**COLUMNS), "glesser", processors=0)
-
-
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        "drop-no-run-time+drop-overrun",
-        " drop-no-run-time + drop-overrun ",
-        ["drop-no-run-time", "drop-overrun"],
-    ],
-)
-def test_filters_compose(recipe):
-    cleaned = clean(make(**COLUMNS), recipe)
-    assert cleaned.job_number.tolist() == [1, 2, 4, 5, 6, 8, 9]
-
-
-def test_recipes_are_made_of_filters():
-    for recipe, filters in RECIPES.items():
-        assert filter_names(recipe) == filters
-        assert set(filters) <= set(FILTERS)
-    more = "drop-partial-executions+request-from-run-time"
-    assert filter_names(f"{more}+glesser") == RECIPES["default"]
-
-
-def test_order_matters():
-    cleaned = clean(make(**COLUMNS), "drop-no-requested-time+request-from-run-time")
-    assert 4 not in cleaned.job_number
-
-
-@pytest.mark.parametrize("recipe", ["glessr", "glesser+glessr", ["glesser", "glessr"]])
-def test_unknown_recipe(recipe):
-    with pytest.raises(WorkloadError, match="unknown cleaning recipe 'glessr', did you mean 'gles"):
-        clean(make(**COLUMNS), recipe)
-
-
-def test_unlike_any_recipe():
-    with pytest.raises(WorkloadError, match="unknown cleaning recipe ''; recipes: none, default"):
-        clean(make(**COLUMNS), "")
 
 
 def test_nothing_left_says_why_and_what_to_try():
@@ -186,13 +147,6 @@ def test_published_counts(trace):
     legrand = clean(sdsc, "legrand")
     assert len(legrand) == 49_865
     assert legrand.run_time.mean() == pytest.approx(6_324.24, abs=0.01)
-
-
-def test_a_model_without_requested_times(trace):
-    lublin = read_swf(trace("lublin_256.swf.gz"))
-    assert len(clean(lublin)) == 10_000
-    with pytest.raises(WorkloadError, match="clean='default' takes the run time"):
-        clean(lublin, "glesser")
 
 
 HEADER = "; MaxProcs: 64\n"
@@ -287,27 +241,11 @@ def test_parts_stay_where_the_whole_is_dropped_itself(tmp_path, whole, why):
     assert clean(raw, "glesser+drop-partial-executions").cleaning[REASON] == 1
 
 
-def test_parts_are_busy_where_the_whole_is_not_known_to_run(tmp_path):
-    whole = line(1, 0, 0, -1, 8)
-    parts = [line(1, 0, 0, 30, 8, status=2), line(2, 10, 0, 30, 8), line(1, 40, 0, 9, 8, status=3)]
-    with pytest.warns(WorkloadWarning, match="16 processors, the most that it shows busy at once"):
-        assert load_workload(log(tmp_path, whole, *parts, header="")).processors == 16
-
-
 def test_parts_without_a_number_stay():
-    columns = {
-        "submit_time": [0, 1],
-        "run_time": [5, 5],
-        "requested_processors": [1, 1],
-        "status": [1, 2],
-        "job_number": [-1, -1],
-    }
-    workload = Workload.from_columns(columns, processors=4)
-    assert len(clean(workload)) == 2
-    numbered = workload.with_columns(job_number=[6, 6])
-    assert clean(numbered).cleaning[REASON] == 1
-    others = workload.with_columns(job_number=[6, 7])
-    assert len(clean(others)) == 2
+    columns = {"submit_time": [0, 1], "run_time": [5, 5], "requested_processors": [1, 1]}
+    workload = Workload.from_columns({**columns, "status": [1, 2]}, processors=4)
+    for numbers, left in (([-1, -1], 2), ([6, 6], 1), ([6, 7], 2)):
+        assert len(clean(workload.with_columns(job_number=numbers))) == left
 
 
 # --- What is not simulated ------------------------------------------------------------------------
@@ -324,22 +262,7 @@ def test_what_is_ignored_is_said_in_a_line_each(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_workload(workload)  # it has been said
-
-
-def test_nothing_is_said_of_one_partition_or_none(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
         load_workload(log(tmp_path, line(1, 0, 0, 9, 1, partition=7), line(2, 0, 0, 9, 1)))
-
-
-@pytest.mark.parametrize(
-    "file", ["KTH-SP2-1996-2.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz", "lublin_256.swf.gz"]
-)
-def test_nothing_is_said_of_the_real_traces(trace, file):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        workload = load_workload(trace(file))
-    assert not any("partial" in reason for reason in workload.cleaning)
 
 
 # --- How large the machine was --------------------------------------------------------------------
@@ -397,43 +320,22 @@ def test_a_machine_is_as_large_as_its_records_show_it_busy(tmp_path):
         assert load_workload(log(tmp_path, *lines, header=""), processors=120).processors == 120
 
 
-def test_parts_of_a_job_are_not_busy_beside_the_whole(tmp_path):
-    whole = line(1, 0, 0, 60, 8)
+def test_parts_are_busy_where_the_whole_is_not_known_to_run(tmp_path):
     parts = [line(1, 0, 0, 30, 8, status=2), line(1, 0, 30, 30, 8, status=3)]
-    with pytest.warns(WorkloadWarning, match="its largest job, 8 processors"):
-        assert load_workload(log(tmp_path, whole, *parts, header="")).processors == 8
+    for lines, size in (
+        ([line(1, 0, 0, 60, 8), *parts], 8),  # not beside the whole
+        ([line(1, 0, 0, -1, 8), *parts, line(2, 10, 0, 30, 8)], 16),
+    ):
+        with pytest.warns(WorkloadWarning, match=f" {size} processors"):
+            assert load_workload(log(tmp_path, *lines, header="")).processors == size
 
 
-def test_tables_tell_it_too(tmp_path):
+def test_tables_tell_it_too():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(
-        {
-            "submit_time": [0, 1, 2],
-            "run_time": [10, 10, 10],
-            "requested_processors": [3, 4, 4],
-            "wait_time": [0, 0, 9],
-        }
-    )
-    said = r"7 processors, the most that it shows busy at once \(largest job 4\)"
-    for unknown, size in ((False, 7), (True, 4)):
-        jobs = frame.drop(columns="wait_time") if unknown else frame
-        text = "its largest job, 4 processors" if unknown else said
-        jobs.to_csv(tmp_path / "jobs.csv", index=False)
-        jobs.to_json(tmp_path / "jobs.json", orient="records")
-        for made in (from_pandas, lambda _: read_table(tmp_path / "jobs.csv")):
-            with pytest.warns(WorkloadWarning, match=text):
-                assert made(jobs).processors == size
-        with pytest.warns(WorkloadWarning, match=text):
-            assert read_table(tmp_path / "jobs.json").processors == size
-
-
-def test_a_simulated_log_is_as_busy_as_its_machine(trace):
-    from hpcgym import simulate
-
-    kth = load_workload(trace("KTH-SP2-1996-2.swf.gz")).take(slice(0, 2000))
-    recorded = simulate(kth, "easy").as_workload()
-    assert most_busy(recorded.columns) == 100
-    assert np.all(recorded.requested_processors <= 100)
+    times = {"submit_time": [0, 1, 2], "run_time": [10] * 3, "requested_processors": [3, 4, 4]}
+    for waits, size in (([0, 0, 9], 7), ([-1] * 3, 4)):
+        with pytest.warns(WorkloadWarning, match=f"{size} processors"):
+            assert from_pandas(pd.DataFrame({**times, "wait_time": waits})).processors == size
 
 
 COLUMNS_LOSSES = {
@@ -498,24 +400,6 @@ def test_nothing_is_said_where_nothing_is_lost(tmp_path):
     assert np.array_equal(needs_of(again, resources), needs_of(workload, resources))
     for key in ("Queue", "Code"):
         assert again.header[key] == workload.header[key]
-
-
-def test_the_commands_and_the_schedules_say_it_too(tmp_path):
-    jobs = load_workload("eurora:jobs=300,seed=1")
-    counts = {r: int((jobs.per_unit[r] > 0).sum()) for r in ("gpu", "mic")}
-    assert min(counts.values()) > 0
-    told = f"gpu ({counts['gpu']}), mic ({counts['mic']}); a workload in CSV, JSON or Parquet"
-    file = tmp_path / "jobs.swf"
-    for arguments in (
-        ["generate", "eurora:jobs=300,seed=1", file],
-        ["simulate", "eurora:jobs=300,seed=1", "--cluster", "eurora", "--output", file],
-    ):
-        file.unlink(missing_ok=True)
-        result = CliRunner().invoke(app, list(map(str, arguments)))
-        assert result.exit_code == 0, result.output
-        assert " ".join(result.stderr.split()).count(told) == 1
-    with pytest.warns(WorkloadWarning, match="SWF has no place for"):
-        hpcgym.simulate(jobs, "easy", cluster="eurora").to_swf(file)
 
 
 @pytest.mark.parametrize("ending", [*TABLE_ENDINGS, ".CSV"])

@@ -8,7 +8,6 @@ import pytest
 from hpcgym.cluster import Cluster, NodeGroup, cluster_toml
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import SWF_COLUMNS
-from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, archive, load_workload
 
 LOG = """; MaxProcs: 8
@@ -73,51 +72,15 @@ def test_the_machine_on_which_the_jobs_are_to_run(log, tmp_path):
         load_workload(log, cluster="eurrora")
 
 
-def test_what_takes_a_machine_loads_for_it(log):
-    from hpcgym.envs.core.options import read_options
-    from hpcgym.evaluation import evaluate
-
-    assert read_options(log).workload.job_number.tolist() == [1, 3]
-    assert read_options(log, cluster=Cluster(9)).workload.job_number.tolist() == [1, 2, 3]
-    assert read_options(log, processors=1).workload.job_number.tolist() == [1]
-    whole = {"episodes": "whole", "slices": "all", "budget": 0, "resamples": 1}
-    boards = [evaluate("fcfs", log, cluster=Cluster(size), **whole) for size in (8, 9)]
-    simulated = [simulate(load_workload(log, processors=size), "easy") for size in (8, 9)]
-    waits = [result.metrics["mean_wait_s"] for result in simulated]
-    assert [board.table.loc["easy", "mean_wait_s"] for board in boards] == waits
-    assert waits[0] != waits[1]
-
-
-def test_bad_lines(log):
-    log.write_text(LOG + "4 x\n")
-    with pytest.raises(WorkloadError, match="line 5"):
-        load_workload(log)
-    workload = load_workload(log, errors="skip")
-    assert workload.cleaning["dropped: line with text in a numeric field"] == 1
-
-
 def test_home_folder(log, monkeypatch):
     monkeypatch.setenv("HOME", str(log.parent))
     assert len(load_workload("~/log.swf")) == 2
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_tables(tmp_path, ending):
+def test_frames_and_workloads_are_cleaned_too():
     frame = pd.DataFrame({"submit_time": [0, 1], "run_time": [5, 0], "requested_processors": 3})
-    path = tmp_path / f"jobs{ending}"
-    if ending == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        pytest.importorskip("pyarrow")
-        frame.to_parquet(path)
-    for source in (frame, path, str(path)):
-        workload = load_workload(source)
-        assert workload.run_time.tolist() == [5]
-        assert workload.processors == 3
-        assert load_workload(source, processors=4).processors == 4
-
-
-def test_a_workload_is_cleaned_too():
+    assert load_workload(frame).run_time.tolist() == [5]
+    assert load_workload(frame, processors=4).processors == 4
     raw = Workload.from_columns({"submit_time": [0], "requested_processors": [9]}, processors=8)
     with pytest.raises(WorkloadError, match="no job is left"):
         load_workload(raw)
@@ -140,11 +103,6 @@ def test_another_version_of_a_trace_keeps_its_own_name(log, monkeypatch):
     shutil.copy(log, log.parent / "KTH-SP2-1996-2.1-cln.swf")
     monkeypatch.setenv("HPCGYM_DATA", str(log.parent))
     assert load_workload("KTH-SP2").name == "KTH-SP2-1996-2.1-cln"
-
-
-def test_a_trace_that_is_not_here(offline):
-    with pytest.raises(WorkloadError, match=r"cannot download KTH-SP2 from .*HPCGYM_DATA"):
-        load_workload("KTH-SP2")
 
 
 def test_the_generator():
@@ -171,6 +129,8 @@ def test_the_generator():
         ("qqq", "'qqq' is no file, trace or generator; traces: KTH-SP2, CTC-SP2"),
         ("none.swf", r"none\.swf: no such file"),
         ("none/KTH-SP2", "none/KTH-SP2: no such file"),
+        (".", "is a folder"),
+        ("KTH-SP2", r"cannot download KTH-SP2 from .*HPCGYM_DATA"),
         ("none.csv", r"none\.csv: no such file"),
         (7, "a workload cannot be made of a int"),
         (None, "a workload cannot be made of a NoneType"),
@@ -181,13 +141,6 @@ def test_sources_that_are_none(source, problem, offline, tmp_path, monkeypatch):
     with pytest.raises(WorkloadError, match=problem) as error:
         load_workload(source)
     assert "\n" not in str(error.value)
-
-
-def test_a_folder(tmp_path):
-    with pytest.raises(WorkloadError, match="is a folder"):
-        load_workload(tmp_path)
-    with pytest.raises(WorkloadError, match="is a folder"):
-        load_workload(str(tmp_path))
 
 
 def test_wrong_options_are_said_before_anything_is_read(tmp_path):

@@ -170,20 +170,6 @@ def test_sizes_follow_the_two_stage_uniform_model(request, name):
         assert np.isin(size, sizes).mean() == pytest.approx(expected, abs=4 * error)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_published_shares_of_serial_and_power_of_two_jobs(request, name):
-    """The same without the test's own formula: shares as printed in the paper and the program."""
-    serial, power = {
-        "interactive": (0.1541, 0.625), "batch": (0.2927, 0.6686), "whole": (0.244, 0.576)
-    }[name]  # fmt: skip
-    workload, rows = jobs_of(request, name)
-    size = workload.requested_processors[rows]
-    assert (size == 1).mean() == pytest.approx(serial, abs=0.006)
-    is_power = (size & (size - 1)) == 0
-    other = 1 - serial - power  # of these, those of 2, 4 and 8 processors are powers by chance
-    assert power < is_power[size > 1].sum() / len(size) < power + 0.6 * other
-
-
 @pytest.mark.parametrize("size", [1, 2, 8, 32, 100, 256])
 @pytest.mark.parametrize("name", KINDS)
 def test_run_times_follow_the_hyper_gamma_of_their_size(name, size):
@@ -199,22 +185,6 @@ def test_run_times_follow_the_hyper_gamma_of_their_size(name, size):
     mean = np.trapezoid(GRID * density, GRID)
     spread = math.sqrt(np.trapezoid(GRID**2 * density, GRID) - mean**2)
     assert np.log(run + 0.5).mean() == pytest.approx(mean, abs=4 * spread / math.sqrt(jobs) + 0.02)
-
-
-def test_large_jobs_run_longer(whole):
-    """The share of jobs of the long gamma is that of the linear mix, size by size."""
-    logs = np.log(whole.run_time)
-    for low, high in [(1, 1), (2, 8), (9, 32), (33, 100), (160, 256)]:
-        rows = (whole.requested_processors >= low) & (whole.requested_processors <= high)
-        p = np.clip(-0.0054 * whole.requested_processors[rows] + 0.78, 0, 1)
-        above = [
-            cumulated(truncated(gamma_density(a, b), 12))[np.searchsorted(GRID, 8.0)]
-            for a, b in ((4.2, 0.94), (312.0, 0.03))
-        ]
-        expected = (p * (1 - above[0]) + (1 - p) * (1 - above[1])).mean()
-        error = math.sqrt(expected * (1 - expected) / rows.sum())
-        # Drawing variates above 12 again favours the second gamma a little.
-        assert (logs[rows] > 8.0).mean() == pytest.approx(expected, abs=4 * error + 0.004)
 
 
 # ------------------------------------------------------------------------------------ arrivals
@@ -271,30 +241,6 @@ def mean_gap(kind, power=1):
 
 def gap_deviation(kind, number):
     return math.sqrt((mean_gap(kind, 2) - mean_gap(kind) ** 2) / number)
-
-
-def test_rate_of_each_class(whole, mixed):
-    """Jobs arrive at one per mean gap: 911 s together, 619 s interactive, 3517 s batch."""
-    for workload, rows, kind, expected in (
-        (whole, np.arange(JOBS), WHOLE_SAMPLE, 911.3),
-        (mixed, np.flatnonzero(mixed.queue == 0), INTERACTIVE, 619.3),
-        (mixed, np.flatnonzero(mixed.queue == 1), BATCH, 3517.0),
-    ):
-        assert mean_gap(kind) == pytest.approx(expected, abs=1)
-        span = workload.submit_time[rows[-1]]
-        error = 4 * gap_deviation(kind, len(rows)) + 86_400 / len(rows)
-        assert span / len(rows) == pytest.approx(expected, abs=error)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_daily_cycle(request, name):
-    """Counts by half-hour follow the weights; bursts make them rougher than Poisson counts."""
-    workload, rows = jobs_of(request, name)
-    slot = workload.submit_time[rows] % 86_400 // 1800
-    shares = np.bincount(slot, minlength=48) / len(rows)
-    expected = slot_weights(KINDS[name]) / 48
-    assert np.abs(shares - expected).max() < 3 * math.sqrt(expected.max() / len(rows)) * 2
-    assert np.corrcoef(shares, expected)[0, 1] > 0.95
 
 
 # ------------------------------------------------------------------- the authors' sample output
@@ -356,25 +302,8 @@ def test_load_is_met_by_the_gaps_alone(load, classes):
     assert jobs[0] == jobs[1]
 
 
-def test_load_keeps_the_day_one_day_long():
-    loaded = lublin(30_000, 128, seed=3, classes=1, load=0.2)
-    shares = np.bincount(loaded.submit_time % 86_400 // 1800, minlength=48) / 30_000
-    assert np.corrcoef(shares, slot_weights(WHOLE_SAMPLE))[0, 1] > 0.95
-
-
 def columns_of(workload):
     return {name: values.copy() for name, values in workload.columns.items()}
-
-
-def test_same_arguments_same_workload():
-    first, second = (columns_of(lublin(5000, 100, seed=7, load=0.7)) for _ in range(2))
-    assert all(np.array_equal(first[c], second[c]) for c in first)
-
-
-def test_other_seeds_other_jobs():
-    first, second = lublin(2000, seed=0), lublin(2000, seed=1)
-    for column in ("submit_time", "run_time", "requested_processors", "user_id", "requested_time"):
-        assert not np.array_equal(getattr(first, column), getattr(second, column))
 
 
 @pytest.mark.parametrize("load", [None, 0.8])
@@ -438,14 +367,6 @@ def test_jobs_fit_any_machine(processors, classes):
     assert size.min() == 1
     assert size.max() <= processors
     assert 2 * size.max() > processors
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
-def test_few_jobs(jobs):
-    workload = lublin(jobs, 1, load=0.9)
-    assert len(workload) == jobs
-    assert (workload.requested_processors == 1).all()
-    assert (workload.requested_time >= workload.run_time).all()
 
 
 def test_numbers_of_a_command_line():

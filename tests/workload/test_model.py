@@ -13,7 +13,6 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 
-import hpcgym
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import JOB_COLUMNS
@@ -29,7 +28,7 @@ from hpcgym.workload import (
     write_swf,
     write_table,
 )
-from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S
+from hpcgym.workload.extracts import MONTH_S, WEEK_S
 from hpcgym.workload.fingerprint import workload_digest
 from hpcgym.workload.model import REORDERED
 
@@ -49,17 +48,6 @@ def test_jobs_come_in_order_of_submission():
     again = workload.with_columns(submit_time=[0, 1, 2])
     assert again.job_number.tolist() == [2, 3, 1]
     assert again.cleaning == {REORDERED: 2}
-
-
-def test_equal_submit_times_keep_their_order():
-    submit = np.random.default_rng(0).integers(0, 5, 10_000)
-    workload = Workload.from_columns(
-        {"submit_time": submit, "job_number": np.arange(10_000)}, processors=4
-    )
-    number = workload.job_number
-    assert (np.diff(workload.submit_time) >= 0).all()
-    assert (np.diff(number)[np.diff(workload.submit_time) == 0] > 0).all()
-    assert np.array_equal(submit[number], workload.submit_time)
 
 
 def test_nobody_can_change_a_workload():
@@ -110,12 +98,6 @@ def test_pickle_keeps_everything_and_stays_small():
     assert again.header == original.header
     assert again.cleaning == original.cleaning
     assert not again.submit_time.flags.writeable
-
-
-def test_pandas_has_the_swf_columns():
-    frame = make(average_cpu_time=[1.5, 2, 3]).to_pandas()
-    assert tuple(frame.columns) == SWF_COLUMNS
-    assert frame["average_cpu_time"].tolist() == [1.5, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -285,15 +267,6 @@ def test_weeks_and_months_from_another_time():
     assert [len(p) for p in log.months(origin_s=0)] == [2]
 
 
-def test_weeks_and_months_have_7_and_30_days():
-    workload = make_slices([0, WEEK_S, MONTH_S - 1, MONTH_S], [0, 0, 0, 0])
-    assert [p.name for p in weeks(workload)] == ["log week 1", "log week 4"]
-    assert [p.name for p in months(workload)] == ["log month 1"]
-    assert (WEEK_S, MONTH_S) == (7 * DAY_S, 30 * DAY_S)
-    assert [p.name for p in workload.weeks()] == ["log week 1", "log week 4"]
-    assert [p.name for p in workload.months()] == ["log month 1"]
-
-
 def test_every_job_is_in_its_slice_or_counted():
     rng = np.random.default_rng(1)
     submit = np.sort(rng.integers(0, 5_000, 800))
@@ -460,20 +433,6 @@ def test_all_three_must_be_high() -> None:
     assert found[["begin_s", "end_s"]].to_numpy().tolist() == [[30, 40]]
 
 
-def test_what_is_found_can_be_extracted() -> None:
-    done = hpcgym.simulate(
-        hpcgym.load_workload("lublin:jobs=3000,processors=64,load=0.95,seed=1"), "easy"
-    )
-    jobs = done.as_workload()
-    found = interesting_extracts(jobs, 3, 36_000)
-    assert len(found) == 3
-    assert (found["rank"] > 0.5).all()
-    for row in found.itertuples():
-        part = jobs.extract(row.begin_s, row.end_s)
-        submitted = part.submit_time >= row.begin_s
-        assert int(submitted.sum()) == row.jobs
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -489,11 +448,3 @@ def test_what_is_refused(arguments: tuple[int, ...], message: str) -> None:
         WorkloadError, match=r"does not tell when jobs ran; a simulation does: hpcgym\.simulate"
     ):
         interesting_extracts(trace([(0, -1, 5, 1)]))
-
-
-def test_times_are_those_of_the_trace_wherever_its_clock_begins() -> None:
-    rows = [(5 * k, k % 3, 4, 2) for k in range(20)]
-    early, late = trace(rows), trace([(s + 1000, w, r, n) for s, w, r, n in rows])
-    one, other = interesting_extracts(early, 2, 20), interesting_extracts(late, 2, 20)
-    assert np.array_equal(one["begin_s"] + 1000, other["begin_s"])
-    assert one.drop(columns=["begin_s", "end_s"]).equals(other.drop(columns=["begin_s", "end_s"]))

@@ -12,10 +12,8 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from strategies import workloads
-from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.reference.jobs import node_jobs_of
@@ -393,18 +391,6 @@ def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[i
     assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
 
 
-def test_jobs_within_the_limits_run_as_without(tmp_path: Path) -> None:
-    rows = [("batch", 8, 60, 3600), ("long", 9, 60, 6000), ("free", 16, 60, 10**6)]
-    jobs, machine = table(tmp_path, *rows)
-    workload = hpcgym.load_workload(jobs, cluster=machine)
-    starts = hpcgym.simulate(workload, "easy", cluster=machine).start.tolist()
-    bare = CONF_PARTITIONS.replace(" MaxTime=60 DefaultTime=10 MaxNodes=2", "").replace(
-        " MaxTime=100", ""
-    )
-    Path(machine).write_text(bare)
-    assert hpcgym.simulate(workload, "easy", cluster=machine).start.tolist() == starts
-
-
 def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
     rows = [("batch", 1, 60, -1), ("batch", 1, 700, -1), ("long", 1, 60, -1), ("free", 1, 60, -1)]
     jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90))
@@ -427,16 +413,6 @@ def test_a_job_that_was_killed_late_asked_for_no_more_than_its_partition_allows(
     assert workload.requested_time.tolist() == [3600, 700]
     assert workload.cleaning[_REPAIRED] == 1
     assert hpcgym.simulate(workload, "easy", cluster=machine).end[0] == 3600
-
-
-def test_unknown_times_on_the_command_line(tmp_path: Path) -> None:
-    """As in Python: before the recipe takes run times for them."""
-    jobs, machine = table(tmp_path, ("batch", 1, 60, -1))
-    schedule = tmp_path / "schedule.swf"
-    words = ["simulate", jobs, "--cluster", machine, "--output", str(schedule)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert hpcgym.load_workload(schedule, "none").requested_time.tolist() == [600]
 
 
 @given(

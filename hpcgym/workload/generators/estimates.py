@@ -28,8 +28,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -61,47 +59,27 @@ OFFSETS_S = (0, 30, -30, 20, -20, 10, -10)
 
 
 def requested_times(
-    run_time: IntArray,
-    user_id: IntArray | None = None,
-    *,
-    max_request_s: int = MAX_REQUEST_S,
-    seed: int | np.random.Generator = 0,
+    run_time: IntArray, user_id: IntArray, seed: int | np.random.Generator = 0
 ) -> IntArray:
     """Return a requested time for each job, never shorter than its run time.
 
     Parameters
     ----------
-    run_time : (n_jobs,) int64, seconds.
+    run_time : (n_jobs,) int64, seconds, at most ``MAX_REQUEST_S``.
     user_id : (n_jobs,) int64; jobs of one user that run about equally long get the same request
-        where the model allows it. None: requests are independent.
-    max_request_s : the longest request allowed, in seconds, at least 2 hours.
+        where the model allows it.
     seed : a whole number or a generator.
 
     Returns
     -------
     (n_jobs,) int64, seconds.
-
-    Raises
-    ------
-    WorkloadError
-        A limit under two hours, or a job that runs longer than the limit.
     """
     rng = np.random.default_rng(seed)
-    run_time = np.asarray(run_time, np.int64)
-    if max_request_s < 2 * HOUR:
-        raise WorkloadError(f"max_request_s must be at least {2 * HOUR} s, not {max_request_s}")
-    if not len(run_time):
-        return np.empty(0, np.int64)
-    if run_time.max() > max_request_s:
-        raise WorkloadError(f"a job runs {run_time.max()} s, max_request_s is {max_request_s}")
-    values, shares = request_distribution(len(run_time), max_request_s, rng)
+    values, shares = request_distribution(len(run_time), MAX_REQUEST_S, rng)
     shortest = np.searchsorted(values, run_time).astype(np.int16)  # index of the first that fits
     bounded = np.bincount(shortest, minlength=len(values))
     supply = _enough(_whole_numbers(shares, len(run_time)), bounded)
-    if user_id is None:
-        label = rng.permutation(len(run_time))
-    else:
-        label = rng.permutation(int(np.max(user_id)) + 1)[user_id]
+    label = rng.permutation(int(np.max(user_id)) + 1)[user_id]
     order = np.lexsort((label.astype(np.min_scalar_type(label.max())), shortest))
     del label, shortest
     requests = np.empty(len(run_time), np.int64)
