@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import hpcgym.naming as naming
 from hpcgym.cluster.partitions import MOST_NODES, Partition, listed, names_of_nodes
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, real, seconds, watts, whole
-from hpcgym.naming import (
-    CORE,
-    MEMORY,
-    MOST_AMOUNT,
-    MOST_OF_LIST,
-    PARTITION,
-    alike,
-    name_problem,
-    resource_problem,
-)
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
 
@@ -55,7 +46,7 @@ class NodeGroup:
     sockets: int = 1
 
     def __post_init__(self) -> None:
-        if problem := name_problem(self.name, MOST_NODES):  # it may be a list of nodes
+        if problem := naming.name_problem(self.name, MOST_NODES):  # it may be a list of nodes
             raise HpcgymError(f"the name of a group of nodes must be {problem}")
         where = f"group {self.name!r}"
         if not isinstance(self.resources, Mapping):
@@ -66,22 +57,22 @@ class NodeGroup:
             _resource(where, name): _amount(where, name, amount)
             for name, amount in self.resources.items()
         }
-        if not amounts.get(CORE):
+        if not amounts.get(naming.CORE):
             raise HpcgymError(f"{where}: a node needs at least 1 core")
         object.__setattr__(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
-        object.__setattr__(self, "sockets", _sockets(where, self.sockets, amounts[CORE]))
-        object.__setattr__(self, "resources", {CORE: amounts.pop(CORE), **amounts})
+        object.__setattr__(self, "sockets", _sockets(where, self.sockets, amounts[naming.CORE]))
+        object.__setattr__(self, "resources", {naming.CORE: amounts.pop(naming.CORE), **amounts})
 
 
 def _amount(where: str, name: Any, amount: Any) -> int:
     """Return how much of a resource a node has, or say that it cannot be so much."""
-    what = "a whole number of MB" if name == MEMORY else "a whole number"
-    return whole(f"{where}: {name}", amount, 0, MOST_AMOUNT, what)
+    what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
+    return whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
 
 
 def _sockets(where: str, sockets: Any, cores: int) -> int:
     """Return the sockets of a node, or say that its cores cannot be shared by so many."""
-    number = whole(f"{where}: sockets", sockets, 1, MOST_AMOUNT)
+    number = whole(f"{where}: sockets", sockets, 1, naming.MOST_AMOUNT)
     if cores % number:
         raise HpcgymError(
             f"{where}: sockets must divide the {cores} cores of a node, which {number} does not"
@@ -91,7 +82,7 @@ def _sockets(where: str, sockets: Any, cores: int) -> int:
 
 def _resource(where: str, name: Any) -> str:
     """Return the name of a resource, or say that it cannot be one."""
-    if problem := resource_problem(name):
+    if problem := naming.resource_problem(name):
         raise HpcgymError(f"{where}: {problem}")
     return str(name)
 
@@ -176,7 +167,7 @@ class Cluster:
         settle(self, "partitions", listed(self.partitions, self.nodes))
         if self.partitions and not self.groups:
             raise HpcgymError("partitions are of nodes, of which a pool of processors has none")
-        if self.name != "" and (problem := name_problem(self.name, MOST_OF_LIST)):
+        if self.name != "" and (problem := naming.name_problem(self.name, naming.MOST_OF_LIST)):
             raise HpcgymError(f"the name of a machine must be {problem}")
         unknown = [group.name for group in self.groups if group.power is None]
         if self.shutdown_after_s is not None and unknown:
@@ -227,8 +218,8 @@ class Cluster:
         nodes have :data:`ANY_NUMBER` of it, and each unit of its jobs
         takes one.
         """
-        named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
-        return (*named, *(PARTITION + one.name for one in self._parts))
+        named = dict.fromkeys([naming.CORE, *(r for group in self.groups for r in group.resources)])
+        return (*named, *(naming.PARTITION + one.name for one in self._parts))
 
     @property
     def node_resources(self) -> tuple[str, ...]:
@@ -290,7 +281,7 @@ def _groups(groups: Any) -> tuple[NodeGroup, ...]:
     for name in names:
         if names.count(name) > 1:
             raise HpcgymError(f"two groups of nodes have the name {name!r}")
-    if near := alike(name for group in listed for name in group.resources):
+    if near := naming.alike(name for group in listed for name in group.resources):
         raise HpcgymError(f"{near[0]!r} and {near[1]!r} are two resources of almost the same name")
     if sum(group.nodes for group in listed) > MOST_NODES:
         raise HpcgymError(f"a machine has at most {MOST_NODES} nodes")
@@ -303,7 +294,7 @@ def _processors(processors: Any, groups: tuple[NodeGroup, ...]) -> int:
         if processors is None:
             raise HpcgymError("a machine needs processors, or groups of nodes")
         return _whole_number(processors)
-    cores = _whole_number(sum(group.nodes * group.resources[CORE] for group in groups))
+    cores = _whole_number(sum(group.nodes * group.resources[naming.CORE] for group in groups))
     if processors is not None and _whole_number(processors) != cores:
         raise HpcgymError(f"processors is {processors}, but the groups of nodes have {cores} cores")
     return cores
@@ -315,7 +306,7 @@ def _queues(queues: Any) -> dict[str, float]:
         raise HpcgymError(f"queues must be a mapping of expected waits [s], not {queues!r}")
     waits = {}
     for name, wait in queues.items():
-        if problem := name_problem(name):
+        if problem := naming.name_problem(name):
             raise HpcgymError(f"the name of a queue must be {problem}")
         waits[name] = real(wait)
         if not 0 < waits[name] < math.inf:

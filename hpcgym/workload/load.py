@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import WorkloadError, check_choice
 from hpcgym.files import head_of
-from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
+from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
 from hpcgym.workload.io.batsim import is_batsim, read_batsim
@@ -256,9 +256,9 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
         return read_jobs(path, how, format)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)
-    if is_trace(source):
+    if archive.is_trace(source):
         return _read_trace(source, how)
-    own = find_own(source)
+    own = archive.find_own(source)
     if own is not None:
         return read_jobs(own, how)
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
@@ -268,8 +268,8 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
 
 def _read_trace(name: str, how: Reading) -> Workload:
     """Read a trace of the archive, from this machine or from the archive."""
-    trace = find_trace(name)
-    path = find(name) or fetch(name)
+    trace = archive.find_trace(name)
+    path = archive.find(name) or archive.fetch(name)
     workload = read_jobs(path, how)
     return replace(workload, name=trace.name) if trace.is_archive_file(path) else workload
 
@@ -310,11 +310,15 @@ def _number(name: str, key: str, value: str) -> int | float:
 
 def _unknown(source: str) -> str:
     """Say that nothing has this name, and which names come near it."""
-    known = {name.casefold(): name for name in (*TRACES, *GENERATORS)}
-    known |= {stem(Path(trace.file)).casefold(): name for name, trace in TRACES.items()}
-    own = own_traces()
+    known = {name.casefold(): name for name in (*archive.TRACES, *GENERATORS)}
+    known |= {stem(Path(trace.file)).casefold(): name for name, trace in archive.TRACES.items()}
+    own = archive.own_traces()
     known |= {name.casefold(): name for name in own}
     near = [known[name] for name in get_close_matches(source.casefold(), known, n=3)]
     near = list(dict.fromkeys(near))
-    hint = f"did you mean {' or '.join(near)}?" if near else f"traces: {', '.join((*TRACES, *own))}"
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"traces: {', '.join((*archive.TRACES, *own))}"
+    )
     return f"{source!r} is no file, trace or generator; {hint}"

@@ -15,18 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import hpcgym.naming as naming
 from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import (
-    CORE,
-    JOB_COLUMNS,
-    KILLED,
-    MOST_AMOUNT,
-    OWN_COLUMNS,
-    UNITS,
-    known_columns,
-    resource_problem,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,13 +295,13 @@ class Workload:
             job without units or cores, or one whose processors are not units * core, a name that no
             resource can have (:func:`hpcgym.naming.resource_problem`).
         """
-        unknown = [c for c in columns if c not in JOB_COLUMNS]
+        unknown = [c for c in columns if c not in naming.JOB_COLUMNS]
         if unknown:
-            raise WorkloadError(f"unknown column {unknown[0]!r}; {known_columns()}")
+            raise WorkloadError(f"unknown column {unknown[0]!r}; {naming.known_columns()}")
         if "submit_time" not in columns:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
-        filled = {c: _as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
+        filled = {c: _as_column(c, columns.get(c), n) for c in naming.JOB_COLUMNS}
         _check_known("power_w", filled, 0, math.inf, name)
         _check_known("slowdown", filled, 1, MOST_SLOWDOWN, name)
         if killed is None:
@@ -337,7 +328,7 @@ class Workload:
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""
-        if name in JOB_COLUMNS:
+        if name in naming.JOB_COLUMNS:
             return self.columns[name]
         raise AttributeError(f"Workload has no attribute {name!r}")
 
@@ -436,11 +427,11 @@ class Workload:
         """
         import pandas as pd
 
-        lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
+        lacking = [c for c in naming.OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
         columns["preceding_job"] = listed(self)
-        killed = {KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
-        units = {} if self.units is None else {UNITS: self.units}
+        killed = {naming.KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
+        units = {} if self.units is None else {naming.UNITS: self.units}
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
@@ -463,20 +454,22 @@ def _resources(
         return None, {}
     n = len(filled["submit_time"])
     for resource in per_unit:
-        if problem := resource_problem(resource):
+        if problem := naming.resource_problem(resource):
             raise WorkloadError(f"{name}: {problem}")
-    asked = _amounts(UNITS, np.broadcast_to(np.int64(1), n) if units is None else units, n, 1)
+    asked = _amounts(
+        naming.UNITS, np.broadcast_to(np.int64(1), n) if units is None else units, n, 1
+    )
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)
-    demands = {CORE: _amounts(CORE, per_unit.get(CORE, core), n, 1)}
-    demands |= {r: _amounts(r, values, n, 0) for r, values in per_unit.items() if r != CORE}
-    product = asked * demands[CORE]
+    demands = {naming.CORE: _amounts(naming.CORE, per_unit.get(naming.CORE, core), n, 1)}
+    demands |= {r: _amounts(r, values, n, 0) for r, values in per_unit.items() if r != naming.CORE}
+    product = asked * demands[naming.CORE]
     wrong = (requested > 0) & (requested != product)
     if wrong.any():
         job = int(wrong.argmax())
         raise WorkloadError(
             f"{name}: the job of row {job} requests {requested[job]} processors, which is not its"
-            f" units * core = {asked[job]} * {demands[CORE][job]}"
+            f" units * core = {asked[job]} * {demands[naming.CORE][job]}"
         )
     filled["requested_processors"] = requested if (requested > 0).all() else read_only(product)
     return asked, demands
@@ -500,12 +493,12 @@ def _check_known(
 def _amounts(name: str, values: Any, n: int, least: int) -> NDArray[np.int64]:
     """Return amounts as a read-only column of ``n`` jobs, none below ``least``."""
     column = _as_column(name, values, n)
-    wrong = (column < least) | (column > MOST_AMOUNT)
+    wrong = (column < least) | (column > naming.MOST_AMOUNT)
     if wrong.any():
         job = int(wrong.argmax())
         raise WorkloadError(
             f"column {name!r}, row {job}, is {column[job]};"
-            f" it must be from {least} to {MOST_AMOUNT}"
+            f" it must be from {least} to {naming.MOST_AMOUNT}"
         )
     return column
 

@@ -64,12 +64,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert find_cluster(expected) is expected
 
 
-@pytest.mark.parametrize(("text", "megabytes"), [("2MB", 2), ("3 gb", 3_000), (" 1 TB ", 10**6)])
-def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None:
-    path = write(tmp_path, f'[[group]]\nname = "a"\nnodes = 1\ncore = 1\nmem = "{text}"\n')
-    assert read_cluster(path).capacity.tolist() == [[1, megabytes]]
-
-
 @pytest.mark.parametrize(
     "cluster",
     [
@@ -145,11 +139,6 @@ def test_files_that_describe_no_machine(tmp_path: Path, text: str, problem: str)
     assert "\n" not in str(caught.value)
 
 
-def test_a_resource_may_have_any_other_name(tmp_path: Path) -> None:
-    path = write(tmp_path, GROUP + "nvme = 2\nvmem = 3\ngpus = 1")
-    assert read_cluster(path).resources == ("core", "nvme", "vmem", "gpus")
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=r"nowhere\.toml: no such file"):
         find_cluster(tmp_path / "nowhere.toml")
@@ -222,16 +211,6 @@ def test_equal_nodes_that_are_none(text: str, problem: str) -> None:
         find_cluster(text)
 
 
-def test_machines_of_traces_have_their_processors() -> None:
-    processors = {name.casefold(): trace.processors for name, trace in TRACES.items()}
-    shared = [name for name in machine_names() if name in processors]
-    assert len(shared) == 4
-    for name in shared:
-        assert find_cluster(name).processors == processors[name]
-    assert find_cluster("kit-forhlr-ii").processors == processors["kit-fh2"]
-    assert find_cluster("kth-sp2").nodes == 100
-
-
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["machines", *arguments])
     assert result.exit_code == 0, result.output
@@ -244,23 +223,16 @@ def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
     table = run()
     for name in machine_names():
         assert name in table
+        if name.upper() in TRACES:
+            assert find_cluster(name).processors == TRACES[name.upper()].processors
     printed = run("eurora")
     assert printed.startswith("#")  # with its sources
     assert read_cluster(write(tmp_path, printed)) == find_cluster("eurora")
     row = json.loads(run(str(write(tmp_path, FILE)), "--format", "json"))
     assert row["resources"] == {"core": 20, "mem": 193_500, "gpu": 2}
     assert row["queues"] == {"debug": 90.5}
-    assert row["groups"] == [
-        {"name": "thin", "nodes": 3, "sockets": 1, "per_node": {"core": 4, "mem": 64_000}},
-        {
-            "name": "fat",
-            "nodes": 1,
-            "sockets": 4,
-            "per_node": {"core": 8, "mem": 1_500, "gpu": 2},
-        },
-    ]
-    by_name = {row["name"]: row for row in listed}
-    assert by_name["ctc-sp2"]["groups"][0]["per_node"] == {"core": 1}
+    fat = {"name": "fat", "nodes": 1, "sockets": 4}
+    assert row["groups"][1] == fat | {"per_node": {"core": 8, "mem": 1_500, "gpu": 2}}
     pool = write(tmp_path, "processors = 12")
     assert json.loads(run(str(pool), "--format", "json"))["groups"] == []
     assert read_cluster(write(tmp_path, run(str(write(tmp_path, FILE))))).name == "two"

@@ -63,15 +63,9 @@ def test_groups_by_name() -> None:
     slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
     assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
     assert nodes_of_text("gpu[1,3]", slurm, "here") == [4, 5]
-
-
-def test_names_of_nodes() -> None:
-    slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
     assert names_of_nodes(slurm) == ["n01", "n02", "n03", "login", "gpu1", "gpu3"]
     assert names_of_nodes([("thin", 2), ("fat", 1)]) == [0, 1, 2]
     assert names_of_nodes([("n[1", 2), ("m[1-2]", 2), ("o[1-2]", 3)]) == [0, 1, "m1", "m2", 4, 5, 6]
-    cluster = Cluster(groups=(NodeGroup("n[1-2]", 2, {"core": 4}),))
-    assert cluster.node_names == ["n1", "n2"]
 
 
 def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
@@ -107,17 +101,20 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, lines: str, message: str) -> 
     assert "\n" not in str(error.value)
 
 
-def test_machines_that_cannot_be() -> None:
-    with pytest.raises(HpcgymError, match="of which a pool of processors has none"):
-        Cluster(8, partitions=(Partition("a", (0,)),))
-    with pytest.raises(HpcgymError, match="two partitions have the name 'a'"):
-        Cluster(groups=GROUPS, partitions=(Partition("a", (0,)), Partition("a", (1,))))
-    with pytest.raises(HpcgymError, match="node 7 is none of the machine"):
-        Cluster(groups=GROUPS, partitions=(Partition("a", (0, 7)),))
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"processors": 8, "partitions": (Partition("a", (0,)),)}, "a pool of processors has none"),
+        ({"groups": GROUPS, "partitions": (BATCH, BATCH)}, "two partitions have the name 'batch'"),
+        ({"groups": GROUPS, "partitions": (Partition("a", (0, 7)),)}, "node 7 is none of the mach"),
+        ({"groups": GROUPS, "partitions": ("a",)}, "must be Partition after Partition"),
+    ],
+)
+def test_machines_that_cannot_be(arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        Cluster(**arguments)
     with pytest.raises(HpcgymError, match="at least one"):
         Partition("a", ())
-    with pytest.raises(HpcgymError, match="must be Partition after Partition"):
-        Cluster(groups=GROUPS, partitions=("a",))  # type: ignore[arg-type]
 
 
 def test_what_units_ask_for() -> None:
@@ -190,17 +187,13 @@ NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 2}),))
 
 
 def test_they_are_kept_by_time_then_node() -> None:
-    failures = Failures([2, 1, 0], [50, 10, 10], [60, 50, 20])
-    assert failures.node.tolist() == [0, 1, 2]
-    assert failures.time.tolist() == [10, 10, 50]
-    assert failures.repaired.tolist() == [20, 50, 60]
-    assert (len(failures), repr(failures)) == (3, "Failures(3 of 3 nodes)")
+    failures = Failures([2, 1, 0, 0], [50, 10, 20, 10], [60, 50, 30, 20])
+    columns = (failures.node, failures.time, failures.repaired)
+    expected = [[0, 10, 20], [1, 10, 50], [0, 20, 30], [2, 50, 60]]  # 0 fails when it is repaired
+    assert np.transpose(columns).tolist() == expected
+    assert repr(failures) == "Failures(4 of 3 nodes)"
     with pytest.raises(ValueError, match="read-only"):
         failures.time[0] = 1
-
-
-def test_a_node_may_fail_again_when_it_is_repaired() -> None:
-    assert len(Failures([1, 1], [10, 5], [20, 10])) == 2
 
 
 @pytest.mark.parametrize(
@@ -253,48 +246,29 @@ def test_a_wrong_file_is_said_with_its_line(tmp_path: Path, text: str, told: str
         Failures.read(path)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=r"nothing\.csv"):
-        Failures.read(tmp_path / "nothing.csv")
-
-
 # --- Drawn ------------------------------------------------------------------------------------
-
-
-def up_and_down(failures: Failures) -> tuple[np.ndarray, np.ndarray]:
-    """Return how long nodes were up from a repair to the next failure, and down [s]."""
-    order = np.lexsort((failures.time, failures.node))
-    node, time, repaired = (
-        column[order] for column in (failures.node, failures.time, failures.repaired)
-    )
-    same = np.diff(node) == 0
-    return (time[1:] - repaired[:-1])[same], repaired - time
 
 
 def test_times_have_the_means_and_the_shape_that_were_asked_for() -> None:
     many = Cluster(groups=(NodeGroup("a", 50, {"core": 1}),))
     failures = failures_of(many, 10**9, mtbf=10**5, repair=5000, seed=3)
-    up, down = up_and_down(failures)
+    order = np.lexsort((failures.time, failures.node))
+    node, time, repaired = (
+        column[order] for column in (failures.node, failures.time, failures.repaired)
+    )
+    up, down = (time[1:] - repaired[:-1])[np.diff(node) == 0], repaired - time
     assert len(up) > 300_000
     assert up.mean() == pytest.approx(10**5, rel=0.02)
     assert down.mean() == pytest.approx(5000, rel=0.02)
-    # of a Weibull distribution of shape k: the standard deviation over the mean
-    for shape, times in ((0.7, up),):
-        first, second = math.gamma(1 + 1 / shape), math.gamma(1 + 2 / shape)
-        assert times.std() / times.mean() == pytest.approx(
-            math.sqrt(second / first**2 - 1), rel=0.03
-        )
+    # of a Weibull distribution of shape 0.7: the standard deviation over the mean
+    first, second = math.gamma(1 + 1 / 0.7), math.gamma(1 + 2 / 0.7)
+    assert up.std() / up.mean() == pytest.approx(math.sqrt(second / first**2 - 1), rel=0.03)
     assert np.log(down).std() == pytest.approx(1.0, rel=0.02)
 
 
-def test_a_machine_by_name() -> None:
-    words: dict[str, Any] = {"mtbf": 10**6, "repair": 100}
-    assert len(failures_of("eurora", 10**6, **words)) > 0
-    with pytest.raises(HpcgymError, match="nowhere"):
-        failures_of("nowhere", 10**6, **words)
-
-
 def test_draws_that_cannot_be() -> None:
+    with pytest.raises(HpcgymError, match="a pool of processors has none"):
+        failures_of(Cluster(8), 100, mtbf=10, repair=5)
     words: dict[str, Any] = {"mtbf": 1000, "repair": 100}
     for shape in (0.005, 101):
         with pytest.raises(HpcgymError, match=r"shape must be a number from 0\.1 to 100"):
@@ -337,8 +311,3 @@ def test_they_lie_between_begin_and_until_and_depend_on_the_seed() -> None:
 def test_numbers_that_cannot_be(words: dict[str, Any], told: str) -> None:
     with pytest.raises(HpcgymError, match=told):
         failures_of(NODES, 100, **{"mtbf": 10, "repair": 5, **words})
-
-
-def test_a_pool_has_no_nodes_that_fail() -> None:
-    with pytest.raises(HpcgymError, match="a pool of processors has none"):
-        failures_of(Cluster(8), 100, mtbf=10, repair=5)

@@ -153,74 +153,51 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "hint"),
+    ("lines", "told"),
     [
-        ("PriorityWieghtAge=5", "PriorityWieghtAge; did you mean PriorityWeightAge?"),
-        ("PartitonName=p Nodes=ALL MaxTime=30", "PartitonName; did you mean PartitionName?"),
-        ("PartitionName=p Nodes=ALL PriorityTeir=2", "PriorityTeir; did you mean PriorityTier?"),
-        ("NodeName=b CPUs=2 RealMemroy=5", "RealMemroy; did you mean RealMemory?"),
         (
-            "SchedulerParameters=bf_continue,bf_intervall=30",
-            "SchedulerParameters bf_intervall; did you mean bf_interval?",
+            ["PriorityWieghtAge=5"],
+            "unknown setting PriorityWieghtAge; did you mean PriorityWeightA",
         ),
+        (["PartitonName=p Nodes=ALL"], "unknown setting PartitonName; did you mean PartitionName"),
+        (["PartitionName=p Nodes=ALL PriorityTeir=2"], "PriorityTeir; did you mean PriorityTier?"),
+        (["NodeName=b CPUs=2 RealMemroy=5"], "RealMemroy; did you mean RealMemory?"),
+        (
+            ["SchedulerParameters=bf_continue,bf_intervall=30"],
+            "unknown setting SchedulerParameters bf_intervall; did you mean bf_interval?",
+        ),
+        (
+            ["SchedulerParameters=bf_interval=60,bf_interval=90"],
+            "SchedulerParameters has bf_interval twice; 60 counts",
+        ),
+        (["PriorityMaxAge=5", "PriorityMaxAge=6"], "PriorityMaxAge is set twice; this later"),
+        (["PartitionName=p Nodes=a MaxTime=60 maxtime=30"], "maxtime is set twice; this later"),
+        (["PartitionName=p Nodes=a DenyQos=ALL"], "partition 'p': DenyQos=ALL denies nobody"),
+        (["PartitionName=p Nodes=a DenyAccounts=ALL"], "DenyAccounts=ALL denies nobody"),
+        (["SchedulerParameters=bf_max_job_part=5,defer", "SlurmdPort=5", "Strange=1"], ""),
+        (["NodeName=b CPUs=2 Weight=4", "PartitionName=p Nodes=a DenyQos=x"], ""),
     ],
 )
-def test_names_that_are_mistyped(tmp_path: Path, line: str, hint: str) -> None:
-    path = conf(tmp_path, f"NodeName=a CPUs=2\n{line}\n")
-    with pytest.warns(HpcgymWarning) as told:
+def test_odd_names_and_values_are_told(tmp_path: Path, lines: list[str], told: str) -> None:
+    path = conf(tmp_path, "\n".join(["NodeName=a CPUs=2", *lines]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         read_slurm_conf(path)
-    assert [str(one.message) for one in told] == [f"{path}, line 2: unknown setting {hint}"]
+    messages = [str(one.message) for one in caught]
+    assert len(messages) == bool(told)
+    for message in messages:
+        assert message.startswith(f"{path}, line {1 + len(lines)}")
+        assert told in message
 
 
-def test_of_a_setting_that_stands_there_twice_the_last_counts(tmp_path: Path) -> None:
-    lines = "PriorityMaxAge=5\nPriorityMaxAge=5\nNodeName=a CPUs=2\nNodeName=b CPUs=2\n"
-    lines += "SchedulerParameters=bf_interval=60\nSchedulerParameters=bf_window=2880\n"
-    path = conf(tmp_path, lines)
-    with pytest.warns(HpcgymWarning) as told:
-        read = read_slurm_conf(path)
-    assert [str(one.message) for one in told] == [
-        f"{path}, line 6: SchedulerParameters is set twice; this later value counts"
-    ]
-    assert read.parameters == {"bf_window": "2880"}
-
-
-def test_of_a_parameter_that_stands_there_twice_the_first_counts(tmp_path: Path) -> None:
-    """Slurm looks for the first place of its name in the text."""
-    path = conf(tmp_path, "NodeName=a CPUs=2\nSchedulerParameters=bf_interval=60,bf_interval=90\n")
-    with pytest.warns(HpcgymWarning) as told:
-        read = read_slurm_conf(path)
-    assert [str(one.message) for one in told] == [
-        f"{path}, line 2: SchedulerParameters has bf_interval twice; 60 counts"
-    ]
-    assert read.parameters == {"bf_interval": "60"}
-
-
-def test_of_a_key_that_stands_twice_on_a_line_the_last_counts(tmp_path: Path) -> None:
-    lines = "NodeName=a CPUs=2\nPartitionName=p Nodes=a MaxTime=60 maxtime=30\n"
-    with pytest.warns(HpcgymWarning, match="line 2: maxtime is set twice; this later value counts"):
-        read = read_slurm_conf(conf(tmp_path, lines))
-    assert read.cluster.partitions[0].max_time_s == 1800
-
-
-def test_names_that_are_known_get_no_hint(tmp_path: Path) -> None:
-    text = "SchedulerParameters=bf_max_job_part=5,defer\nSlurmdPort=5\nStrange=1\n"
-    path = conf(tmp_path, f"NodeName=a CPUs=2 Weight=4\n{text}PartitionName=p Nodes=a DenyQos=x\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_slurm_conf(path)
-
-
-@pytest.mark.parametrize("key", ["DenyQos", "DenyAccounts"])
-def test_all_is_nobody_to_deny(tmp_path: Path, key: str) -> None:
-    path = conf(tmp_path, f"NodeName=a CPUs=2\nPartitionName=p Nodes=a {key}=ALL\n")
-    with pytest.warns(HpcgymWarning, match=f"line 2, partition 'p': {key}=ALL denies nobody"):
-        read_slurm_conf(path)
-
-
-def test_no_job_has_more_nodes_than_it_may(tmp_path: Path) -> None:
-    path = conf(tmp_path, "NodeName=a\nPartitionName=p Nodes=a MinNodes=3 MaxNodes=2\n")
-    with pytest.raises(HpcgymError, match="line 2, partition 'p': its MinNodes, 3, is more than"):
-        read_slurm_conf(path)
+def test_which_of_two_counts(tmp_path: Path) -> None:
+    """Slurm takes the later line, and in a text looks for the first place of a name."""
+    lines = ["NodeName=a CPUs=2", "SchedulerParameters=bf_interval=60"]
+    lines += ["SchedulerParameters=bf_window=5,bf_window=7", "PartitionName=p Nodes=a MaxTime=60"]
+    with pytest.warns(HpcgymWarning):
+        found = read_slurm_conf(conf(tmp_path, "\n".join(lines) + " maxtime=30"))
+    assert found.parameters == {"bf_window": "5"}
+    assert found.cluster.partitions[0].max_time_s == 1800
 
 
 def test_partitions_have_modes_of_their_own(tmp_path: Path) -> None:
@@ -263,6 +240,10 @@ def test_racks_in_two_files(tmp_path: Path) -> None:
         (
             "NodeName=a\nPartitionName=p Nodes=a State=DWON",
             "line 2, partition 'p': State: unknown state 'DWON'; did you mean 'down'?",
+        ),
+        (
+            "NodeName=a\nPartitionName=p Nodes=a MinNodes=3 MaxNodes=2",
+            "'p': its MinNodes, 3, is mo",
         ),
         ("NodeName=a\nwhat is this", "line 2: 'what is this' is no setting such as Name=value"),
         ("NodeName=a\nInclude other.conf", "line 2, included: "),

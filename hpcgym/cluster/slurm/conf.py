@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 
 from hpcgym.cluster.partitions import STATES, Partition, hosts
 from hpcgym.cluster.pool import Cluster, NodeGroup
-from hpcgym.cluster.slurm.lines import (
-    Setting,
-    count,
-    gres,
-    minutes_text,
-    settings_of,
-    several,
-    warn_of_later,
-)
+from hpcgym.cluster.slurm import lines as slurm_lines
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.naming import CORE, MEMORY
 
@@ -104,7 +96,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(
-    line: Setting, defaults: Mapping[str, tuple[str, str]], counts_memory: bool
+    line: slurm_lines.Setting, defaults: Mapping[str, tuple[str, str]], counts_memory: bool
 ) -> Nodes | None:
     """Return the nodes of a line ``NodeName=...``; None of those that are not there yet.
 
@@ -126,7 +118,7 @@ def nodes_of(
 
     def number(key: str, usual: int) -> int:
         written, value = told.get(key, (key, ""))
-        found = count(value, f"{where}: {written}")
+        found = slurm_lines.count(value, f"{where}: {written}")
         return usual if found is None else found
 
     if given.get("state", "").casefold() == "future":
@@ -141,7 +133,7 @@ def nodes_of(
         memory = number("realmemory", 1)
         amounts[MEMORY] = max(memory - number("memspeclimit", 0), 0)
     if given.get("gres"):
-        generic = gres(given["gres"], f"{where}: {told['gres'][0]}")
+        generic = slurm_lines.gres(given["gres"], f"{where}: {told['gres'][0]}")
         if generic.keys() & {CORE, MEMORY}:
             raise HpcgymError(f"{where}: Gres: {CORE} and {MEMORY} are no generic resources")
         amounts |= generic
@@ -156,7 +148,9 @@ def nodes_of(
     return Nodes(line.where, group, names, named)
 
 
-def node_sets(settings: Iterable[Setting], groups: Iterable[Nodes]) -> dict[str, list[str]]:
+def node_sets(
+    settings: Iterable[slurm_lines.Setting], groups: Iterable[Nodes]
+) -> dict[str, list[str]]:
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
     found: dict[str, list[str]] = {}
     for line in settings:
@@ -175,7 +169,7 @@ def node_sets(settings: Iterable[Setting], groups: Iterable[Nodes]) -> dict[str,
 
 
 def partition(
-    line: Setting,
+    line: slurm_lines.Setting,
     defaults: Mapping[str, tuple[str, str]],
     nodes: Mapping[str, int],
     sets: Mapping[str, Sequence[str]],
@@ -204,12 +198,12 @@ def partition(
 
     def number(key: str, usual: int | None) -> Any:
         written, value = told.get(key, (key, ""))
-        found = count(value, f"{where}: {written}")
+        found = slurm_lines.count(value, f"{where}: {written}")
         return usual if found is None else found
 
     def time(key: str) -> int | None:
         written, value = told.get(key, (key, ""))
-        return minutes_text(value, f"{where}: {written}")
+        return slurm_lines.minutes_text(value, f"{where}: {written}")
 
     share = given.get("oversubscribe", given.get("shared", "no")).casefold()
     for key in ("denyaccounts", "denyqos"):
@@ -227,10 +221,10 @@ def partition(
         max_nodes=number("maxnodes", None),
         priority_tier=number("prioritytier", 1),
         priority_factor=number("priorityjobfactor", 1),
-        allow_accounts=several(given.get("allowaccounts", "")),
-        deny_accounts=several(given.get("denyaccounts", "")),
-        allow_qos=several(given.get("allowqos", "")),
-        deny_qos=several(given.get("denyqos", "")),
+        allow_accounts=slurm_lines.several(given.get("allowaccounts", "")),
+        deny_accounts=slurm_lines.several(given.get("denyaccounts", "")),
+        allow_qos=slurm_lines.several(given.get("allowqos", "")),
+        deny_qos=slurm_lines.several(given.get("denyqos", "")),
         qos=given.get("qos") or None,
         exclusive=share == "exclusive",
         state=_state(told, where),
@@ -394,7 +388,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
+def other_settings(settings: Iterable[slurm_lines.Setting]) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out.
@@ -417,7 +411,7 @@ def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
     return found
 
 
-def _of_keys(line: Setting, followed: tuple[str, ...]) -> list[OtherSetting]:
+def _of_keys(line: slurm_lines.Setting, followed: tuple[str, ...]) -> list[OtherSetting]:
     """Return what the line of a node or partition says that is not followed."""
     found = []
     for key, (name, value) in line.others.items():
@@ -488,7 +482,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     HpcgymWarning : unknown settings whose names are close to a known one, and settings that stand
         there twice, of which the last counts.
     """
-    settings = settings_of(Path(path))
+    settings = slurm_lines.settings_of(Path(path))
     general = _general(settings)
     groups = _groups(settings, "memory" in general.get("selecttypeparameters", "").casefold())
     if not groups:
@@ -513,7 +507,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     )
 
 
-def _general(settings: Iterable[Setting]) -> dict[str, str]:
+def _general(settings: Iterable[slurm_lines.Setting]) -> dict[str, str]:
     """Return the general settings, lower case name -> value; Slurm too takes the last of two."""
     found: dict[str, str] = {}
     for setting in settings:
@@ -521,12 +515,12 @@ def _general(settings: Iterable[Setting]) -> dict[str, str]:
         if setting.others:
             continue
         if name in OF_SCHEDULING and found.get(name, setting.value) != setting.value:
-            warn_of_later(setting.where, setting.name)
+            slurm_lines.warn_of_later(setting.where, setting.name)
         found[name] = setting.value
     return found
 
 
-def _groups(settings: list[Setting], counts_memory: bool) -> list[Nodes]:
+def _groups(settings: list[slurm_lines.Setting], counts_memory: bool) -> list[Nodes]:
     """Return the nodes of each line; lines ``NodeName=DEFAULT`` say what those after them have."""
     defaults: dict[str, tuple[str, str]] = {}
     found = []
@@ -551,7 +545,7 @@ def _names(groups: Iterable[Nodes]) -> list[str]:
     return list(found)
 
 
-def _of_partitions(settings: Iterable[Setting], key: str) -> dict[str, str]:
+def _of_partitions(settings: Iterable[slurm_lines.Setting], key: str) -> dict[str, str]:
     """Return a key of the partitions that have it, also by lines ``PartitionName=DEFAULT``."""
     usual, found = "", {}
     for line in settings:
@@ -565,7 +559,7 @@ def _of_partitions(settings: Iterable[Setting], key: str) -> dict[str, str]:
 
 
 def _partitions(
-    settings: list[Setting], groups: list[Nodes], names: list[str]
+    settings: list[slurm_lines.Setting], groups: list[Nodes], names: list[str]
 ) -> tuple[Partition, ...]:
     """Return all partitions."""
     nodes = {name: number for number, name in enumerate(names)}
@@ -584,7 +578,7 @@ def _partitions(
     return tuple(found.values())
 
 
-def _parameters(settings: Iterable[Setting], text: str) -> dict[str, str]:
+def _parameters(settings: Iterable[slurm_lines.Setting], text: str) -> dict[str, str]:
     """Return ``SchedulerParameters`` by name; of two Slurm looks up the first."""
     parts = (part.partition("=") for part in text.split(",") if part.strip())
     found: dict[str, str] = {}

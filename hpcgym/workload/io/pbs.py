@@ -20,16 +20,8 @@ import numpy as np
 from hpcgym.errors import WorkloadError
 from hpcgym.files import lines_of
 from hpcgym.naming import Clock, nearest, seconds_in
+from hpcgym.workload.io import log_lines
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import (
-    Ints,
-    Log,
-    first_known,
-    warn_of_cut,
-    with_submissions,
-    with_units,
-    workload_of,
-)
 from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)")
@@ -74,14 +66,14 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     log.drop_copies()
     columns = log.settled(_columns(log))
     resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    with_submissions(log, columns, columns.pop("eligible"), log.texts("id"))
-    with_units(log, columns, **resources)
-    return workload_of(log, columns, clock)
+    log_lines.with_submissions(log, columns, columns.pop("eligible"), log.texts("id"))
+    log_lines.with_units(log, columns, **resources)
+    return log_lines.workload_of(log, columns, clock)
 
 
-def _read(path: Path, how: Reading) -> Log:
+def _read(path: Path, how: Reading) -> log_lines.Log:
     """Return the records of ends of jobs."""
-    log = Log(path, how)
+    log = log_lines.Log(path, how)
     rows: list[dict[str, str]] = []
     lines = lines_of(path, "an accounting log of PBS", WorkloadError)
     line, ended = 1, True
@@ -98,12 +90,12 @@ def _read(path: Path, how: Reading) -> Log:
             entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(found[3])}
             rows.append(entries | {"id": found[2]})
             log.lines.append(line)
-    warn_of_cut(path, line, ended)
+    log_lines.warn_of_cut(path, line, ended)
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in ("id", *_READ)}
     return log
 
 
-def _drop_no_jobs(log: Log) -> None:
+def _drop_no_jobs(log: log_lines.Log) -> None:
     """Drop arrays as a whole, and jobs that never started."""
     reasons: dict[int, str] = {}
     for place, (name, start) in enumerate(zip(log.texts("id"), log.texts("start"), strict=True)):
@@ -114,11 +106,11 @@ def _drop_no_jobs(log: Log) -> None:
     log.drop(reasons)
 
 
-def _columns(log: Log) -> dict[str, Any]:
+def _columns(log: log_lines.Log) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     start, end = log.numbers("start", _whole), log.numbers("end", _whole)
     lasted = log.numbers("resources_used.walltime", lambda text: nearest(seconds_in(text)))
-    submit = first_known(log.numbers("ctime", _whole), log.numbers("qtime", _whole))
+    submit = log_lines.first_known(log.numbers("ctime", _whole), log.numbers("qtime", _whole))
     for place, line in enumerate(log.lines):
         if submit[place] < 0:
             log.refuse(line, "neither ctime nor qtime tells when it was submitted", "no submission")
@@ -147,16 +139,16 @@ def _columns(log: Log) -> dict[str, Any]:
     }
 
 
-def _resources(log: Log) -> dict[str, Ints]:
+def _resources(log: log_lines.Log) -> dict[str, log_lines.Ints]:
     """Return processors, nodes, GPUs and memory of jobs."""
     allocated = log.numbers("exec_host", _slots)
-    asked = first_known(
+    asked = log_lines.first_known(
         log.numbers("Resource_List.select", lambda text: _chunks(text, "ncpus", 1)),
         log.numbers("Resource_List.nodes", lambda text: _chunks(text, "ppn", 1)),
         log.numbers("Resource_List.ncpus", _whole),
         log.numbers("Resource_List.procs", _whole),
     )
-    cores = first_known(allocated, asked)
+    cores = log_lines.first_known(allocated, asked)
     log.count(
         "repaired: requested_processors taken from exec_host, not Resource_List",
         (asked > 0) & (asked != cores),
@@ -164,7 +156,7 @@ def _resources(log: Log) -> dict[str, Ints]:
     for place in np.flatnonzero(cores <= 0).tolist():
         problem = "neither exec_host nor Resource_List tells its processors"
         log.refuse(log.lines[place], problem, "line without processors")
-    gpus = first_known(
+    gpus = log_lines.first_known(
         log.numbers("Resource_List.select", lambda text: _chunks(text, "ngpus", 0)),
         log.numbers("Resource_List.nodes", lambda text: _chunks(text, "gpus", 0)),
         log.numbers("Resource_List.ngpus", _whole),

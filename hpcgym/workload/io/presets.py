@@ -25,15 +25,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError
 from hpcgym.files.tables import csv_frame, need_parquet, parquet_frame, parquet_names
 from hpcgym.naming import Clock, printable
+from hpcgym.workload.io import log_lines
 from hpcgym.workload.io.files import Reading, as_numbers
-from hpcgym.workload.io.log_lines import (
-    Ints,
-    Log,
-    first_known,
-    with_submissions,
-    with_units,
-    workload_of,
-)
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, state_of
 from hpcgym.workload.model import MISSING, Workload
 
@@ -83,7 +76,7 @@ def read_pm100(path: Path, how: Reading) -> Workload:
         if state in OPEN_STATES:
             log.refuse(line, f"the job is {state}", f"{state} when the log was written")
     cores, asked, gigabytes, gpus = (
-        first_known(*(_whole(frame, name) for name in names))
+        log_lines.first_known(*(_whole(frame, name) for name in names))
         for names in (
             ("num_cores_alloc", "num_cpus_alloc"), ("num_cores_req", "num_cpus_req"),
             ("mem_alloc", "mem_req"), ("num_gpus_alloc", "num_gpus_req"),
@@ -157,7 +150,7 @@ def _names(path: Path, head: bytes) -> set[str]:
 
 def _opened(
     path: Path, how: Reading, needed: tuple[str, ...], more: tuple[str, ...]
-) -> tuple[Log, pd.DataFrame, Clock]:
+) -> tuple[log_lines.Log, pd.DataFrame, Clock]:
     """Return what counts rows, the columns that are read, and the clock of dates."""
     clock = Clock(how.tz)
     wanted = (*needed, *more)
@@ -177,14 +170,18 @@ def _opened(
         for name in _DATES
         if name in frame
     }
-    return Log(path, how, lines, dates), frame, clock
+    return log_lines.Log(path, how, lines, dates), frame, clock
 
 
 def _workload(
-    log: Log, columns: dict[str, Any], clock: Clock, cores: Ints, asked: Ints
+    log: log_lines.Log,
+    columns: dict[str, Any],
+    clock: Clock,
+    cores: log_lines.Ints,
+    asked: log_lines.Ints,
 ) -> Workload:
     """Return the jobs of a table that ran."""
-    size = first_known(cores, asked)
+    size = log_lines.first_known(cores, asked)
     for reason, at in {
         "no submission or start": (columns["submit_time"] < 0) | (columns["start"] < 0),
         "no run time": columns["run_time"] < 0,
@@ -200,9 +197,11 @@ def _workload(
     columns["power_w"] = np.where(columns["power_w"] >= 0, columns["power_w"] / size, -1.0)
     columns = log.settled(columns)
     resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    with_submissions(log, columns, columns.pop("eligible"), list(map(str, range(len(log)))))
-    with_units(log, columns, **resources)
-    return workload_of(log, columns, clock)
+    log_lines.with_submissions(
+        log, columns, columns.pop("eligible"), list(map(str, range(len(log))))
+    )
+    log_lines.with_units(log, columns, **resources)
+    return log_lines.workload_of(log, columns, clock)
 
 
 def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
@@ -214,7 +213,7 @@ def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
     return found
 
 
-def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> Ints:
+def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> log_lines.Ints:
     """Return a column of whole numbers, -1 where there is none, or one below ``least``."""
     values = np.floor(_floats(frame, column) + 0.5)
     right = (values >= least) & (values < 2.0**53)

@@ -21,36 +21,8 @@ import numpy as np
 from hpcgym.errors import WorkloadError
 from hpcgym.files import lines_of
 from hpcgym.naming import Clock, nearest, seconds_in
+from hpcgym.workload.io import log_lines, sacct_fields
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import (
-    Ints,
-    Log,
-    warn_of_cut,
-    with_submissions,
-    with_units,
-    workload_of,
-)
-from hpcgym.workload.io.sacct_fields import (
-    ANEW,
-    ARRAY_TASKS,
-    GENERIC,
-    OPEN_STATES,
-    PART,
-    STATES,
-    STEP,
-    UNSAID,
-    UNUSED_THROTTLE,
-    is_step,
-    minutes,
-    nice_of,
-    parts_of_id,
-    preceding,
-    resources_of,
-    state_of,
-    task_of_id,
-    throttle_of_id,
-    time_limit,
-)
 from hpcgym.workload.model import MISSING, Workload
 
 _HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
@@ -124,14 +96,16 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     log.drop_copies()
     columns = log.settled(_columns(log, clock))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    with_submissions(log, columns, columns.pop("eligible"), log.texts(_id(log).casefold()))
-    generic = [name for name in columns if name.startswith(GENERIC)]
-    others = {name.removeprefix(GENERIC): columns.pop(name) for name in generic}
-    with_units(log, columns, **resources, others=others)
+    log_lines.with_submissions(
+        log, columns, columns.pop("eligible"), log.texts(_id(log).casefold())
+    )
+    generic = [name for name in columns if name.startswith(sacct_fields.GENERIC)]
+    others = {name.removeprefix(sacct_fields.GENERIC): columns.pop(name) for name in generic}
+    log_lines.with_units(log, columns, **resources, others=others)
     for name in _UNUSED:
         given = [text not in _NOTHING for text in log.texts(name.casefold())]
         log.count(f"not used: {name}", np.array(given, np.bool_))
-    return workload_of(log, columns, clock)
+    return log_lines.workload_of(log, columns, clock)
 
 
 def throttles(path: Path) -> dict[int, int]:
@@ -143,7 +117,7 @@ def throttles(path: Path) -> dict[int, int]:
     ------
     WorkloadError : as :func:`read_sacct`, of the lines alone.
     """
-    told = map(throttle_of_id, _read(path, Reading()).texts("jobid"))
+    told = map(sacct_fields.throttle_of_id, _read(path, Reading()).texts("jobid"))
     return dict(one for one in told if one is not None)
 
 
@@ -153,7 +127,7 @@ def _separator(first: str) -> str:
     return "|" if found is None else found[1][:1]
 
 
-def _read(path: Path, how: Reading) -> Log:
+def _read(path: Path, how: Reading) -> log_lines.Log:
     """Return the records of a dump; steps are counted, lines that are no records refused."""
     lines = lines_of(path, "a dump of sacct", WorkloadError)
     first, _ = next(lines, ("", True))
@@ -172,7 +146,7 @@ def _read(path: Path, how: Reading) -> Log:
     # what a user typed may have separators: as the last field it has all that is left
     splits = len(names) - 1 if names[-1] == "submitline" else -1
     _check_fields(path, names)
-    log = Log(path, how)
+    log = log_lines.Log(path, how)
     read = [place for place, name in enumerate(names) if name in _READ]
     columns: list[list[str]] = [[] for _ in read]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
@@ -182,15 +156,15 @@ def _read(path: Path, how: Reading) -> Log:
         if len(fields) == len(names) + 1 and fields[-1] == "":
             fields.pop()
         if len(fields) == len(names) and text != first:
-            if is_step(fields[named]):  # most lines
-                log.counts[f"dropped: {STEP}"] += 1
+            if sacct_fields.is_step(fields[named]):  # most lines
+                log.counts[f"dropped: {sacct_fields.STEP}"] += 1
                 continue
             for column, place in zip(columns, read, strict=True):
                 column.append(fields[place].strip())
             log.lines.append(line)
         elif text.strip():
             _refuse(log, line, text == first, (len(fields), len(names)), separator, ended)
-    warn_of_cut(path, line, ended)
+    log_lines.warn_of_cut(path, line, ended)
     log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
     return log
 
@@ -210,7 +184,7 @@ def _check_fields(path: Path, names: list[str]) -> None:
 
 
 def _refuse(
-    log: Log, line: int, again: bool, sizes: tuple[int, int], separator: str, ended: bool
+    log: log_lines.Log, line: int, again: bool, sizes: tuple[int, int], separator: str, ended: bool
 ) -> None:
     """Refuse a line that has not as many fields as line 1; one that repeats it is counted only.
 
@@ -232,20 +206,20 @@ def _refuse(
     log.refuse(line, problem, f"line with too {'many' if many else 'few'} fields")
 
 
-def _drop_no_jobs(log: Log) -> None:
+def _drop_no_jobs(log: log_lines.Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
-    kinds = log.parsed(_id(log), parts_of_id)
-    throttled = [throttle_of_id(text) is not None for text in log.texts("jobid")]
-    log.count(UNUSED_THROTTLE, np.array(throttled, np.bool_))
-    log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
-    states = log.parsed("State", state_of, "")
+    kinds = log.parsed(_id(log), sacct_fields.parts_of_id)
+    throttled = [sacct_fields.throttle_of_id(text) is not None for text in log.texts("jobid")]
+    log.count(sacct_fields.UNUSED_THROTTLE, np.array(throttled, np.bool_))
+    log.drop({place: kind for place, kind in enumerate(kinds) if kind == sacct_fields.ARRAY_TASKS})
+    states = log.parsed("State", sacct_fields.state_of, "")
     starts, ends = log.texts("start"), log.texts("end")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
     reasons: dict[int, str] = {}
     for place, state in enumerate(states):
         if log.lines[place] in log.refused:
             continue
-        if state in OPEN_STATES:
+        if state in sacct_fields.OPEN_STATES:
             reasons[place] = f"{state} when the log was written"
         elif starts[place] in _MISSING_TIMES:
             reasons[place] = f"{state} before it started" if state else "not started"
@@ -254,17 +228,19 @@ def _drop_no_jobs(log: Log) -> None:
     log.drop(reasons)
 
 
-def _id(log: Log) -> str:
+def _id(log: log_lines.Log) -> str:
     """Return the field by which runs are those of one job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
 
 
-def _columns(log: Log, clock: Clock) -> dict[str, Any]:
+def _columns(log: log_lines.Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    numbers = log.parsed(_id(log), parts_of_id)
-    parts = [isinstance(one, tuple) and one[1] == PART for one in numbers]
-    log.count(f"repaired: {PART} taken for a job of its own", np.array(parts, np.bool_))
-    tasks = [task_of_id(text) for text in log.texts("jobid")]
+    numbers = log.parsed(_id(log), sacct_fields.parts_of_id)
+    parts = [isinstance(one, tuple) and one[1] == sacct_fields.PART for one in numbers]
+    log.count(
+        f"repaired: {sacct_fields.PART} taken for a job of its own", np.array(parts, np.bool_)
+    )
+    tasks = [sacct_fields.task_of_id(text) for text in log.texts("jobid")]
     number = _job_numbers(log, numbers, tasks)
     start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
     for place in np.flatnonzero(submit < 0).tolist():
@@ -272,9 +248,11 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         problem = f"Submit is {told[:40]!r}, before 1970" if told else "Submit is blank"
         log.refuse(log.lines[place], problem, "line with a wrong Submit")
     start = _after(log, "Start", start, submit, clock)
-    status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
+    status = log.numbers(
+        "State", lambda text: sacct_fields.STATES.get(sacct_fields.state_of(text), MISSING)
+    )
     array = [MISSING if task is None else task[0] for task in tasks]
-    nice = nice_of(log)
+    nice = sacct_fields.nice_of(log)
     return {
         "job_number": number,
         **({"array": np.array(array, np.int64)} if any(tasks) else {}),
@@ -285,8 +263,8 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": preceding(log, number, status, submit),
-        **resources_of(log),
+        "preceding_job": sacct_fields.preceding(log, number, status, submit),
+        **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
         "queue_name": log.names("qos"),
@@ -295,8 +273,8 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
 
 
 def _job_numbers(
-    log: Log, numbers: list[str | tuple[int, str]], tasks: list[tuple[int, int] | None]
-) -> Ints:
+    log: log_lines.Log, numbers: list[str | tuple[int, str]], tasks: list[tuple[int, int] | None]
+) -> log_lines.Ints:
     """Return the numbers of jobs, (n,): JobIDRaw, else JobID.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
@@ -306,13 +284,13 @@ def _job_numbers(
     ----------
     numbers, tasks : what each JobID tells, and its array and task.
     """
-    raw = log.parsed("JobIDRaw", parts_of_id)
+    raw = log.parsed("JobIDRaw", sacct_fields.parts_of_id)
     known = [
         one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
         for one, other in zip(raw, numbers, strict=True)
     ]
     told = [task is None or isinstance(one, tuple) for one, task in zip(raw, tasks, strict=True)]
-    log.count(ANEW, ~np.array(told, np.bool_))
+    log.count(sacct_fields.ANEW, ~np.array(told, np.bool_))
     alike = {task for task, is_told in zip(tasks, told, strict=True) if task and not is_told}
     new = {task: number for number, task in enumerate(sorted(alike), max(known, default=0) + 1)}
     return np.array(
@@ -329,7 +307,7 @@ def _known(parse: Any) -> Any:
     return lambda text: MISSING if text in _MISSING_TIMES else parse(text)
 
 
-def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
+def _run_times(log: log_lines.Log, clock: Clock, start: log_lines.Ints) -> log_lines.Ints:
     """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
     for name in ("ElapsedRaw", "Elapsed"):
         if name.casefold() in log.fields:
@@ -340,21 +318,25 @@ def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
         log.refuse(
             log.lines[place], f"End is before Start{hint}", "line that ends before it starts"
         )
-    lasted: Ints = np.maximum(end - start, 0)
+    lasted: log_lines.Ints = np.maximum(end - start, 0)
     return lasted
 
 
-def _requested(log: Log) -> Ints:
+def _requested(log: log_lines.Log) -> log_lines.Ints:
     """Return requested times [s], -1 where no limit was set or its value is not told."""
     raw = "timelimitraw" in log.fields
-    name, parse = ("TimelimitRaw", minutes) if raw else ("Timelimit", time_limit)
-    for unsaid in UNSAID:
+    name, parse = (
+        ("TimelimitRaw", sacct_fields.minutes) if raw else ("Timelimit", sacct_fields.time_limit)
+    )
+    for unsaid in sacct_fields.UNSAID:
         at = np.array([text.casefold() == unsaid.casefold() for text in log.texts(name.casefold())])
         log.count(f"repaired: time limit {unsaid} taken for unknown", at)
     return log.numbers(name, parse)
 
 
-def _after(log: Log, name: str, times: Ints, before: Ints, clock: Clock) -> Ints:
+def _after(
+    log: log_lines.Log, name: str, times: log_lines.Ints, before: log_lines.Ints, clock: Clock
+) -> log_lines.Ints:
     """Return times, those of the second hour where clocks were set back since ``before``."""
     texts = log.texts(name.casefold())
     for place in np.flatnonzero((times < before) & (times >= 0)).tolist():

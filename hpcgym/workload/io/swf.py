@@ -24,18 +24,10 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
+from hpcgym.workload import model
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
-from hpcgym.workload.model import (
-    FLOAT_COLUMNS,
-    MAX_TIME,
-    MISSING,
-    ROUNDED_COLUMNS,
-    TIME_COLUMNS,
-    Workload,
-    column_dtype,
-)
 
 # --- A line of the Standard Workload Format -------------------------------------------------------
 #
@@ -50,11 +42,11 @@ WHOLE, ROUNDED, TIME, DECIMAL = range(4)
 
 
 def _kind(column: str) -> int:
-    if column in FLOAT_COLUMNS:
+    if column in model.FLOAT_COLUMNS:
         return DECIMAL
-    if column in TIME_COLUMNS:
+    if column in model.TIME_COLUMNS:
         return TIME
-    return ROUNDED if column in ROUNDED_COLUMNS else WHOLE
+    return ROUNDED if column in model.ROUNDED_COLUMNS else WHOLE
 
 
 KINDS = [_kind(c) for c in SWF_COLUMNS]
@@ -124,7 +116,7 @@ def _parse_field(token: bytes, kind: int) -> tuple[int | float, bool]:
     if not exact:
         return 0, False
     nearest = exact.quantize(Decimal(1), ROUND_HALF_UP) if exact.adjusted() < 20 else exact
-    if kind == TIME and abs(nearest) > MAX_TIME:
+    if kind == TIME and abs(nearest) > model.MAX_TIME:
         raise BadLineError("beyond 2^53 s", "line with a number too large")
     if abs(nearest) >= 2**63:
         raise BadLineError("beyond 2^63", "line with a number too large")
@@ -146,7 +138,7 @@ MOST_COMMENTS = 100_000  # lines; traces have some hundred, and each takes memor
 
 def read_swf(
     path: str | os.PathLike[str], *, errors: Errors = "raise", processors: int | None = None
-) -> Workload:
+) -> model.Workload:
     """Read an SWF file as it is, without any cleaning.
 
     The machine's size is MaxProcs of the header, else MaxNodes, both whole numbers which a remark
@@ -180,7 +172,7 @@ def read_swf(
     return reader.workload(processors)
 
 
-def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
+def write_swf(workload: model.Workload, path: str | os.PathLike[str]) -> None:
     """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
 
     The header is the workload's own, with the version and the machine's size added where they are
@@ -226,9 +218,9 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
+def _lost(workload: model.Workload) -> dict[str, NDArray[np.bool_]]:
     """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
-    lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
+    lost = {c: workload.columns[c] != model.MISSING for c in OWN_COLUMNS}
     if workload.more_preceding is not None:
         several = np.isin(workload.job_number, workload.more_preceding[:, 0])
         lost["preceding jobs beside the first"] = several
@@ -237,7 +229,7 @@ def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
             # who reads the file takes each processor for a unit of one core
             lost["units of several cores"] = demand > 1
         elif resource == MEMORY:
-            lost[MEMORY] = (demand > 0) & (workload.requested_memory == MISSING)
+            lost[MEMORY] = (demand > 0) & (workload.requested_memory == model.MISSING)
         else:
             lost[resource] = demand > 0
     return {what: at for what, at in lost.items() if at.any()}
@@ -247,7 +239,7 @@ def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
     """Return the values of a column as they stand in a file."""
     if values.strides == (0,):
         return repeat(str(values[0].item()), values.size)
-    if column not in FLOAT_COLUMNS:
+    if column not in model.FLOAT_COLUMNS:
         return map(str, values.tolist())
     return (str(int(v)) if v.is_integer() else repr(v) for v in values.tolist())
 
@@ -290,8 +282,8 @@ class _GrowingColumn:
     def extend(self, values: NDArray[Any]) -> None:
         """Add the values of further jobs."""
         end = self.size + values.size
-        if self.values is None and not (values == MISSING).all():
-            self.values = np.full(end, MISSING, dtype=self.dtype)
+        if self.values is None and not (values == model.MISSING).all():
+            self.values = np.full(end, model.MISSING, dtype=self.dtype)
         if self.values is not None:
             if end > self.values.size:
                 self.values.resize(end + end // 8, refcheck=False)  # a move, hardly ever a copy
@@ -301,7 +293,7 @@ class _GrowingColumn:
     def finish(self) -> NDArray[Any]:
         """Return the column, which nobody can change any more."""
         if self.values is None:
-            return np.broadcast_to(self.dtype(MISSING), self.size)
+            return np.broadcast_to(self.dtype(model.MISSING), self.size)
         self.values.resize(self.size, refcheck=False)
         self.values.flags.writeable = False
         return self.values
@@ -314,7 +306,7 @@ class _Reader:
         self.path = path
         self.errors = errors
         self.header = HeaderReader()
-        self.columns = {c: _GrowingColumn(column_dtype(c)) for c in SWF_COLUMNS}
+        self.columns = {c: _GrowingColumn(model.column_dtype(c)) for c in SWF_COLUMNS}
         self.line = self.jobs = 0
         self.dropped: dict[str, int] = {}
         self.extra = 0
@@ -347,7 +339,7 @@ class _Reader:
             self.jobs += row
             jobs = slice(row) if keep.all() else np.flatnonzero(keep)
             for k, (column, values) in enumerate(self.columns.items()):
-                values.extend(decimal[jobs] if column in FLOAT_COLUMNS else whole[k][jobs])
+                values.extend(decimal[jobs] if column in model.FLOAT_COLUMNS else whole[k][jobs])
 
     def _odd_line(
         self,
@@ -371,7 +363,7 @@ class _Reader:
             self.dropped[reason] = self.dropped.get(reason, 0) + 1
             return False
         for k, (column, value) in enumerate(zip(SWF_COLUMNS, values, strict=True)):
-            if column in FLOAT_COLUMNS:
+            if column in model.FLOAT_COLUMNS:
                 decimal[row] = value
             else:
                 whole[k] = value
@@ -379,7 +371,7 @@ class _Reader:
         self.extra += extra
         return True
 
-    def workload(self, processors: int | None) -> Workload:
+    def workload(self, processors: int | None) -> model.Workload:
         """Return what was read."""
         counts = dict(self.dropped)
         counts["repaired: columns after the 18th ignored"] = self.extra
@@ -392,7 +384,7 @@ class _Reader:
             raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
         size = self._machine_size(columns) if processors is None else processors
         self._check_start()
-        return Workload.from_columns(
+        return model.Workload.from_columns(
             columns,
             processors=size,
             name=stem(self.path),

@@ -13,26 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import hpcgym.naming as naming
 from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import (
-    CORE,
-    JOB_COLUMNS,
-    KILLED,
-    MEMORY,
-    MOST_NICE,
-    NAME_COLUMNS,
-    NICE,
-    ONCE_CALLED,
-    UNITS,
-    Clock,
-    is_date,
-    known_columns,
-    near_name,
-    printable,
-    resource_problem,
-    seconds_in,
-)
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, MISSING, ROUNDED_COLUMNS, TIME_COLUMNS
@@ -57,7 +40,7 @@ _FRACTION = "line with a fraction where only whole numbers make sense"
 _LIMITS = {
     "power_w": (0.0, np.inf),
     "slowdown": (1.0, MOST_SLOWDOWN),
-    NICE: (-MOST_NICE, MOST_NICE),
+    naming.NICE: (-naming.MOST_NICE, naming.MOST_NICE),
 }
 
 
@@ -85,9 +68,9 @@ def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], 
     wrong with the value, in words.
     """
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if column == KILLED:
+    if column == naming.KILLED:
         wrong = ~np.isnan(values) & (values != 0) & (values != 1)
-        return {(f"line with {KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
+        return {(f"line with {naming.KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
     found = {(_LARGE, "no finite number"): np.isinf(values)}
     if column in _LIMITS:
         least, most = _LIMITS[column]
@@ -145,7 +128,7 @@ def without_names(
         others have one; the message names the row.
     """
     header: dict[str, list[str]] = {}
-    for column, number in NAME_COLUMNS.items():
+    for column, number in naming.NAME_COLUMNS.items():
         if list(frame.columns).count(column) > 1:
             raise WorkloadError(f"{name} has the column {column!r} twice")
         if column not in frame and not (number in frame and _holds_names(frame, number, queues)):
@@ -175,7 +158,7 @@ def with_names(
     import pandas as pd
 
     found: dict[str, Any] = {}
-    for column, number in NAME_COLUMNS.items():
+    for column, number in naming.NAME_COLUMNS.items():
         names = names_of(workload, number)
         if column in without or not names:
             continue
@@ -232,14 +215,14 @@ def _name(given: Any, numbers: bool, column: str, where: str) -> str:
             raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
         given = f"{given:.15g}" if isinstance(given, float) else str(given)
     try:
-        return printable(check_name(given.strip(), column)) if given.strip() else ""
+        return naming.printable(check_name(given.strip(), column)) if given.strip() else ""
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from None
 
 
 def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str) -> dict[int, str]:
     """Return names by the numbers that the table tells itself."""
-    of = NAME_COLUMNS[column]
+    of = naming.NAME_COLUMNS[column]
     # as objects: large numbers stay exact
     told = as_numbers(frame[of]).to_numpy(object, na_value=np.nan)
     numbers: dict[int, str] = {}
@@ -274,21 +257,21 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
         ones are named, each with what may be meant.
     """
     names = [str(column) for column in frame.columns]
-    now = {ONCE_CALLED.get(column, column) for column in names}
+    now = {naming.ONCE_CALLED.get(column, column) for column in names}
     if {"submit_time", "start_time", "end_time", "wait_time", "bsld"} <= now:  # Result.jobs
         raise WorkloadError(
             f"{name} is a schedule that hpcgym wrote, not a log: simulate the log that it is of"
         )
     _check_separator(names, name)
-    has_units = UNITS in names or CORE in names
+    has_units = naming.UNITS in names or naming.CORE in names
     resources = []
     unknown = {}
     for column in names:
         if names.count(column) > 1:
             raise WorkloadError(f"{name} has the column {column!r} twice")
-        if column in JOB_COLUMNS or column == KILLED:
+        if column in naming.JOB_COLUMNS or column == naming.KILLED:
             continue
-        if column not in (UNITS, CORE) and (hint := _hint(column, has_units, name)):
+        if column not in (naming.UNITS, naming.CORE) and (hint := _hint(column, has_units, name)):
             unknown[column] = hint
         resources.append(column)
     if len(unknown) == 1:
@@ -311,26 +294,35 @@ def _check_separator(names: list[str], name: str) -> None:
 
 def _hint(column: str, has_units: bool, name: str) -> str:
     """Return why a column is no resource and what may be meant; nothing if it is one."""
-    problem = resource_problem(column)
+    problem = naming.resource_problem(column)
     if has_units and not problem:
         return ""
-    if column == MEMORY:
+    if column == naming.MEMORY:
         return (
             "it is a resource, of which each unit of a job asks for some, and needs a column that"
-            f" the table lacks: {UNITS!r}, how many units a job has, or {CORE!r}, the cores of each"
+            f" the table lacks: {naming.UNITS!r}, how many units a job has, or {naming.CORE!r}, the"
+            " cores of each"
         )
     if column.strip().casefold() in _TIMES:
         return _FOR_TIMES
-    if not has_units and near_name(column, (CORE,)):
+    if not has_units and naming.near_name(column, (naming.CORE,)):
         return "did you mean 'requested_processors'?"
-    known = (*JOB_COLUMNS, KILLED, UNITS, CORE, MEMORY, *NAME_COLUMNS)
-    if near := near_name(column, known, 0.8 if has_units else 0.6):
+    known = (
+        *naming.JOB_COLUMNS,
+        naming.KILLED,
+        naming.UNITS,
+        naming.CORE,
+        naming.MEMORY,
+        *naming.NAME_COLUMNS,
+    )
+    if near := naming.near_name(column, known, 0.8 if has_units else 0.6):
         return f"did you mean {near!r}?"
     if has_units:
         raise WorkloadError(f"{name} has an unknown column; {problem}")
     return (
-        f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each unit of a job"
-        f" asks for some, needs the column {UNITS!r} or {CORE!r} beside it"
+        f"{naming.known_columns()}, {', '.join(naming.NAME_COLUMNS)}; a resource, of which each"
+        f" unit of a job asks for some, needs the column {naming.UNITS!r} or {naming.CORE!r}"
+        " beside it"
     )
 
 
@@ -411,7 +403,7 @@ def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dic
     """
     import pandas as pd
 
-    clock = Clock(tz)
+    clock = naming.Clock(tz)
     header: dict[str, list[str]] = {}
     for column in map(str, frame.columns):
         if list(frame.columns).count(column) > 1:
@@ -442,7 +434,7 @@ def _holds_dates(values: pd.Series[Any]) -> bool:
     """Tell whether a column has dates, as such or as texts."""
     import pandas as pd
 
-    return pd.api.types.is_datetime64_any_dtype(values.dtype) or _has(values, is_date)
+    return pd.api.types.is_datetime64_any_dtype(values.dtype) or _has(values, naming.is_date)
 
 
 def _seconds(value: Any) -> Any:
@@ -450,12 +442,12 @@ def _seconds(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return seconds_in(value.strip())
+        return naming.seconds_in(value.strip())
     except ValueError:
         return value
 
 
-def _unix(value: Any, clock: Clock) -> Any:
+def _unix(value: Any, clock: naming.Clock) -> Any:
     """Return the seconds since 1970 of a date; None if it is blank, else a text if it is none."""
     import pandas as pd
 

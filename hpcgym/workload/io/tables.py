@@ -32,43 +32,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import hpcgym.naming as naming
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.files import bytes_of, check_value, check_values, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet
 from hpcgym.files.writing import whole, whole_text
-from hpcgym.naming import (
-    CORE,
-    JOB_COLUMNS,
-    KILLED,
-    MEMORY,
-    MOST_AMOUNT,
-    NAME_COLUMNS,
-    UNITS,
-    megabytes,
-)
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.extracts import extract, joined
-from hpcgym.workload.io.files import (
-    TABLE_ENDINGS,
-    Errors,
-    check_errors,
-    is_table,
-    read_csv,
-    read_parquet,
-    stem,
-    where_row,
-)
-from hpcgym.workload.io.table_columns import (
-    TEXT,
-    numbers_alone,
-    pairs_in,
-    resource_columns,
-    with_names,
-    with_seconds,
-    without_names,
-    without_several,
-    wrong_numbers,
-)
+from hpcgym.workload.io import files as job_files
+from hpcgym.workload.io import table_columns
 from hpcgym.workload.model import FLOAT_COLUMNS, MISSING, Workload, check_processors
 from hpcgym.workload.needs import queue_names, queue_numbers
 
@@ -191,8 +163,8 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
 
 def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
     """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
-    frame = with_names(workload.to_pandas(), workload, without=("queue_name",))
-    known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
+    frame = table_columns.with_names(workload.to_pandas(), workload, without=("queue_name",))
+    known = [c for c in naming.JOB_COLUMNS if c in frame and c != "submit_time"]
     unknown = [c for c in known if (frame[c] == -1).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
     queues = {name: number for number, name in queue_names(workload).items()}
@@ -262,7 +234,7 @@ def from_pandas(
     *,
     processors: int | None = None,
     name: str = "workload",
-    errors: Errors = "raise",
+    errors: job_files.Errors = "raise",
     queues: Mapping[str, int] | None = None,
     tz: str | None = None,
 ) -> Workload:
@@ -295,7 +267,7 @@ def from_pandas(
         False are none), or none that the column can hold; it names the column and the row: its
         label in the DataFrame, the line of a CSV file. An extract without ``processors``.
     """
-    check_errors(errors)
+    job_files.check_errors(errors)
     begin = begin_of(frame, processors, name)
     if begin is not None:
         bare = frame.drop(columns=BEGIN)
@@ -303,24 +275,26 @@ def from_pandas(
             bare, processors=processors, name=name, errors=errors, queues=queues, tz=tz
         )
         return extract_of(trace, begin)
-    frame, told = without_names(frame, name, queues)
-    frame, times = with_seconds(frame, tz)
-    resources = resource_columns(frame, name)
+    frame, told = table_columns.without_names(frame, name, queues)
+    frame, times = table_columns.with_seconds(frame, tz)
+    resources = table_columns.resource_columns(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
         frame = frame.assign(job_number=np.arange(1, len(frame) + 1))
     if queues and "queue" in frame:
         given = frame["queue"].astype(object)
         frame = frame.assign(queue=given.map(lambda queue: queues.get(queue, queue)))
-    frame, more = without_several(frame)
+    frame, more = table_columns.without_several(frame)
     numeric = _numbers(frame, name, errors, counts, queues)
     numeric = _with_amounts(numeric, resources, name, errors, counts)
     if not len(numeric):
         why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
         raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
-    columns = {c: _column(numeric[c], c, counts) for c in JOB_COLUMNS if c in numeric}
+    columns = {c: _column(numeric[c], c, counts) for c in naming.JOB_COLUMNS if c in numeric}
     demands = (
-        list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
+        list(dict.fromkeys([naming.CORE, *(r for r in resources if r != naming.UNITS)]))
+        if resources
+        else []
     )
     named = [f"{number} {queue}" for queue, number in (queues or {}).items()]
     header = {**times, "Queue": named, **told}
@@ -330,12 +304,12 @@ def from_pandas(
         name=name,
         header={key: lines for key, lines in header.items() if lines},
         cleaning=counts,
-        killed=(numeric[KILLED] == 1).to_numpy(np.bool_, na_value=False)
-        if KILLED in numeric
+        killed=(numeric[naming.KILLED] == 1).to_numpy(np.bool_, na_value=False)
+        if naming.KILLED in numeric
         else None,
-        units=numeric[UNITS].to_numpy() if resources else None,
+        units=numeric[naming.UNITS].to_numpy() if resources else None,
         per_unit={r: numeric[r].to_numpy() for r in demands},
-        more_preceding=pairs_in(numeric, more, name),
+        more_preceding=table_columns.pairs_in(numeric, more, name),
     )
     if processors is None:
         return replace(workload, processors=size_by_jobs(workload.columns, name))
@@ -346,7 +320,7 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     processors: int | None = None,
-    errors: Errors = "raise",
+    errors: job_files.Errors = "raise",
     machine_queues: Sequence[str] = (),
     tz: str | None = None,
 ) -> Workload:
@@ -360,7 +334,7 @@ def read_table(
     WorkloadError : also for a file that cannot be read, and for Parquet without its library.
     """
     path = Path(path)
-    check_errors(errors)
+    job_files.check_errors(errors)
     skipped: dict[str, int] = {}
     told: dict[str, list[str]] = {}
     size, queues = None, None
@@ -368,16 +342,16 @@ def read_table(
         frame, size, queues = read_json(path)
         told = {} if size is None else {"MaxProcs": [str(size)]}
     elif path.suffix == ".parquet":
-        frame = read_parquet(path)
+        frame = job_files.read_parquet(path)
     else:
-        frame = read_csv(path, errors, skipped)
+        frame = job_files.read_csv(path, errors, skipped)
     size = size if processors is None else processors
     queues = queues or queue_numbers(frame, machine_queues)
     workload = from_pandas(
         frame, processors=size, name=str(path), errors=errors, queues=queues, tz=tz
     )
     header = {**told, **workload.header}
-    return workload.take(slice(None), name=stem(path), cleaning=skipped, header=header)
+    return workload.take(slice(None), name=job_files.stem(path), cleaning=skipped, header=header)
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
@@ -393,10 +367,10 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
         an extract of a simulation, which knows more than a table has.
     """
     path = Path(path)
-    if not is_table(path):
-        raise WorkloadError(f"{path}: a table's name ends in {', '.join(TABLE_ENDINGS)}")
+    if not job_files.is_table(path):
+        raise WorkloadError(f"{path}: a table's name ends in {', '.join(job_files.TABLE_ENDINGS)}")
     workload, begin = trace_of(workload, str(path))
-    frame = with_names(workload.to_pandas(), workload)
+    frame = table_columns.with_names(workload.to_pandas(), workload)
     if begin is not None:
         frame[BEGIN] = begin
     if is_json(path):
@@ -411,32 +385,36 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
 
 
 def _with_amounts(
-    frame: pd.DataFrame, resources: list[str], name: str, errors: Errors, counts: dict[str, int]
+    frame: pd.DataFrame,
+    resources: list[str],
+    name: str,
+    errors: job_files.Errors,
+    counts: dict[str, int],
 ) -> pd.DataFrame:
     """Return the table with whole amounts of units and resources, blanks filled."""
     if not resources:
         return frame
     filled = frame.copy()
-    amounts = dict.fromkeys((UNITS, CORE, *resources))
+    amounts = dict.fromkeys((naming.UNITS, naming.CORE, *resources))
     for column in amounts:
-        least = 1 if column in (UNITS, CORE) else 0
+        least = 1 if column in (naming.UNITS, naming.CORE) else 0
         if column not in frame:
             filled[column] = np.nan
         values = filled[column].to_numpy(dtype=np.float64, na_value=np.nan)
         blank = np.isnan(values)
-        if column == CORE and "requested_processors" in filled and blank.any():
+        if column == naming.CORE and "requested_processors" in filled and blank.any():
             share = filled["requested_processors"].to_numpy(np.float64, na_value=np.nan)
-            share = share // filled[UNITS].to_numpy(np.float64)
+            share = share // filled[naming.UNITS].to_numpy(np.float64)
             values = np.where(blank & (share >= 1), share, values)
             blank = np.isnan(values)
         filled[column] = np.where(blank, least, values)
-        within = (values >= least) & (values <= MOST_AMOUNT)
+        within = (values >= least) & (values <= naming.MOST_AMOUNT)
         bad = ~blank & ~(within & (np.floor(values) == values))
         if bad.any() and errors == "raise":
             row = int(bad.argmax())
             raise WorkloadError(
-                f"{where_row(frame.index, row, name)}: column {column} is {values[row]:g}; it must"
-                f" be a whole number from {least} to {MOST_AMOUNT}"
+                f"{job_files.where_row(frame.index, row, name)}: column {column} is"
+                f" {values[row]:g}; it must be a whole number from {least} to {naming.MOST_AMOUNT}"
             )
         if bad.any():
             reason = f"dropped: no whole number of {column}"
@@ -448,7 +426,7 @@ def _with_amounts(
 def _numbers(
     frame: pd.DataFrame,
     name: str,
-    errors: Errors,
+    errors: job_files.Errors,
     counts: dict[str, int],
     queues: Mapping[str, int] | None,
 ) -> pd.DataFrame:
@@ -456,7 +434,7 @@ def _numbers(
     import pandas as pd
 
     numeric = frame
-    limited = (*JOB_COLUMNS, KILLED)
+    limited = (*naming.JOB_COLUMNS, naming.KILLED)
     reasons: dict[str, NDArray[np.bool_]] = {}
     for column in map(str, frame.columns):
         dtype = frame[column].dtype
@@ -466,16 +444,19 @@ def _numbers(
             if not (truths or texts):
                 how = _how_to_number(column)
                 raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
-            given = frame[column].map(_in_megabytes) if column == MEMORY else frame[column]
-            numeric = numeric.assign(**{column: numbers_alone(given)})
+            given = frame[column].map(_in_megabytes) if column == naming.MEMORY else frame[column]
+            numeric = numeric.assign(**{column: table_columns.numbers_alone(given)})
         unread = (numeric[column].isna() & frame[column].notna()).to_numpy()
         # of units and resources _with_amounts says what they may be
-        limits = wrong_numbers(numeric[column], column) if column in limited else {}
-        for (reason, problem), wrong in {(TEXT, "not a number"): unread, **limits}.items():
+        limits = table_columns.wrong_numbers(numeric[column], column) if column in limited else {}
+        for (reason, problem), wrong in {
+            (table_columns.TEXT, "not a number"): unread,
+            **limits,
+        }.items():
             if wrong.any() and errors == "raise":
                 row = int(wrong.argmax())
                 shown = str(frame[column].iloc[row])[:24]
-                where = where_row(frame.index, row, name)
+                where = job_files.where_row(frame.index, row, name)
                 if wrong is not unread:
                     raise WorkloadError(f"{where}: column {column} is {shown}, {problem}")
                 if column == "queue" and queues:
@@ -495,18 +476,18 @@ def _numbers(
 
 def _how_to_number(column: str) -> str:
     """Return what a column holds in place of text, to be added to an error; nothing of most."""
-    if column == MEMORY:
+    if column == naming.MEMORY:
         return "; it must be whole MB or such as '16 GB'"
     if column in ("requested_memory", "used_memory"):
         return ", of kilobytes a processor"
     if column == "submit_time":
         return ", nor a date such as '2024-03-01 12:00'"
-    return ", nor a name" if column in NAME_COLUMNS.values() else ""
+    return ", nor a name" if column in naming.NAME_COLUMNS.values() else ""
 
 
 def _in_megabytes(value: Any) -> Any:
     """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
-    found = megabytes(value) if isinstance(value, str) else None
+    found = naming.megabytes(value) if isinstance(value, str) else None
     return value if found is None else found
 
 
