@@ -125,29 +125,42 @@ def _machine(given: Mapping[str, Any], where: str) -> Cluster:
 
 def cluster_toml(cluster: Cluster) -> str:
     """Return a machine as the text of a TOML file, which :func:`read_cluster` reads."""
-    lines = []
-    for field in fields(cluster):
-        value = getattr(cluster, field.name)
-        derived = field.name in _TABLES.values() or (field.name == "processors" and cluster.groups)
-        default = None if field.default is MISSING else field.default
-        usual = isinstance(value, Usual) if isinstance(default, Usual) else value == default
-        if not derived and not usual:
-            lines.append(f"{field.name} = {_toml(value)}")
-    lines.sort(key=lambda line: not line.startswith("name"))  # the name first
+    given = {
+        field.name: getattr(cluster, field.name)
+        for field in fields(cluster)
+        if field.name not in (*_TABLES.values(), "name", "processors" if cluster.groups else "")
+    }
+    lines = _lines(Cluster(1), {"name": cluster.name, **given})
     for group in cluster.groups:
-        lines += ["", "[[group]]", f"name = {_toml(group.name)}", f"nodes = {group.nodes}"]
+        named = {"name": group.name, "nodes": group.nodes}
+        lines += ["", "[[group]]", *_lines(None, named)]
         lines += [f"{_SOCKETS} = {group.sockets}"] if group.sockets != 1 else []
         lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
         if group.power is not None:
             lines += ["", f"[group.{_POWER}]", *_power_lines(group.power)]
     for level in cluster.levels:
-        lines += ["", "[[level]]", f"name = {_toml(level.name)}", f"of = {level.of}"]
-        lines += [f"power_w = {_toml(level.power_w)}"]
+        lines += ["", "[[level]]", *_lines(None, vars(level))]
     for part in cluster.partitions:
-        lines += ["", "[[partition]]", *_partition_lines(part)]
+        usual = Partition(part.name, part.nodes)
+        named = {"name": part.name, "nodes": text_of_nodes(part.nodes)}
+        lines += ["", "[[partition]]", *_lines(None, named), *_lines(usual, vars(part))]
     for name, wait in cluster.queues.items():
-        lines += ["", "[[queue]]", f"name = {_toml(name)}", f"expected_wait_s = {_toml(wait)}"]
+        lines += ["", "[[queue]]", *_lines(None, {"name": name, "expected_wait_s": wait})]
     return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _lines(usual: object, given: Mapping[str, Any]) -> list[str]:
+    """Return values as lines of TOML, but for those that are as usual."""
+    return [
+        f"{name} = {_toml(value)}"
+        for name, value in given.items()
+        if usual is None or not _is_usual(getattr(usual, name), value)
+    ]
+
+
+def _is_usual(usual: Any, value: Any) -> bool:
+    """Tell whether a value is the usual one; of a power, whether nobody gave it."""
+    return isinstance(value, Usual) if isinstance(usual, Usual) else bool(value == usual)
 
 
 def machine_names() -> list[str]:
@@ -296,31 +309,17 @@ def _partition(where: str, given: dict[str, Any], groups: list[NodeGroup]) -> Pa
     return _made(Partition, where, {**listed, "nodes": nodes_of_text(given["nodes"], sizes, where)})
 
 
-def _partition_lines(partition: Partition) -> list[str]:
-    """Return a partition as lines of TOML, but for what is so by itself."""
-    lines = [f"name = {_toml(partition.name)}", f'nodes = "{text_of_nodes(partition.nodes)}"']
-    for field in fields(partition):
-        value = getattr(partition, field.name)
-        if field.name not in ("name", "nodes") and value != field.default:
-            several = isinstance(value, tuple)
-            text = f"[{', '.join(map(_toml, value))}]" if several else _toml(value)
-            lines.append(f"{field.name} = {text}")
-    return lines
-
-
 def _power_lines(power: NodePower) -> list[str]:
     """Return the power of nodes as lines of TOML, but for what is so by itself."""
     plain = NodePower(power.idle_w, power.busy_w, frequency_ghz=power.frequency_ghz)
-    lines = []
-    for field in fields(power):
-        value = getattr(power, field.name)
-        needed = field.default is MISSING or (field.name == "frequency_ghz" and value)
-        if needed or value != getattr(plain, field.name):
-            several = isinstance(value, tuple) and len(value) != 1
-            listed = value if isinstance(value, tuple) else (value,)
-            text = ", ".join(map(_toml, listed))
-            lines.append(f"{field.name} = {f'[{text}]' if several else text}")
-    return lines
+    needed = ["idle_w", "busy_w", *(["frequency_ghz"] if power.frequency_ghz else [])]
+    # one number is what it stands for
+    given = {
+        name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
+        for name, value in vars(power).items()
+        if name in needed or value != getattr(plain, name)
+    }
+    return _lines(None, given)
 
 
 def _megabytes(where: str, text: str) -> int:
@@ -357,6 +356,8 @@ def _need(where: str, given: Mapping[str, Any], needed: Iterable[str]) -> None:
 
 def _toml(value: Any) -> str:
     """Return a value as TOML has it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + "".join(c if c.isprintable() else _escaped(c) for c in escaped) + '"'

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import name_problem
+
+T = TypeVar("T")
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -91,18 +93,31 @@ class Partition:
 
 def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
-    found = [partitions] if isinstance(partitions, Partition) else partitions
-    if not isinstance(found, list | tuple) or not all(isinstance(p, Partition) for p in found):
-        raise HpcgymError(f"partitions must be Partition after Partition, not {partitions!r}")
-    names = [one.name for one in found]
+    found = named_once(partitions, Partition, "partitions", "Partition after Partition")
     for one in found:
-        if names.count(one.name) > 1:
-            raise HpcgymError(f"two partitions have the name {one.name!r}")
         if one.nodes[-1] >= n_nodes:
             raise HpcgymError(
                 f"partition {one.name!r}: node {one.nodes[-1]} is none of the machine, which has"
                 f" {n_nodes:,} nodes, counted from 0"
             )
+    return found
+
+
+def named_once(given: Any, kind: type[T], what: str, must: str, many: str = "") -> tuple[T, ...]:
+    """Return things of a kind as a tuple, or say that they are none, or two have a name.
+
+    Parameters
+    ----------
+    given : things, or one.
+    what, must, many : what messages call the argument, what it must be, and the things.
+    """
+    found = [given] if isinstance(given, kind) else given
+    if not isinstance(found, list | tuple) or not all(isinstance(one, kind) for one in found):
+        raise HpcgymError(f"{what} must be {must}, not {given!r}")
+    names = [str(vars(one)["name"]) for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise HpcgymError(f"two {many or what} have the name {name!r}")
     return tuple(found)
 
 

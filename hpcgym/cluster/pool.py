@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.cluster.partitions import MOST_NODES, Partition, listed, names_of_nodes
+from hpcgym.cluster.partitions import MOST_NODES, Partition, listed, named_once, names_of_nodes
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, real, seconds, watts, whole
 
@@ -274,18 +274,12 @@ _POWERS = ("idle_power_w", "busy_power_w", "off_power_w", *_DERIVED_POWERS)
 
 def _groups(groups: Any) -> tuple[NodeGroup, ...]:
     """Return groups of nodes as a tuple, or say what is wrong with them."""
-    listed = [groups] if isinstance(groups, NodeGroup) else groups
-    if not isinstance(listed, list | tuple) or not all(isinstance(g, NodeGroup) for g in listed):
-        raise HpcgymError(f"groups must be NodeGroup after NodeGroup, not {groups!r}")
-    names = [group.name for group in listed]
-    for name in names:
-        if names.count(name) > 1:
-            raise HpcgymError(f"two groups of nodes have the name {name!r}")
+    listed = named_once(groups, NodeGroup, "groups", "NodeGroup after NodeGroup", "groups of nodes")
     if near := naming.alike(name for group in listed for name in group.resources):
         raise HpcgymError(f"{near[0]!r} and {near[1]!r} are two resources of almost the same name")
     if sum(group.nodes for group in listed) > MOST_NODES:
         raise HpcgymError(f"a machine has at most {MOST_NODES} nodes")
-    return tuple(listed)
+    return listed
 
 
 def _processors(processors: Any, groups: tuple[NodeGroup, ...]) -> int:
@@ -319,16 +313,10 @@ def _queues(queues: Any) -> dict[str, float]:
 
 def _levels(levels: Any, groups: tuple[NodeGroup, ...]) -> tuple[Level, ...]:
     """Return what stands above nodes as a tuple, or say what is wrong with it."""
-    listed = [levels] if isinstance(levels, Level) else levels
-    if not isinstance(listed, list | tuple) or not all(isinstance(one, Level) for one in listed):
-        raise HpcgymError(f"levels must be Level above Level, not {levels!r}")
+    listed = named_once(levels, Level, "levels", "Level above Level")
     if listed and not groups:
         raise HpcgymError("levels stand above nodes, of which a pool of processors has none")
-    names = [level.name for level in listed]
-    for name in names:
-        if names.count(name) > 1:
-            raise HpcgymError(f"two levels have the name {name!r}")
-    return tuple(listed)
+    return listed
 
 
 def _bandwidth(bandwidth: Any) -> float:

@@ -285,14 +285,14 @@ def _of_parquet(path: Path) -> str | None:
     return parquet_metadata(path).get(NAME) or _of_table(path)
 
 
-def _of_page(path: Path) -> str | None:
-    found = _META.search(_text(path))
-    return None if found is None else unescape(found[1])
+def _between(pattern: re.Pattern[str]) -> Callable[[Path], str | None]:
+    """Return what reads the text of a page or picture that a pattern finds."""
 
+    def read(path: Path) -> str | None:
+        found = pattern.search(_text(path))
+        return None if found is None else unescape(found[1])
 
-def _of_svg(path: Path) -> str | None:
-    found = _SVG.search(_text(path))
-    return None if found is None else unescape(found[1])
+    return read
 
 
 def _text(path: Path) -> str:
@@ -326,8 +326,8 @@ READERS: dict[str, Any] = {
     ".csv": _of_csv,
     ".json": _of_json,
     ".parquet": _of_parquet,
-    ".html": _of_page,
+    ".html": _between(_META),
     ".png": _of_png,
-    ".svg": _of_svg,
+    ".svg": _between(_SVG),
     ".pdf": _of_pdf,
 }

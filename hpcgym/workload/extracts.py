@@ -257,8 +257,8 @@ def without_nodes(workload: Workload, job: int) -> Workload:
 
 def interval(start: Any, end: Any) -> tuple[int, int]:
     """Return the two times of an extract [s], checked; a time beyond all where there is no end."""
-    begin = _whole("start", start)
-    last = MAX_TIME + 1 if end is None else _whole("end", end)
+    begin = _whole_seconds("start", start, 0)
+    last = MAX_TIME + 1 if end is None else _whole_seconds("end", end, 0)
     if last <= begin:
         raise WorkloadError(f"end must be later than start, {begin} s, not {last} s")
     return begin, last
@@ -283,20 +283,6 @@ def recorded_run_time(workload: Workload) -> NDArray[np.int64]:
     """Return how long jobs run, at most their requested time where that is known, (n_jobs,) [s]."""
     requested, run = workload.requested_time, workload.run_time
     return np.where(requested > 0, np.minimum(run, requested), run)
-
-
-def _whole(what: str, time: Any) -> int:
-    """Return a time as an int [s], checked."""
-    try:
-        seconds = int(time)
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1
-    if seconds != time or not 0 <= seconds <= MAX_TIME:
-        raise WorkloadError(
-            f"{what} must be a whole number of seconds of the trace's clock, from 0 on, not"
-            f" {time!r}"
-        )
-    return seconds
 
 
 def _fitting(
@@ -390,14 +376,16 @@ def slices(
     return parts
 
 
-def _whole_seconds(argument: str, value: Any) -> int:
-    """Return a time as an int, or say that it is no whole number of seconds."""
+def _whole_seconds(what: str, time: Any, least: int = -MAX_TIME) -> int:
+    """Return a time as an int [s], or say that it is no whole number of seconds."""
     try:
-        if int(value) == value and abs(value) <= MAX_TIME:
-            return int(value)
+        seconds = int(time)
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise WorkloadError(f"{argument} must be a whole number of seconds, not {value!r}")
+        seconds = least - 1
+    if seconds != time or not least <= seconds <= MAX_TIME:
+        where = " of the trace's clock, from 0 on" if least == 0 else ""
+        raise WorkloadError(f"{what} must be a whole number of seconds{where}, not {time!r}")
+    return seconds
 
 
 def weeks(workload: Workload, origin_s: int | None = None) -> list[Workload]:

@@ -168,16 +168,11 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     return needs
 
 
-def _lacks(resources: Sequence[str], resource: str) -> bool:
-    """Tell whether jobs that ask for a resource find none on a machine, memory aside."""
-    return resource not in resources and resource != MEMORY
-
-
 def lacking(workload: Workload, resources: Sequence[str]) -> NDArray[np.bool_]:
     """Return which jobs ask for a resource that a machine lacks, memory aside, (n_jobs,)."""
     lacks = np.zeros(len(workload), dtype=np.bool_)
     for resource, demand in workload.per_unit.items():
-        if _lacks(resources, resource):
+        if resource not in (*resources, MEMORY):
             lacks |= demand > 0
     return lacks
 
@@ -191,7 +186,7 @@ def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.
     for resource, demand in workload.per_unit.items():
         if resource in resources:
             needs[:, 1 + resources.index(resource)] = demand
-        elif _lacks(resources, resource) and (demand > 0).any():
+        elif resource != MEMORY and (demand > 0).any():
             job = int((demand > 0).argmax())
             near = near_name(resource, resources)
             raise WorkloadError(

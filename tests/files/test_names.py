@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +92,6 @@ def test_a_log_is_called_by_what_can_be_shown_of_its_file(tmp_path: Path) -> Non
     path = tmp_path / f"{RED}.swf"
     path.write_text(f"; MaxProcs: 4\n{JOB}")
     assert hpcgym.load_workload(path).name == "?[31msaf?[0m"
-
-
-GROUP = NodeGroup("n", 2, {"core": 4})
 
 
 @pytest.mark.parametrize(
@@ -212,12 +208,6 @@ def record(text: str) -> dict[str, Any]:
     """A record with a text that may be anything at all, as names of workloads are."""
     told = {"hpcgym": "1", "date": "2000", "command": ["simulate", text], "files": {text: "ab"}}
     return {**told, "workloads": [{"name": text}], "schedules": [{"name": text}]}
-
-
-def test_the_date_is_now_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    before = datetime.now(UTC).replace(microsecond=0)
-    assert before <= datetime.fromisoformat(date_text()) <= datetime.now(UTC)
 
 
 def test_the_date_may_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

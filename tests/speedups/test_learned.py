@@ -69,17 +69,6 @@ def test_steps_by_hand() -> None:
     assert model.weights["code=a"] == pytest.approx(0.4 - 0.2 * 0.5 / 2.25)
 
 
-def test_scales_of_features_do_not_matter() -> None:
-    small, large = PairRegression(), PairRegression()
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        x, y = rng.normal(size=2), rng.normal()
-        small.learn_one({"p": x[0], "q": x[1]}, y)
-        large.learn_one({"p": 1e6 * x[0], "q": x[1]}, y)
-        expected = small.predict_one({"p": 0.5, "q": 0.5})
-        assert large.predict_one({"p": 0.5e6, "q": 0.5}) == pytest.approx(expected, rel=1e-9)
-
-
 @settings(deadline=None)
 @given(
     st.lists(

@@ -12,7 +12,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 
-from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import from_pandas
 from hpcgym.workload.io.sacct_fields import dependency_of_line
@@ -192,6 +192,8 @@ def others_of(workload: Workload, number: int) -> set[int]:
         ("(null)", (), ()),
         ("afterok:12", (12,), ()),
         ("afterok:12(unfulfilled)", (12,), ()),
+        ("12", (12,), ()),
+        ("AfterOK:12", (12,), ()),
         ("afterany:12:13", (12, 13), ()),
         ("afterany:13,afterok:12,afterany:13", (12, 13), ()),
         ("afterok:12:13", (12, 13), (_BROKEN,)),
@@ -223,12 +225,6 @@ def test_what_a_job_follows(
     workload = read(tmp_path, COMPLETED, FAILED, *ARRAY, last)
     assert others_of(workload, 40) == {*others}
     assert workload.cleaning == dict.fromkeys(reasons, 1)
-
-
-def test_tasks_know_their_array(tmp_path: Path) -> None:
-    workload = read(tmp_path, *ARRAY, COMPLETED)
-    assert workload.array.tolist() == [20, 20, 20, -1]
-    assert (read(tmp_path, COMPLETED).array == -1).all()
 
 
 def test_tasks_follow_tasks(tmp_path: Path) -> None:
@@ -285,12 +281,6 @@ def test_a_dump_with_commands(tmp_path: Path, end: str) -> None:
     assert others_of(workload, 13) == set()
 
 
-@pytest.mark.parametrize("text", ["12", "AfterOK:12", "12,singleton"])
-def test_ids_alone_and_capitals(tmp_path: Path, text: str) -> None:
-    workload = read(tmp_path, COMPLETED, ("40|40|ann|fit|COMPLETED", text))
-    assert others_of(workload, 40) == {12}
-
-
 def test_a_column_of_dependencies_holds_before_commands(tmp_path: Path) -> None:
     head = HEAD.replace("Dependency", "SubmitLine|Dependency")
     last = ("40|40|ann|fit|COMPLETED", "sbatch -d afterok:12 run.sh|afterany:13")
@@ -325,18 +315,6 @@ def test_one_at_a_time_without_names(tmp_path: Path) -> None:
     assert others_of(workload, 2) == set()
     reason = "not used: Dependency singleton, without the fields JobName and User"
     assert workload.cleaning == {reason: 1}
-
-
-def test_a_dump_is_simulated_in_closed_loop(tmp_path: Path) -> None:
-    """By hand: on a machine of 8, two at once; the last comes as long after as in the log."""
-    last = ("40|40|ann|sum|COMPLETED", "afterany:12:13")
-    workload = read(tmp_path, COMPLETED, FAILED, last).with_columns(requested_time=[10] * 3)
-    result = simulate(workload, dependencies="closed-loop")
-    assert result.workload.submit_time.tolist() == [0, 60, 120]  # nothing waits
-    slower = simulate(workload.with_columns(wait_time=[0, 40, 0]), dependencies="closed-loop")
-    # in the log job 13 ended at 60 s + 40 s + 10 s, 10 s before; here it does not wait
-    assert slower.workload.submit_time.tolist() == [0, 60, 80]
-    validate_schedule(slower)
 
 
 def test_a_job_to_run_by_itself_that_was_requeued_came_when_it_first_did(tmp_path: Path) -> None:

@@ -80,14 +80,6 @@ def test_units_go_where_the_jobs_go():
     assert frame.columns[18:].tolist() == ["units", "core", "gpu", "mem"]
 
 
-def test_nobody_can_change_them():
-    units = np.array([1, 2, 3])
-    workload = make(units=units)
-    units[0] = 9
-    assert workload.units.tolist() == [1, 2, 3]
-    assert not workload.units.flags.writeable
-
-
 @pytest.mark.parametrize(
     ("units", "per_unit", "problem"),
     [
@@ -161,13 +153,6 @@ def test_blanks(tmp_path):
     assert workload.processors == 8
 
 
-def test_a_table_without_units_has_no_resources():
-    plain = pd.DataFrame({"submit_time": [0], "run_time": [1], "gpu": [1]})
-    with pytest.raises(WorkloadError, match="unknown column 'gpu'"):
-        from_pandas(plain, processors=4)
-    assert from_pandas(plain.assign(core=2)).per_unit["gpu"].tolist() == [1]
-
-
 @pytest.mark.parametrize(
     ("column", "meant"),
     [
@@ -187,12 +172,6 @@ def test_a_typo_is_no_resource(column, meant):
     table = pd.DataFrame({"submit_time": [0], "units": [1], "core": [1], column: [1]})
     with pytest.raises(WorkloadError, match=f"unknown column '{column}'; did you mean '{meant}'"):
         from_pandas(table.drop(columns="core" if meant == "core" else []))
-
-
-def test_a_resource_may_have_any_other_name():
-    resources = ("gpu", "gpus", "GPU", "nvme", "vmem", "fpga_2-x")
-    table = pd.DataFrame({"submit_time": [0], "units": [1], **{r: [1] for r in resources}})
-    assert set(from_pandas(table).per_unit) == {"core", *resources}
 
 
 def test_the_numbers_of_rows_are_no_resource(tmp_path):
@@ -322,13 +301,6 @@ def test_json_with_machine_and_queues(tmp_path):
         assert workload.per_unit["mem"].tolist() == [0, 500]
         assert workload.header == {"MaxProcs": ["32"], "Queue": ["1 debug", "2 long"]}
     assert load_workload(str(tmp_path / "jobs.json"), processors=16).processors == 16
-
-
-def test_json_that_is_a_list(tmp_path):
-    path = as_json(tmp_path, [{"submit_time": 3, "requested_processors": 2}])
-    workload = read_table(path)
-    assert workload.units is None
-    assert (len(workload), workload.processors) == (1, 2)
 
 
 @pytest.mark.parametrize(

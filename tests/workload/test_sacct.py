@@ -129,16 +129,6 @@ def test_dumps_of_any_fields(
     check_dump(tmp_path_factory.mktemp("dump"), seed, records)
 
 
-def test_names_stay_through_all_that_is_done_with_jobs(tmp_path: Path) -> None:
-    workload = check_dump(tmp_path, 5, 500)
-    part = workload.take(slice(10, 60)).with_columns(think_time=np.full(50, 3))
-    assert called(part, "user_id") == called(workload, "user_id")[10:60]
-    cleaned = load_workload(tmp_path / "jobs.txt")
-    assert set(called(cleaned, "partition")) <= {"batch", "gpu", "long"}
-    result = simulate(cleaned.take(slice(0, 100)), "easy")
-    assert called(result.as_workload(), "queue") == called(cleaned, "queue")[:100]
-
-
 # --- Single dumps ---------------------------------------------------------------------------------
 
 HEAD = "JobID|User|State|Submit|Start|End|AllocCPUS"
@@ -349,18 +339,6 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
     }
     with pytest.raises(WorkloadError, match="of which gres/fpga is no whole number"):
         read(tmp_path, text(rows[0].replace("fpga=2", "fpga=2x"), head=head))
-
-
-def test_jobs_wait_for_generic_resources(tmp_path: Path) -> None:
-    """Four cores and two FPGAs: two jobs have the cores, and yet wait for the FPGAs."""
-    head = "JobID|Submit|Start|Elapsed|AllocCPUS|AllocTRES"
-    times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00"
-    rows = [f"{job}|{times}|1|cpu=1,node=1,gres/fpga={count}" for job, count in ((1, 2), (2, 1))]
-    conf = tmp_path / "slurm.conf"
-    conf.write_text("NodeName=n1 CPUs=4 Gres=fpga:2\n")
-    read(tmp_path, text(*rows, head=head), processors=4)
-    workload = load_workload(tmp_path / "jobs.txt", processors=4)
-    assert simulate(workload, "easy", cluster=str(conf)).wait.tolist() == [0, 600]
 
 
 def test_what_is_told_and_not_used_is_counted(tmp_path: Path) -> None:

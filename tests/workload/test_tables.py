@@ -12,7 +12,7 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.workload import SWF_COLUMNS, Workload, from_pandas, read_swf, read_table, write_table
+from hpcgym.workload import Workload, from_pandas, read_swf, read_table, write_table
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import REORDERED
 
@@ -140,25 +140,12 @@ def test_times_that_are_none(tmp_path):
     assert skipped.cleaning == {"dropped: line with text in a numeric field": 1}
 
 
-def test_rows_are_sorted_by_submit_time():
-    workload = from_pandas(frame(submit_time=[5, 0, 3]), processors=8)
-    assert workload.run_time.tolist() == [20, 30, 10]
-    assert workload.cleaning == {REORDERED: 2}
-
-
 def test_machine_size_is_that_of_the_largest_job():
     jobs = frame(requested_processors=[1, 4, 2], allocated_processors=[1, 5, 2])
     assert from_pandas(jobs).processors == 5
     assert from_pandas(jobs, processors=64).processors == 64
     with pytest.raises(WorkloadError, match=r"workload: .*; give processors="):
         from_pandas(frame())
-
-
-def test_later_changes_of_the_frame_do_not_matter():
-    jobs = frame()
-    workload = from_pandas(jobs, processors=8)
-    jobs.loc[0, "run_time"] = 99
-    assert workload.run_time[0] == 10
 
 
 @pytest.mark.parametrize(
@@ -208,13 +195,6 @@ def test_frames_without_jobs_or_submit_times():
         from_pandas(double, processors=8)
     with pytest.raises(WorkloadError, match="errors must be"):
         from_pandas(frame(), processors=8, errors="coerce")
-
-
-def test_rows_with_text_are_dropped_and_counted():
-    jobs = frame(run_time=["10", "x", None], job_number=[1, 2, "y"])
-    workload = from_pandas(jobs, processors=8, errors="skip")
-    assert workload.run_time.tolist() == [10]
-    assert workload.cleaning == {"dropped: line with text in a numeric field": 2}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -281,22 +261,6 @@ def test_damaged_and_missing_files(tmp_path):
         read_table(tmp_path / "folder.csv")
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
-def test_round_trip(tmp_path, ending):
-    if ending == ".parquet":
-        pytest.importorskip("pyarrow")
-    rng = np.random.default_rng(3)
-    columns = {c: rng.integers(-1, 2**50, 50) for c in SWF_COLUMNS}
-    columns["average_cpu_time"] = rng.random(50)
-    original = Workload.from_columns(columns, processors=8, name="log").take(slice(None))
-    write_table(original, tmp_path / f"log{ending}")
-    again = read_table(tmp_path / f"log{ending}", processors=8)
-    for column in SWF_COLUMNS:
-        assert np.array_equal(again.columns[column], original.columns[column])
-    assert again.name == "log"
-    assert again.cleaning == {}
-
-
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
 def test_jobs_cut_by_cleaning_stay_marked_in_tables(tmp_path, ending):
     if ending == ".parquet":
@@ -328,12 +292,6 @@ def test_writing_elsewhere(tmp_path):
         write_table(workload, tmp_path / "log.xlsx")
     with pytest.raises(WorkloadError, match="cannot be written"):
         write_table(workload, tmp_path / "none" / "log.csv")
-
-
-def test_parquet_that_is_none(tmp_path):
-    pytest.importorskip("pyarrow")
-    with pytest.raises(WorkloadError, match=r"jobs\.parquet is not a Parquet file"):
-        read(tmp_path, "submit_time\n5\n", name="jobs.parquet")
 
 
 def test_parquet_without_its_library(tmp_path, monkeypatch):
@@ -381,13 +339,6 @@ def test_what_is_measured_of_jobs_is_kept(tmp_path, column, known):
 def test_what_cannot_be_measured(column, value):
     with pytest.raises(WorkloadError, match=column):
         Workload.from_columns({"submit_time": [0], column: [value]}, processors=1)
-
-
-def test_errors_say_what_a_slowdown_may_be(tmp_path):
-    file = tmp_path / "jobs.csv"
-    file.write_text("submit_time,requested_processors,run_time,slowdown\n0,1,5,1.2\n1,1,5,0.8\n")
-    with pytest.raises(WorkloadError, match=r"line 3: .* slowdown is 0.8, but must be from 1 to 1"):
-        read_table(file)
 
 
 LARGE = "dropped: line with a number too large"

@@ -114,26 +114,6 @@ def light_esp(
     _check("processors", whole, processors, f"a multiple of node_cores, {node_cores}")
     span = WORK_S * repeat / load
     _check("load", span < MAX_TIME, load, "so large that times stay below 2^53 s")
-    return _generate(processors, repeat, seed, span, users, unequal, spread, node_cores)
-
-
-def _check(name: str, right: bool, value: Any, must: str) -> None:
-    """Raise a WorkloadError for an argument that is not right."""
-    if not right:
-        raise WorkloadError(f"light-esp: {name} must be {must}, not {value!r}")
-
-
-def _generate(
-    processors: int,
-    repeat: int,
-    seed: int,
-    span: float,
-    users: int,
-    unequal: int,
-    spread: float,
-    node_cores: int,
-) -> Workload:
-    """Return the jobs, for arguments that have been checked."""
     orders, dealing = np.random.default_rng(seed).spawn(2)
     kinds = np.repeat(np.arange(len(TYPES)), [kind.jobs for kind in TYPES])
     kind = np.concatenate([orders.permutation(kinds) for _ in range(repeat)])
@@ -157,10 +137,23 @@ def _generate(
         columns,
         processors=processors,
         name=f"light-esp-{processors} x {repeat} seed {seed}",
-        header=_header(processors, repeat, seed, span, users, spread),
+        header={
+            "Computer": ["Light-ESP, table 6.2 of D. Glesser's thesis"],
+            "MaxProcs": [str(processors)],
+            "Note": [
+                f"repeated {repeat} times, order by seed {seed}, submitted in {span:.0f} s; "
+                f"{users} users, spread of power {spread:g} ({MISSING} W: unknown)"
+            ],
+        },
         units=size // node_cores if node_cores > 1 else None,
         per_unit={CORE: np.full(len(kind), node_cores)} if node_cores > 1 else None,
     )
+
+
+def _check(name: str, right: bool, value: Any, must: str) -> None:
+    """Raise a WorkloadError for an argument that is not right."""
+    if not right:
+        raise WorkloadError(f"light-esp: {name} must be {must}, not {value!r}")
 
 
 def _cores(kind: JobType, processors: int, node_cores: int) -> int:
@@ -183,17 +176,3 @@ def _deal(
         rounds = [random.permutation(hand) for _ in range(-(-len(jobs) // len(hand)))]
         user_id[jobs] = np.concatenate(rounds)[: len(jobs)]
     return user_id
-
-
-def _header(
-    processors: int, repeat: int, seed: int, span: float, users: int, spread: float
-) -> dict[str, list[str]]:
-    """Return the header that a file of these jobs has."""
-    return {
-        "Computer": ["Light-ESP, table 6.2 of D. Glesser's thesis"],
-        "MaxProcs": [str(processors)],
-        "Note": [
-            f"repeated {repeat} times, order by seed {seed}, submitted in {span:.0f} s; "
-            f"{users} users, spread of power {spread:g} ({MISSING} W: unknown)"
-        ],
-    }

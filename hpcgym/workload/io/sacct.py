@@ -46,19 +46,8 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *(
-        "dependency",
-        "nice",
-        "submitline",
-        "jobname",
-        "user",
-        "uid",
-        "account",
-        "group",
-        "gid",
-        "qos",
-        "partition",
-    ),
+    *("dependency", "nice", "submitline", "jobname", "user", "uid", "account", "group", "gid"),
+    *("qos", "partition"),
 }
 _NOTHING = ("", "None", "(null)", "N/A")
 

@@ -271,32 +271,13 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
         yield rest + b"\n", False
 
 
-class _GrowingColumn:
-    """A column of unknown length, in one piece of memory, or in none while no job has a value."""
-
-    def __init__(self, dtype: type[np.int64] | type[np.float64]) -> None:
-        self.dtype = dtype
-        self.size = 0
-        self.values: NDArray[Any] | None = None
-
-    def extend(self, values: NDArray[Any]) -> None:
-        """Add the values of further jobs."""
-        end = self.size + values.size
-        if self.values is None and not (values == model.MISSING).all():
-            self.values = np.full(end, model.MISSING, dtype=self.dtype)
-        if self.values is not None:
-            if end > self.values.size:
-                self.values.resize(end + end // 8, refcheck=False)  # a move, hardly ever a copy
-            self.values[self.size : end] = values
-        self.size = end
-
-    def finish(self) -> NDArray[Any]:
-        """Return the column, which nobody can change any more."""
-        if self.values is None:
-            return np.broadcast_to(self.dtype(model.MISSING), self.size)
-        self.values.resize(self.size, refcheck=False)
-        self.values.flags.writeable = False
-        return self.values
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return a column, which nobody can change: without memory where no piece has any."""
+    if all(piece.strides == (0,) for piece in pieces):
+        return np.broadcast_to(pieces[0].dtype.type(model.MISSING), sum(map(len, pieces)))
+    whole = np.concatenate(pieces)
+    whole.flags.writeable = False
+    return whole
 
 
 class _Reader:
@@ -306,7 +287,7 @@ class _Reader:
         self.path = path
         self.errors = errors
         self.header = HeaderReader()
-        self.columns = {c: _GrowingColumn(model.column_dtype(c)) for c in SWF_COLUMNS}
+        self.pieces: dict[str, list[NDArray[Any]]] = {c: [] for c in SWF_COLUMNS}
         self.line = self.jobs = 0
         self.dropped: dict[str, int] = {}
         self.extra = 0
@@ -338,8 +319,10 @@ class _Reader:
                     keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)
             self.jobs += row
             jobs = slice(row) if keep.all() else np.flatnonzero(keep)
-            for k, (column, values) in enumerate(self.columns.items()):
-                values.extend(decimal[jobs] if column in model.FLOAT_COLUMNS else whole[k][jobs])
+            for k, (column, pieces) in enumerate(self.pieces.items()):
+                values = decimal[jobs] if column in model.FLOAT_COLUMNS else whole[k][jobs]
+                untold = np.broadcast_to(values.dtype.type(model.MISSING), len(values))
+                pieces.append(untold if (values == untold).all() else values.copy())
 
     def _odd_line(
         self,
@@ -378,7 +361,7 @@ class _Reader:
         for column, number in zip(SWF_COLUMNS, self.rounded.tolist(), strict=True):
             counts[f"repaired: {column} rounded to a whole number"] = number
         cleaning = {reason: number for reason, number in counts.items() if number}
-        columns = {column: values.finish() for column, values in self.columns.items()}
+        columns = {column: _joined(self.pieces.pop(column)) for column in SWF_COLUMNS}
         if not len(columns["submit_time"]):
             why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
             raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
