@@ -24,13 +24,13 @@ from hpcgym.errors import WorkloadError
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: no numpy scalars, no NaN."""
+    """Return a value as JSON has it: no numpy scalars or arrays; what is no number is null."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
-    if hasattr(value, "item"):
-        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS, find_scheduler
+from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.naming import MOST_OF_LIST, name_problem
@@ -17,12 +18,29 @@ from hpcgym.schedule.measures import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.limits import PowerCap, check_limits, read_limits
 from hpcgym.scheduler.own_code import names_code, own_rule
 from hpcgym.scheduler.restrictions import read_windows
 from hpcgym.scheduler.rule_values import read_quotas
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep.simulations import OWN_RULES, LimitSet, at, believed, check_limited, check_sharing
-from hpcgym.sweep.source import KINDS, SEED, SLICES, Source
+from hpcgym.simulation.corun import PairLearning, check_machine, check_shared, check_together
+from hpcgym.simulation.limited import (
+    check_for_limits,
+    check_off_as_idle,
+    check_power_rule,
+    may_switch,
+    node_power,
+    nodes_off,
+)
+from hpcgym.sweep.simulations import (
+    OWN_RULES,
+    PAIR_ESTIMATES,
+    load_machine,
+    machine_file,
+    note,
+    read_speedups_of,
+)
+from hpcgym.sweep.source import KINDS, SEED, SLICES, LimitSet, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
 
@@ -106,40 +124,43 @@ def load_experiment(path: str | Path) -> Experiment:
 
 def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment:
     _check_keys("", table, [key for key in _names(Experiment) if key not in _NOT_KEYS])
-    workloads = tuple(
-        _source(f"workloads[{place}]", entry)
-        for place, entry in enumerate(_list(table, "workloads", [dict]))
+    folder = path.parent
+    workloads = [_source(*entry) for entry in _entries(table, "workloads", dict)]
+    given = _entries(table, "schedulers", str, dict)
+    schedulers = [_scheduler(where, entry, folder) for where, entry in given]
+    seeds, metrics, by, speedups = (
+        [entry for _, entry in _entries(table, key, kind)] if key in table else []
+        for key, kind in (("seeds", int), ("metrics", str), ("by", str), ("speedups", str))
     )
-    schedulers = dict(
-        _scheduler(f"schedulers[{place}]", entry, path.parent)
-        for place, entry in enumerate(_list(table, "schedulers", [str, dict]))
-    )
-    seeds = tuple(_list(table, "seeds", [int])) if "seeds" in table else ()
-    metrics = tuple(_list(table, "metrics", [str])) if "metrics" in table else ()
-    by, speedups = _one_or_more(table, "by"), _one_or_more(table, "speedups")
+    limits = [_limit_set(*entry) for entry in _entries(table, "limits", dict, needed=False)]
     shuffles = _shuffles(table)
-    check_each_once("workloads", [source.name for source in workloads])
-    given = [_name_of(entry) for entry in table["schedulers"]]
-    check_each_once("schedulers", given)
-    check_each_once("seeds", seeds)
-    check_each_once("metrics", metrics)
+    for key, values in (
+        ("workloads", [source.name for source in workloads]),
+        ("schedulers", [name for name, _ in schedulers]),
+        ("seeds", seeds),
+        ("metrics", metrics),
+        ("by", by),
+        ("speedups", speedups),
+        ("shuffles", shuffles),
+        ("limits", [one.name for one in limits]),
+    ):
+        check_each_once(key, values)
     _check_seeds(workloads, seeds)
-    check_each_once("speedups", speedups)
-    check_each_once("shuffles", shuffles)
-    limits = _limits(table)
-    check_each_once("limits", [one.name for one in limits])
     if limits and speedups:
         check(words={"limits": "limits", "shared nodes": "speedups"})
-    check_sharing(workloads, schedulers, speedups, path.parent)
-    check_limited(workloads, schedulers, limits, path.parent)
-    late = any(scheduler.dispatch_time for scheduler in schedulers.values())
-    _check_metrics(metrics, bool(speedups), limits, late)
-    _check_by(by, metrics)
-    tables = [entry for entry in table["schedulers"] if isinstance(entry, dict)]
-    own = {entry["name"]: _own(entry) for entry in tables if _own(entry)}
+    made = dict(schedulers)
+    machines = [_machine_of(f"workloads[{k}]", one, folder) for k, one in enumerate(workloads)]
+    _check_sharing(workloads, machines, made, speedups, folder)
+    _check_limited(machines, made, limits)
+    _check_metrics(metrics, by, made, speedups, limits)
+    own = {entry["name"]: _own(entry) for _, entry in given if isinstance(entry, dict)}
     return Experiment(
-        path, sha256, workloads, schedulers, seeds, metrics, by, speedups, shuffles, limits, own
-    )
+        path, sha256, tuple(workloads), made, tuple(seeds), tuple(metrics), tuple(by),
+        tuple(speedups), shuffles, tuple(limits), {name: one for name, one in own.items() if one},
+    )  # fmt: skip
+
+
+# --- What the file says, one entry after another --------------------------------------------------
 
 
 def _source(where: str, entry: dict[str, Any]) -> Source:
@@ -176,11 +197,7 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     if isinstance(entry, str):
         return entry, at(where, find_scheduler, entry)
     _check_keys(where, entry, ("name", "scheduler", *_RULES))
-    name = entry.get("name")
-    if not isinstance(name, str) or not name:
-        raise HpcgymError(f"{where}.name must say what the scheduler is called in tables")
-    if problem := name_problem(name):
-        raise HpcgymError(f"{where}.name must be {problem}")
+    name = _named(where, entry.get("name"), "the scheduler is called")
     if name in SCHEDULERS or name in COSCHEDULERS:
         raise HpcgymError(f"{where}.name: {name!r} stands for a scheduler; choose another")
     begin = at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
@@ -198,8 +215,11 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     if isinstance(shares, str) and shares.endswith(".toml"):
         rules["fair_share"] = str(folder / shares)
     if isinstance(rules.get("pair_estimate"), str):
-        known = at(f"{where}.pair_estimate", believed, rules["pair_estimate"], folder)
-        rules["pair_estimate"] = known
+        text = rules["pair_estimate"]
+        if text not in PAIR_ESTIMATES:
+            rules["pair_estimate"] = at(
+                f"{where}.pair_estimate", read_speedups_of, text, folder, {}
+            )
     scheduler = at(where, begin.but, **rules)
     at(where, check_fair_share, rules.get("fair_share"), any(scheduler.usage_orders))
     return name, scheduler
@@ -216,11 +236,7 @@ def _own(entry: Mapping[str, Any]) -> dict[str, str]:
     return {rule: entry[rule] for rule in OWN_RULES if names_code(entry.get(rule))}
 
 
-def _name_of(entry: str | dict[str, Any]) -> str:
-    return entry if isinstance(entry, str) else entry["name"]
-
-
-def _check_seeds(workloads: Iterable[Source], seeds: tuple[int, ...]) -> None:
+def _check_seeds(workloads: Iterable[Source], seeds: Sequence[int]) -> None:
     """Raise unless there are seeds if, and only if, some workload has a place for them."""
     seeded = [place for place, source in enumerate(workloads) if SEED in source.workload]
     if seeded and not seeds:
@@ -229,28 +245,21 @@ def _check_seeds(workloads: Iterable[Source], seeds: tuple[int, ...]) -> None:
         raise HpcgymError(f"seeds are given, but no workload has {SEED} in it")
 
 
-def _one_or_more(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the names at a key that has one, or a list; none without the key."""
-    if isinstance(table.get(key), str):
-        return (table[key],)
-    return tuple(_list(table, key, [str])) if key in table else ()
+def _limit_set(where: str, entry: dict[str, Any]) -> LimitSet:
+    """Return a set of limits of the file."""
+    _check_keys(where, entry, _names(LimitSet))
+    name = _named(where, entry.get("name"), "these limits are called")
+    texts = {key: _texts(f"{where}.{key}", entry[key]) for key in entry if key != "name"}
+    return LimitSet(name, **texts)
 
 
-def _limits(table: Mapping[str, Any]) -> tuple[LimitSet, ...]:
-    """Return the sets of limits of the file."""
-    if "limits" not in table:
-        return ()
-    found = []
-    for place, entry in enumerate(_list(table, "limits", [dict])):
-        where = f"limits[{place}]"
-        _check_keys(where, entry, _names(LimitSet))
-        if not isinstance(entry.get("name"), str) or not entry["name"]:
-            raise HpcgymError(f"{where}.name must say what these limits are called in tables")
-        if problem := name_problem(entry["name"]):
-            raise HpcgymError(f"{where}.name must be {problem}")
-        texts = {key: _texts(f"{where}.{key}", entry[key]) for key in entry if key != "name"}
-        found.append(LimitSet(entry["name"], **texts))
-    return tuple(found)
+def _named(where: str, name: Any, what: str) -> str:
+    """Return a name that tables can have, or raise an HpcgymError."""
+    if not isinstance(name, str) or not name:
+        raise HpcgymError(f"{where}.name must say what {what} in tables")
+    if problem := name_problem(name):
+        raise HpcgymError(f"{where}.name must be {problem}")
+    return name
 
 
 def _texts(where: str, given: Any) -> tuple[str, ...]:
@@ -280,52 +289,156 @@ def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     )
 
 
-def _check_metrics(
-    metrics: tuple[str, ...], shared: bool, limits: tuple[LimitSet, ...], late: bool
-) -> None:
-    """Raise unless simulations have these metrics.
+def _entries(
+    table: Mapping[str, Any], key: str, *kinds: type, needed: bool = True
+) -> list[tuple[str, Any]]:
+    """Return the entries of a list of the file, each with its place; a name may stand alone.
 
-    ``shared``: they share nodes; ``late``: some have a dispatcher that takes time.
+    ``needed``: it has to be there, with at least one entry.
     """
-    of = {
-        "shared nodes": shared,
-        "caps": any(one.cap for one in limits),
-        "budgets": any(one.budget for one in limits),
-        "dispatch time": late,
-    }
-    had = ["", *(name for name, there in of.items() if there)]
-    every = known_metrics().items()
-    known = [name for name, metric in every if metric.formula is not None and metric.of in had]
-    for place, name in enumerate(metrics):
-        check_choice(f"metrics[{place}]", name, known)
-
-
-def _check_by(by: tuple[str, ...], metrics: tuple[str, ...]) -> None:
-    """Raise unless groups of jobs are known ones, and some metric is of jobs."""
-    for name in by:
-        check_choice("by", name, GROUPED_BY)
-    check_each_once("by", by)
-    if by and metrics and not {*metrics} & {*group_metrics()}:
-        raise HpcgymError(f"by: {metrics[0]} is none of groups of jobs, such as mean_bsld")
-
-
-def _list(table: Mapping[str, Any], key: str, kinds: list[type]) -> list[Any]:
-    """Return a list of the file that has to be there, with at least one entry."""
     words = {str: "a name", dict: "a table", int: "a whole number"}
     wanted = " or ".join(words[kind] for kind in kinds)
     if key not in table:
-        how = f"[[{key}]]" if kinds == [dict] else f"{key} = [...]"
+        if not needed:
+            return []
+        how = f"[[{key}]]" if kinds == (dict,) else f"{key} = [...]"
         raise HpcgymError(f"{key} is missing: {how}")
     entries = table[key]
+    if kinds == (str,) and isinstance(entries, str):
+        entries = [entries]
     if not isinstance(entries, list) or not entries:
         raise HpcgymError(f"{key} must be a list, each entry {wanted}, not {entries!r}")
     for place, entry in enumerate(entries):
         if type(entry) not in kinds:
             raise HpcgymError(f"{key}[{place}] must be {wanted}, not {entry!r}")
-    return entries
+    return [(f"{key}[{place}]", entry) for place, entry in enumerate(entries)]
 
 
 def _check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
     known = list(known)
     for key in table:
         check_choice(f"key of {where}" if where else "key", key, known)
+
+
+def at(where: str, check: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a check, and name the key if it objects."""
+    try:
+        return check(*args, **kwargs)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None
+
+
+# --- What goes together ---------------------------------------------------------------------------
+
+
+def _machine_of(where: str, source: Source, folder: Path) -> Cluster | None:
+    """Return the machine of a workload, None of a pool."""
+    if source.cluster is None:
+        return None
+    found: dict[str, str] = {}
+
+    def read(text: str) -> Cluster:
+        note(text, machine_file(text, folder), found)
+        return load_machine(text, str(folder), found.get(text, ""))
+
+    machine: Cluster = at(f"{where}.cluster", read, source.cluster)
+    return machine
+
+
+def _check_sharing(
+    workloads: Sequence[Source],
+    machines: Sequence[Cluster | None],
+    schedulers: Mapping[str, Scheduler],
+    speedups: Sequence[str],
+    folder: Path,
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and speedups go together."""
+    heatmaps = [
+        at(f"speedups[{place}]", read_speedups_of, text, folder, {})
+        for place, text in enumerate(speedups)
+    ]
+    for place, (source, machine) in enumerate(zip(workloads, machines, strict=True)):
+        where = f"workloads[{place}].cluster"
+        if not speedups and source.codes is not None:
+            raise HpcgymError(f"workloads[{place}].codes needs speedups, which have the codes")
+        if speedups and machine is None:
+            raise HpcgymError(
+                f"{where} is missing: speedups are of jobs on nodes; such as '100x2x24', nodes"
+                " x sockets x cores"
+            )
+        if speedups:
+            at(where, check_machine, machine)
+    for where, name, scheduler in _placed(schedulers):
+        if not speedups and scheduler.coschedules:
+            raise HpcgymError(
+                f"{where}: jobs share nodes under {name!r}; speedups = FILE or 'generated:...' says"
+                " how fast they run then"
+            )
+        if speedups:
+            at(where, check_shared, scheduler)
+        for heatmap in heatmaps:
+            at(where, PairLearning.of, scheduler, heatmap)  # knows all codes
+        for number, machine in enumerate(machines if speedups else ()):
+            at(f"{where} on workloads[{number}].cluster", check_together, scheduler, machine)
+
+
+def _check_limited(
+    machines: Sequence[Cluster | None],
+    schedulers: Mapping[str, Scheduler],
+    sets: Sequence[LimitSet],
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and limits go together."""
+    for where, _, scheduler in _placed(schedulers):
+        if sets:
+            at(where, check_for_limits, scheduler)
+        else:
+            at(where, check_power_rule, scheduler, None)
+    needed = any(one.cap or one.budget for one in sets)
+    for number, machine in enumerate(machines if sets else ()):
+        on = f"workloads[{number}]"
+        if machine is None:
+            raise HpcgymError(
+                f"{on}.cluster is missing: limits are of machines whose nodes have a power, such as"
+                " 'taurus'"
+            )
+        power = at(f"{on}.cluster", node_power, machine, needed)
+        for place, one in enumerate(sets):
+            found = read_limits(machine, one.cap, one.budget, f"limits[{place}].")
+            at(f"limits[{place}]", check_limits, found)
+            for where, _, scheduler in _placed(schedulers):
+                pair = f"{where} under limits[{place}] on {on}"
+                at(pair, check_off_as_idle, found, may_switch(scheduler, machine, found))
+                for cap in found:
+                    if isinstance(cap, PowerCap):
+                        at(pair, nodes_off, machine, power, cap, scheduler.power)
+
+
+def _placed(schedulers: Mapping[str, Scheduler]) -> Iterator[tuple[str, str, Scheduler]]:
+    """Go through schedulers: the place in the file, the name, the rules."""
+    for place, (name, scheduler) in enumerate(schedulers.items()):
+        yield f"schedulers[{place}]", name, scheduler
+
+
+def _check_metrics(
+    metrics: Sequence[str],
+    by: Sequence[str],
+    schedulers: Mapping[str, Scheduler],
+    speedups: Sequence[str],
+    limits: Sequence[LimitSet],
+) -> None:
+    """Raise an HpcgymError unless simulations have these metrics, some of jobs if ``by`` groups."""
+    of = {
+        "": True,
+        "shared nodes": bool(speedups),
+        "caps": any(one.cap for one in limits),
+        "budgets": any(one.budget for one in limits),
+        "dispatch time": any(scheduler.dispatch_time for scheduler in schedulers.values()),
+    }
+    every = known_metrics().items()
+    known = [name for name, one in every if one.formula is not None and of.get(one.of, False)]
+    for place, name in enumerate(metrics):
+        check_choice(f"metrics[{place}]", name, known)
+    for name in by:
+        check_choice("by", name, GROUPED_BY)
+    if by and metrics and not {*metrics} & {*group_metrics()}:
+        raise HpcgymError(f"by: {metrics[0]} is none of groups of jobs, such as mean_bsld")

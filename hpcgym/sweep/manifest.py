@@ -9,13 +9,14 @@ import hashlib
 import json
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.files import json_file, shaped
+from hpcgym.files import json_file
 from hpcgym.schedule.metrics import needs_watts, watts_given
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.own_code import module_file
@@ -28,6 +29,7 @@ from hpcgym.sweep.simulations import (
     load_machine,
     load_slices,
     machine_file,
+    note,
     read_speedups_of,
     speedups_file,
 )
@@ -39,8 +41,6 @@ from hpcgym.workload.io.files import sha256_of
 # --- The manifest of a sweep ----------------------------------------------------------------------
 
 Manifest = dict[str, Any]
-
-MOST_TASKS = 10_000_000  # each is looked at wherever a sweep is
 
 
 def make_manifest(experiment: Experiment) -> Manifest:
@@ -73,9 +73,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
         },
         "metrics": list(experiment.metrics),
     }
-    if (number := len(Tasks(manifest))) > MOST_TASKS:
-        raise HpcgymError(f"{experiment.path} makes {number:,} tasks, at most {MOST_TASKS:,}")
-    return {**manifest, "tasks": number}
+    return {**manifest, "tasks": len(Tasks(manifest))}
 
 
 def _files_of_rules(experiment: Experiment) -> dict[str, str]:
@@ -85,13 +83,12 @@ def _files_of_rules(experiment: Experiment) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in {text for rules in experiment.own.values() for text in rules.values()}:
-        module = module_file(text, experiment.folder)
-        if module is not None:
-            found[module.relative_to(experiment.folder).as_posix()] = sha256_of(module)
+        if (module := module_file(text, experiment.folder)) is not None:
+            note(module.relative_to(experiment.folder).as_posix(), module, found)
     for scheduler in experiment.schedulers.values():
         if isinstance(scheduler.pair_estimate, Heatmap):
-            path = speedups_file(scheduler.pair_estimate.source, experiment.folder)
-            found |= {} if path is None else {scheduler.pair_estimate.source: sha256_of(path)}
+            text = scheduler.pair_estimate.source
+            note(text, speedups_file(text, experiment.folder), found)
     return found
 
 
@@ -177,16 +174,15 @@ def _spelt_out(
 
     If slices are whole, only the first is read: a generator may have many seeds.
     """
-    of_machine = None if source.cluster is None else machine_file(source.cluster, folder)
-    if of_machine is not None:
-        inputs[str(source.cluster)] = sha256_of(of_machine)
+    if source.cluster is not None:
+        note(source.cluster, machine_file(source.cluster, folder), inputs)
     found = []
     parts: list[str] = []
     for seed in seeds:
         name = source.workload if seed is None else source.workload.replace(SEED, str(seed))
         path = input_file(name, folder)
-        if path is not None and name not in inputs:
-            inputs[name] = sha256_of(path)
+        if name not in inputs:
+            note(name, path, inputs)
         if not parts or source.slices != "whole":
             parts = _names_of_slices(source, name, folder, inputs, heatmaps, experiment)
         entry = {
@@ -213,14 +209,13 @@ def _names_of_slices(
     experiment: Experiment,
 ) -> list[str]:
     """Return the names of the slices of a workload, which is read for that; check its codes."""
+    of_machine = inputs.get(source.cluster or "", "")
     found = load_slices(
-        name, source.clean, source.processors, source.errors, source.slices, str(folder),
-        inputs.get(name, ""), source.cluster, inputs.get(source.cluster or "", ""), tz=source.tz,
-    )  # fmt: skip
+        replace(source, workload=name), str(folder), inputs.get(name, ""), of_machine
+    )
     machine = None
     if source.cluster is not None:
-        digest = inputs.get(source.cluster, "")
-        machine = load_machine(source.cluster, str(folder), digest)
+        machine = load_machine(source.cluster, str(folder), of_machine)
     energies = [metric for metric in experiment.metrics if needs_watts(metric)]
     if energies and not any(watts_given(machine, part) for part in found.values()):
         raise HpcgymError(
@@ -306,16 +301,6 @@ def file_of(name: str, manifest: Manifest, folder: Path) -> Path | None:
     return speedups_file(name, folder)
 
 
-def other_versions(manifest: Manifest) -> list[str]:
-    """Say which versions differ that do not forbid to go on."""
-    now = versions()
-    return [
-        f"{name} was {then} and is {now[name]}"
-        for name, then in manifest["versions"].items()
-        if name in now and now[name] != then and name != "hpcgym"
-    ]
-
-
 # --- The file of a manifest -----------------------------------------------------------------------
 
 _MOST_BYTES = 256 << 20  # there is a line for each slice
@@ -345,10 +330,6 @@ def read(path: Path) -> Manifest:
         )
     if given[_CHECKSUM] != _checksum(manifest):
         raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
-    with shaped(path, "the manifest of a sweep"):
-        number = len(Tasks(manifest))
-    if number > MOST_TASKS:
-        raise HpcgymError(f"{path} has {number:,} tasks, at most {MOST_TASKS:,}")
     return manifest
 
 

@@ -4,37 +4,32 @@
 ``failures.jsonl`` one for each that failed, with its error and traceback instead of a result. A
 line counts once its end is there, and as long as it is what was written: its last entry, "sha256",
 is a checksum of all before it. What a kill tears or a disk damages is dropped, and its task done
-again. Lines of earlier versions have no checksum; of them the task must be that of the id.
-``function`` names the function whose results they are.
+again. ``function`` names the function whose results they are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import json_of, text_of
-from hpcgym.files.writing import whole, writing
+from hpcgym.files.writing import plain, whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 
-MOST_LINE = 64 << 20  # bytes of a line: what damage makes of a file may be one line
 _MOST_NAME = 1 << 16  # bytes of the name of a function
 _NAME = re.compile(r"[\w.<>]+\n")
 
 #: Between what a line says and its checksum.
 _SEAL = b', "sha256": "'
-#: The entries of lines without checksum, of results and of failures.
-_UNSEALED = ({"id", "task", "result"}, {"id", "task", "attempts", "error", "traceback"})
 
 #: [s] for which :func:`is_locked` may have a folder, and much more.
 _LOOKED_AT_S = 1.0
@@ -71,29 +66,10 @@ def ids_of(tasks: Iterable[Any]) -> set[str]:
     return {identity(canonical(task)) for task in tasks}
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: no numpy scalars or arrays; what is no number is null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def result_line(identity: str, task: str, result: Mapping[str, Any]) -> str:
-    """Return the line of a finished task, whose canonical JSON is ``task``.
-
-    Raises
-    ------
-    HpcgymError : the line would be longer than one is read.
-    """
+    """Return the line of a finished task, whose canonical JSON is ``task``."""
     text = json.dumps(plain(result), allow_nan=False)
-    line = _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode())
-    if len(line) > MOST_LINE:
-        raise HpcgymError(f"a task and its result take {len(line):,} bytes, at most {MOST_LINE:,}")
-    return line.decode()
+    return _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode()).decode()
 
 
 def failure_line(identity: str, task: str, attempts: int, error: str, traceback: str) -> str:
@@ -109,20 +85,8 @@ def _sealed(body: bytes) -> bytes:
 
 def _record(line: bytes) -> Record | None:
     """Return the record of a line; None if it is not what was written."""
-    try:
-        record = json_of(line, "", flat=True)
-        if not isinstance(record, dict):
-            return None
-        if not (isinstance(record.get("id"), str) and isinstance(record.get("task"), dict)):
-            return None
-        if not isinstance(record.get("result", {}), dict):
-            return None
-        if line == _sealed(line.rpartition(_SEAL)[0]):
-            return record
-        if set(record) in _UNSEALED:
-            return record if record["id"] == identity(canonical(record["task"])) else None
-    except HpcgymError:
-        pass
+    if line == _sealed(line.rpartition(_SEAL)[0]):
+        return cast(Record, json_of(line, "", flat=True))
     return None
 
 
@@ -132,21 +96,9 @@ def read_records(path: Path) -> Iterator[Record | None]:
     Without the file there are none. A last line without an end is being written, or was when its
     writer was killed: it is passed over.
     """
-    if not path.is_file():
-        return
-    for line in _lines(path):
-        yield None if line is None else _record(line)
-
-
-def _lines(path: Path) -> Iterator[bytes | None]:
-    """Return the lines of a file that have an end, None for each that is too long."""
-    with path.open("rb") as file:
-        while line := file.readline(MOST_LINE):
-            too_long = len(line) == MOST_LINE and not line.endswith(b"\n")
-            while line and not line.endswith(b"\n"):
-                line = file.readline(MOST_LINE)
-            if line:
-                yield None if too_long else line
+    if path.is_file():
+        with path.open("rb") as file:
+            yield from (_record(line) for line in file if line.endswith(b"\n"))
 
 
 def kept(path: Path) -> tuple[set[str], int]:
@@ -154,19 +106,14 @@ def kept(path: Path) -> tuple[set[str], int]:
 
     For the process that has the folder; the file is as it was, or without these lines.
     """
-    torn = mend(path)
-    done, wrong = set(), set()
-    for number, record in enumerate(read_records(path)):
-        if record is None:
-            wrong.add(number)
-        else:
-            done.add(record["id"])
-    if wrong:  # else each later run would find them again
-        with whole(path) as part, part.open("wb") as good:
-            good.writelines(
-                line for number, line in enumerate(_lines(path)) if line and number not in wrong
-            )
-    return done, len(wrong) + torn
+    if not path.is_file():
+        return set(), 0
+    with path.open("rb") as file:
+        ids = [record and record["id"] for record in map(_record, file)]
+    if None in ids:  # else each later run would find them again
+        with whole(path) as part, path.open("rb") as file, part.open("wb") as good:
+            good.writelines(line for line, name in zip(file, ids, strict=True) if name)
+    return {name for name in ids if name}, ids.count(None)
 
 
 def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = None) -> list[Record]:
@@ -185,9 +132,8 @@ def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = No
     found = _by_id(Path(folder) / RESULTS)
     if tasks is None:
         return [found[name] for name in sorted(found)]
-    named = ((identity(canonical(task)), task) for task in tasks)
-    # the task as it was asked for: a line that somebody sealed by hand may have the id of another
-    return [{**found[name], "task": task} for name, task in named if name in found]
+    names = (identity(canonical(task)) for task in tasks)
+    return [found[name] for name in names if name in found]
 
 
 def read_failures(folder: str | Path) -> list[Record]:
@@ -219,29 +165,6 @@ def _by_id(path: Path) -> dict[str, Record]:
         text = f"{path} has damaged lines: {damaged:,}; a run that goes on does their tasks again"
         warn_caller(text, HpcgymWarning)
     return found
-
-
-def mend(path: Path) -> bool:
-    """Cut off a last line without an end, so that no other is written behind it; tell if one was.
-
-    Raises
-    ------
-    HpcgymError : the file cannot be written.
-    """
-    if not path.is_file():
-        return False
-    with writing(path), path.open("r+b") as file:
-        end = size = file.seek(0, os.SEEK_END)
-        while end:
-            begin = max(0, end - 65_536)
-            file.seek(begin)
-            found = file.read(end - begin).rfind(b"\n")
-            end = begin + found + 1  # without any in this block: its begin
-            if found >= 0:
-                break
-        if end < size:
-            file.truncate(end)
-    return end < size
 
 
 def append(path: Path, lines: Iterable[str]) -> None:
@@ -290,17 +213,6 @@ def claim(folder: Path, function: str) -> None:
         part.write_bytes(f"{function}\n".encode())
 
 
-def check_files(folder: Path, names: Iterable[str] = ()) -> None:
-    """Raise an HpcgymError if a file of results, or one of ``names``, is something else.
-
-    A pipe would be waited for without end.
-    """
-    for name in (RESULTS, FAILURES, FUNCTION, LOCK, *names):
-        path = folder / name
-        if path.exists() and not path.is_file():
-            raise HpcgymError(f"{path} is not a regular file")
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep a folder, made if need be, to this process; a kill sets it free.
@@ -311,7 +223,6 @@ def locked(folder: Path) -> Iterator[None]:
     """
     import fcntl
 
-    check_files(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")

@@ -10,11 +10,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files import MOST_TOML, bytes_of, shaped, text_of
+from hpcgym.files import MOST_TOML, bytes_of, text_of
 from hpcgym.files.writing import same_file, whole
 from hpcgym.schedule.measures import GROUPED_BY
 from hpcgym.sweep import manifest as manifest_file
@@ -23,16 +22,14 @@ from hpcgym.sweep.manifest import (
     Manifest,
     Tasks,
     differences,
-    file_of,
     make_manifest,
-    other_versions,
+    versions,
 )
 from hpcgym.sweep.records import (
     FAILURES,
     FUNCTION,
     LOCK,
     RESULTS,
-    check_files,
     ids_of,
     is_locked,
     locked,
@@ -81,7 +78,6 @@ def run_experiment(
     _check_free(folder, Path(path))
     experiment = load_experiment(path)
     manifest = make_manifest(experiment)
-    _check_inputs(manifest, experiment.folder, folder)
     with locked(folder):
         # again: making the manifest may take longer than another run, or than editing the file
         _check_free(folder, Path(path))
@@ -100,60 +96,32 @@ def run_experiment(
 _FILES = (EXPERIMENT, ORIGIN, MANIFEST, FUNCTION)
 
 
-def _is_own(name: str) -> bool:
-    """Return whether a file is one of a sweep that has not begun, or a part that a kill left."""
-    return name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
-
-
 def _has_not_begun(folder: Path) -> bool:
-    """Tell whether a folder has a lock, and at most what is written before the first task."""
-    return (folder / LOCK).is_file() and all(map(_is_own, os.listdir(folder)))
+    """Tell whether a folder has a lock, and at most what is written before the first task.
 
-
-def _may_go(path: Path, experiment: Path) -> bool:
-    """Return whether a file of that name is what a kill left: the same, or nothing yet."""
-    if path.stat().st_size == 0:
-        return True
-    if path.name == EXPERIMENT:
-        return path.read_bytes() == bytes_of(experiment, MOST_TOML, HpcgymError)
-    return path.name != ORIGIN or origin_of(path.parent).is_dir()
+    Parts of such files are there, too, where a kill left them.
+    """
+    return (folder / LOCK).is_file() and all(
+        name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
+        for name in os.listdir(folder)
+    )
 
 
 def _check_free(folder: Path, experiment: Path) -> None:
-    """Raise an HpcgymError unless a sweep can begin in a folder.
+    """Raise an HpcgymError unless a folder is new, empty, or of a sweep that has not begun.
 
-    What has the name of a file of a sweep is one only beside a lock, an empty file that is made
-    first. Without it, it is the user's: that may only be the experiment itself.
+    It may have the experiment itself in it.
     """
-    if any((folder / name).exists() for name in (RESULTS, FAILURES)):
-        if not (folder / MANIFEST).exists():
-            raise HpcgymError(
-                f"{folder} has results that are no sweep's: choose another (--output)"
-            )
+    if (folder / MANIFEST).exists() and any((folder / n).exists() for n in (RESULTS, FAILURES)):
         raise HpcgymError(
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
             " another folder (--output)"
         )
-    others = [folder.name] if folder.exists() else []
-    if folder.is_dir():
-        lock = folder / LOCK
-        begun = lock.is_file() and lock.stat().st_size == 0
-        others = [
-            name
-            for name in os.listdir(folder)
-            if not (begun and _is_own(name) and _may_go(folder / name, experiment))
-            and not (name == EXPERIMENT and same_file(folder / name, experiment))
-        ]
-    if others:
+    if not folder.exists() or (folder.is_dir() and _has_not_begun(folder)):
+        return
+    own = folder.is_dir() and os.listdir(folder)
+    if own != [] and not (own == [EXPERIMENT] and same_file(folder / EXPERIMENT, experiment)):
         raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
-
-
-def _check_inputs(manifest: Manifest, origin: Path, folder: Path) -> None:
-    """Raise an HpcgymError if the sweep would write over a file that it reads."""
-    for name in manifest["inputs_sha256"]:
-        path = file_of(name, manifest, origin)
-        if path is not None and any(same_file(path, folder / own) for own in _FILES):
-            raise HpcgymError(f"{path} would be overwritten: choose another folder (--output)")
 
 
 def resume(
@@ -208,7 +176,6 @@ def read_manifest(folder: str | Path) -> Manifest:
                 f" EXPERIMENT --output {folder} starts it again"
             )
         raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
-    check_files(path.parent, _FILES)
     return manifest_file.read(path)
 
 
@@ -223,7 +190,12 @@ def origin_of(folder: Path) -> Path:
 
 def warnings_of(folder: str | Path) -> list[str]:
     """Say which versions differ from when a sweep began, though it can be resumed."""
-    return other_versions(read_manifest(folder))
+    now = versions()
+    return [
+        f"{name} was {then} and is {now[name]}"
+        for name, then in read_manifest(folder)["versions"].items()
+        if name in now and now[name] != then and name != "hpcgym"
+    ]
 
 
 @dataclass(frozen=True)
@@ -310,55 +282,25 @@ def read_table(folder: str | Path, by: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     manifest = read_manifest(folder)
-    if by is not None:
-        _check_kept(folder, manifest, by)
-    tasks = Tasks(manifest)
+    if by is not None and check_choice("by", by, GROUPED_BY) not in manifest.get("by", ()):
+        raise HpcgymError(
+            f"{folder} keeps no metrics by {by}: write by = {json.dumps([by])} into the experiment,"
+            " and run it again, into another folder"
+        )
     keys = keys_of(manifest, by)
-    with shaped(Path(folder) / RESULTS, "the file of the results of a sweep"):
-        metrics = set(manifest["metrics"])
-        records = read_results(folder, tasks)
-        if by is None:
-            rows = [_row(record, keys, metrics) for record in records]
-        else:
-            rows = [row for record in records for row in _rows_by(record, keys, by)]
-        table = pd.DataFrame(rows, columns=None if rows else keys)
-        # where no slice has a value of a metric, it is still a number that is missing
-        missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
-        table = table.astype({"seed": "Int64", **dict.fromkeys(missing, "float64")})
+    rows = []
+    for record in read_results(folder, Tasks(manifest)):
+        result = {name: value for name, value in record["result"].items() if name != "by"}
+        for group, found in ({None: result} if by is None else record["result"]["by"][by]).items():
+            task = record["task"] | {by: group}
+            rows.append({**{key: task[key] for key in keys}, **found})
+    table = pd.DataFrame(rows, columns=None if rows else keys)
+    # where no slice has a value of a metric, it is still a number that is missing
+    missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
+    table = table.astype({"seed": "Int64", **dict.fromkeys(missing, "float64")})
     if by is None and "speedups" in keys and "makespan_s" in table:
         _add_improvement(table, keys, next(iter(manifest["schedulers"])))
     return table
-
-
-def _row(record: Mapping[str, Any], keys: list[str], metrics: set[str]) -> dict[str, Any]:
-    """Return the row of a task; raise a ValueError if its result has not these metrics.
-
-    Without ``metrics`` it has all that there are, whose names are one word.
-    """
-    task = record["task"]
-    result = {name: value for name, value in record["result"].items() if name != "by"}
-    if metrics and result.keys() != metrics:
-        raise ValueError(result)
-    return {**{key: task[key] for key in keys}, **_numbers(result, keys)}
-
-
-def _rows_by(record: Mapping[str, Any], keys: list[str], by: str) -> list[dict[str, Any]]:
-    """Return the rows of the groups of a task; raise a ValueError if its result has none."""
-    groups = record["result"]["by"][by]
-    return [
-        {**{key: (record["task"] | {by: name})[key] for key in keys}, **_numbers(found, keys)}
-        for name, found in groups.items()
-    ]
-
-
-def _numbers(metrics: Mapping[str, Any], keys: list[str]) -> Mapping[str, Any]:
-    """Return metrics as they are; raise a ValueError if there are none, or one is no number."""
-    for name, value in metrics.items():
-        if name in keys or not name.isidentifier() or type(value) not in (int, float, NoneType):
-            raise ValueError(metrics)
-    if not metrics:
-        raise ValueError(metrics)
-    return metrics
 
 
 def keys_of(manifest: Mapping[str, Any], by: str | None = None) -> list[str]:
@@ -367,16 +309,6 @@ def keys_of(manifest: Mapping[str, Any], by: str | None = None) -> list[str]:
     shuffle = ["shuffle"] if "shuffles" in manifest else []
     group = [] if by is None else [by]
     return ["workload", *of_jobs, "slice", "seed", *shuffle, *group, "scheduler"]
-
-
-def _check_kept(folder: str | Path, manifest: Mapping[str, Any], by: str) -> None:
-    """Raise an HpcgymError unless a sweep keeps metrics of classes, or of users."""
-    check_choice("by", by, GROUPED_BY)
-    if by not in manifest.get("by", ()):
-        raise HpcgymError(
-            f"{folder} keeps no metrics by {by}: write by = {json.dumps([by])} into the experiment,"
-            " and run it again, into another folder"
-        )
 
 
 def _add_improvement(table: pd.DataFrame, keys: list[str], first: str) -> None:

@@ -1,9 +1,9 @@
-"""One of the workloads of an experiment."""
+"""The workloads of an experiment, and its sets of limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
@@ -46,3 +46,22 @@ class Source:
 
 #: Key of a workload in a file -> ``str`` or ``int``.
 KINDS = {name: (*get_args(hint), hint)[0] for name, hint in get_type_hints(Source).items()}
+
+
+@dataclass(frozen=True)
+class LimitSet:
+    """Limits that hold in the same simulations; none: jobs have nodes of their own all the same.
+
+    Attributes
+    ----------
+    name : what it is called in tables.
+    cap, budget : texts, as :func:`hpcgym.scheduler.limits.read_limits` takes them.
+    """
+
+    name: str
+    cap: tuple[str, ...] = ()
+    budget: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest has of it."""
+        return {"name": self.name, "cap": list(self.cap), "budget": list(self.budget)}

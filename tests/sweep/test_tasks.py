@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -501,28 +501,6 @@ def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
     assert (summary.done, summary.new, summary.damaged) == (6, 4, 0)
 
 
-def test_a_full_disk_leaves_damaged_results_as_they_are(tmp_path: Path) -> None:
-    run_tasks(chores.square, numbers(2), tmp_path, "serial")
-    results = tmp_path / "results.jsonl"
-    results.write_bytes(before := b"{\n" + results.read_bytes())
-    with pytest.MonkeyPatch.context() as patch:
-        fill_the_disk(patch, after=0)
-        with pytest.raises(HpcgymError, match=r"results\.jsonl cannot be written: No space left"):
-            run_tasks(chores.square, numbers(2), tmp_path, "serial")
-    assert results.read_bytes() == before
-    assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_torn_line_of_many_blocks_is_cut_off(tmp_path: Path) -> None:
-    run_tasks(chores.square, numbers(1), tmp_path, "serial")
-    results = tmp_path / "results.jsonl"
-    whole = results.read_bytes()
-    for before in (whole, b""):
-        results.write_bytes(before + b"x" * 200_000)
-        assert run_tasks(chores.square, numbers(1), tmp_path, "serial").damaged == 1
-        assert results.read_bytes() == whole
-
-
 def test_one_process_at_a_time_has_a_folder(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(HpcgymError, match="another process is at work on it"):
         run_tasks(chores.square, numbers(1), tmp_path, "serial")
@@ -545,6 +523,7 @@ def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) 
         ([{"x": {1}}], {}, "what JSON can hold"),
         ([{"x": float("nan")}], {}, "what JSON can hold"),
         ([7], {}, "a task must be a dict, not 7"),
+        ([reduce(lambda inner, _: {"x": inner}, range(200_000), {})], {}, "nested too deeply"),
         ([{"x": 1}], {"chunk": 0}, "chunk must be"),
         ([{"x": 1}], {"retries": -1}, "retries must be"),
         ([{"x": 1}], {"workers": 0, "executor": "processes"}, "workers must be"),
