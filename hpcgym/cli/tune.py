@@ -1,4 +1,4 @@
-"""``hpcgym tune``: a scheduler for one's own log; or weights for it that change each week."""
+"""``hpcgym tune``: a scheduler for one's own log."""
 
 from __future__ import annotations
 
@@ -54,8 +54,6 @@ class _Searched:
     split SHARE : Share of the log's time for the search; the rest is for judging.
     budget N : About how many rules are tried, after a first look at all kinds.
     seed N : Seed of all random choices.
-    weekly : Instead, show what weights reach that are chosen anew each week by the weeks before,
-        among --budget vectors over --features: what on-line tuning can gain.
     """
 
     objective: str = "weekly_bsld"
@@ -63,13 +61,10 @@ class _Searched:
     split: float = 0.5
     budget: int = 3000
     seed: int = 0
-    weekly: Annotated[bool, typer.Option("--weekly")] = False
 
     def given(self) -> dict[str, Any]:
         """Return what a plan takes."""
-        found = {
-            name: value for name, value in vars(self).items() if name not in ("bound", "weekly")
-        }
+        found = {name: value for name, value in vars(self).items() if name != "bound"}
         if self.bound is not None:
             found["bounds"] = _none_alone("--bound", self.bound)
         return found
@@ -234,15 +229,7 @@ def tune(
     hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy
     hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml
     hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600
-    hpcgym tune KTH-SP2 --clean legrand --weekly
     """
-    if searched.weekly:
-        others = options.given(bound=searched.bound, against=against, **vars(shared))
-        others |= {name: one for name, one in rules.given().items() if name != "features"}
-        if others:
-            raise HpcgymError(f"--{next(iter(others))} does not go with --weekly")
-        _weekly(workload, searched, rules, reading, format)
-        return
     executor.become_mpi()
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.tuning import Plan
@@ -281,20 +268,6 @@ def tune(
     note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")
 
 
-def _weekly(
-    workload: str, searched: _Searched, rules: _Rules, reading: PoolReading, format: Format
-) -> None:
-    """Show weights of each week beside SAF, the best fixed ones, and the best of each week."""
-    from hpcgym.tuning.online import tune_online
-
-    log = reading.load(workload)
-    found = tune_online(
-        log, rules.features or "xnes6", vectors=searched.budget, seed=searched.seed,
-        progress=shower("simulations"),
-    )  # fmt: skip
-    print_tables({log.name: found.table}, "weights chosen anew each week", format, [log])
-
-
 def _board(tuned: Any) -> Any:
     """Return the board as people read it."""
     board = tuned.board.drop(columns=["low", "high"])
@@ -322,7 +295,7 @@ def _check_folder(folder: Path) -> None:
     require_matplotlib()
 
 
-def shower(what: str = "rules tried") -> Callable[[int, str, float], None]:
+def shower() -> Callable[[int, str, float], None]:
     """Return what shows how far a search is, every now and then and at each stage."""
     from hpcgym.progress import SHOW_S, say
 
@@ -335,6 +308,6 @@ def shower(what: str = "rules tried") -> Callable[[int, str, float], None]:
             return
         shown, before = now, stage
         best = "" if math.isnan(loss) else f"  least loss {loss:.3f}"
-        say(f"{now - begin:5.0f} s  {stage}: {tried:,} {what}{best}")
+        say(f"{now - begin:5.0f} s  {stage}: {tried:,} rules tried{best}")
 
     return show

@@ -1,8 +1,8 @@
-"""The rules that are searched where jobs share nodes, in place of those of a pool."""
+"""The rules that are searched: of a pool or nodes, and of nodes that jobs share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
@@ -55,8 +55,18 @@ _THRESHOLDS = (0.55, 0.7)
 _DIGITS = 4  # of weights: those that are written are those that were simulated
 
 
-#: What may be added to an order -> how many numbers that has.
-_NUMBERS = {"threshold": 1, "hold": 3, "pairs_above": 1}
+#: What may be added to an order, in the order of its numbers -> how many it has, and in how many
+#: parts rules with it are more than without.
+_NUMBERS = {"threshold": (1, 1), "hold": (3, 2), "pairs_above": (1, 1)}
+
+#: Rules of EASY, beside its order; each that is another is a part more.
+_OF_EASY = {
+    "backfill": "easy",
+    "policy_estimate": "requested",
+    "estimate": "requested",
+    "allocation": "compact",
+    "partners": "fill",
+}
 
 
 class _Arms:
@@ -66,33 +76,54 @@ class _Arms:
     """
 
     levers: Sequence[str]
+    features: Any  # whose weights are searched
     references: ClassVar[tuple[str, ...]]  # whom what is found is compared with, "easy" the last
     parts: ClassVar[dict[str, Rules]]  # part of the rules -> what EASY has in its place
+    _arm: ClassVar[Any]  # a named tuple
+    _lists: ClassVar[
+        dict[str, Sequence[str] | None]
+    ]  # what is named -> what is known
+    _levers: ClassVar[tuple[str, ...]]
     _begin: ClassVar[Sequence[dict[str, float]]]  # weights to begin with
     _usual: ClassVar[str]  # what is weighed if all weights are 0
 
-    @property
-    def _weighed(self) -> tuple[str, ...]:
-        """The features whose weights are searched."""
+    def _check_lists(self) -> None:
+        """Check the names that are combined, and keep them as tuples."""
+        for name, known in {**self._lists, "levers": self._levers}.items():
+            found = several(name, getattr(self, name), known)
+            object.__setattr__(self, name, found)
+            if not found and name != "levers":
+                raise HpcgymError(f"{name}: there must be at least one")
+
+    def _combined(self) -> list[Sequence[Any]]:
+        """Return what the named rules of arms may be, in their order."""
+        raise NotImplementedError
+
+    def _settled(self, arm: Any) -> Any:
+        """Return an arm in which rules that do not matter are the usual; None of what is no arm."""
         raise NotImplementedError
 
     def _lever_starts(self, arm: Any, number: int) -> list[list[float]]:
         """Return numbers of levers to begin with."""
         raise NotImplementedError
 
-    def _switches(self, known: Sequence[str]) -> list[tuple[bool, ...]]:
-        return [(False, True) if lever in self.levers else (False,) for lever in known]
+    def arms(self) -> list[Any]:
+        """Return all combinations that differ; a rule that does not matter in one is its usual."""
+        on = [(False, True) if lever in self.levers else (False,) for lever in self._levers]
+        every = product(*self._combined(), *on)
+        settled = (self._settled(self._arm(*values)) for values in every)
+        return [*dict.fromkeys(arm for arm in settled if arm is not None)]
 
     def n_weights(self, arm: Any) -> int:
         """Return how many weights an arm has."""
-        return len(self._weighed) if arm.order == WEIGHTS else 0
+        return len(self.features) if arm.order == WEIGHTS else 0
 
     def numbers(self, arm: Any) -> int:
         """Return how many numbers an arm has.
 
         CMA-ES knows no single number: one alone has another beside it that says nothing.
         """
-        of_levers = sum(n for lever, n in _NUMBERS.items() if getattr(arm, lever, False))
+        of_levers = sum(n for lever, (n, _) in _NUMBERS.items() if getattr(arm, lever, False))
         return 2 if self.n_weights(arm) + of_levers == 1 else self.n_weights(arm) + of_levers
 
     def bounds(self, arm: Any) -> NDArray[np.float64]:
@@ -103,7 +134,7 @@ class _Arms:
 
     def starts(self, arm: Any) -> list[Numbers]:
         """Return numbers to begin with: simple weights, and levers."""
-        n, features = self.n_weights(arm), self._weighed
+        n, features = self.n_weights(arm), self.features
         weights: list[list[float]] = [[]]
         if n:
             simple = [one for one in self._begin if one.keys() <= {*features}]
@@ -112,18 +143,47 @@ class _Arms:
         levers = self._lever_starts(arm, self.numbers(arm) - n)
         return [np.array([*one, *more]) for more in levers for one in weights]
 
-    def _ordered(self, arm: Any, numbers: Numbers, units: Numbers) -> tuple[Any, Iterator[float]]:
-        """Return the order of the queue, and the numbers of levers.
+    def rules(self, arm: Any, numbers: Numbers, units: Numbers) -> Rules:
+        """Return the rules of a scheduler, as JSON can hold them.
 
-        Numbers outside of their bounds are put to the nearer end.
+        Parameters
+        ----------
+        numbers : within :meth:`bounds`; what is outside is put to the nearer end.
+        units : of :meth:`units`.
         """
         n = self.n_weights(arm)
         clipped = np.clip(numbers, *self.bounds(arm).T)
+        rest = iter(clipped[n:].tolist())
         order: Any = arm.order
         if n:
-            weights = named_weights(self._weighed, clipped[:n] / units)
+            weights = named_weights(self.features, clipped[:n] / units)
             order = weights or {self._usual: 1.0}
-        return order, iter(clipped[n:].tolist())
+        second = str(arm.backfill_order)
+        rules: Rules = {name: str(getattr(arm, name)) for name in _OF_EASY if hasattr(arm, name)}
+        rules |= {"policy": order, "backfill_order": order if second == "same" else second}
+        if learns(rules.get("estimate", "requested")):
+            rules["correction"] = "incremental"
+        if arm.threshold:
+            rules["threshold"] = threshold_of(next(rest))
+        if getattr(arm, "hold", False):
+            low, high = _SHARE
+            rules["hold"] = {
+                "share": round(low + (high - low) * next(rest), 3),
+                "from_s": round(_between(_FROM_S, next(rest))),
+                "erode_s": round(_between(_ERODE_S, next(rest))),
+                "by": "requested" if arm.policy_estimate == "requested" else "both",
+            }
+        if getattr(arm, "pairs_above", False):
+            rules["pairs_above"] = round(_ABOVE[0] + (_ABOVE[1] - _ABOVE[0]) * next(rest), 3)
+        return rules
+
+    def parts_of(self, rules: Rules) -> int:
+        """Return of how many parts rules are: weights, and what is not as EASY has it."""
+        policy, second = rules["policy"], rules["backfill_order"]
+        parts: int = len(policy) if isinstance(policy, dict) else policy != "fcfs"
+        parts += second not in ("fcfs", "spf", policy)
+        parts += sum(rules.get(name, usual) != usual for name, usual in _OF_EASY.items())
+        return parts + sum(n for lever, (_, n) in _NUMBERS.items() if lever in rules)
 
 
 class Arm(NamedTuple):
@@ -132,7 +192,7 @@ class Arm(NamedTuple):
     order: str
     policy_estimate: str
     estimate: str
-    backfill: str
+    backfill: Backfill
     backfill_order: str
     threshold: bool
     hold: bool
@@ -142,7 +202,7 @@ class Arm(NamedTuple):
         if self.policy_estimate != "requested":
             words.append(f"by {self.policy_estimate}")
         words.append(f"{self.backfill} backfilling")
-        if Backfill.parse(self.backfill).sweeps:
+        if self.backfill.sweeps:
             words.append(f"in order {self.backfill_order}")
         if self.estimate != "requested":
             words.append(f"reckoning with {self.estimate}")
@@ -175,7 +235,13 @@ class Space(_Arms):
     backfill_orders: Sequence[str] = ORDERS
     levers: Sequence[str] = LEVERS
 
-    _begin, _usual = _STARTS, "wait"
+    _arm, _begin, _usual, _levers = Arm, _STARTS, "wait", LEVERS
+    _lists: ClassVar[dict[str, Sequence[str] | None]] = {
+        "orders": (*POLICIES, WEIGHTS),
+        "estimates": None,
+        "backfilling": None,
+        "backfill_orders": ORDERS,
+    }
     references: ClassVar[tuple[str, ...]] = ("saf", "easy")
     #: Part of the rules -> the rules of EASY that stand in its place.
     parts: ClassVar[dict[str, Rules]] = {
@@ -191,46 +257,28 @@ class Space(_Arms):
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "features", features_of(self.features))
-        for name, known in (
-            ("orders", (*POLICIES, WEIGHTS)),
-            ("backfill_orders", ORDERS),
-            ("levers", LEVERS),
-        ):
-            settle(self, name, several(name, getattr(self, name), known))
-        settle(self, "estimates", several("estimates", self.estimates))
         ways = several("backfilling", self.backfilling)
-        ways = tuple(str(Backfill.parse(way, "backfilling")) for way in ways)
-        settle(self, "backfilling", several("backfilling", ways))
-        for name in ("orders", "features", "estimates", "backfilling", "backfill_orders"):
-            if not getattr(self, name):
-                raise HpcgymError(f"{name}: there must be at least one")
+        settle(self, "backfilling", tuple(str(Backfill.parse(way, "backfilling")) for way in ways))
+        self._check_lists()
         for estimate in self.estimates:
             check_estimate(estimate, "estimates")
 
-    def arms(self) -> list[Arm]:
-        """Return all combinations that differ; a rule that does not matter in one is its usual."""
-        found: dict[Arm, None] = {}
-        switches = self._switches(LEVERS)
-        for arm in map(
-            Arm._make,
-            product(
-                self.orders, self.estimates, self.estimates, self.backfilling, self.backfill_orders,
-                *switches,
-            ),
-        ):  # fmt: skip
-            if arm.backfill == "none":
-                arm = arm._replace(estimate="requested")
-            if not Backfill.parse(arm.backfill).sweeps:
-                arm = arm._replace(backfill_order="fcfs")
-            if arm.order == arm.backfill_order:
-                arm = arm._replace(backfill_order="same")
-            if arm.order == "fcfs":
-                arm = arm._replace(threshold=False)
-            if arm.order == "fcfs" and arm.backfill_order in ("fcfs", "same") and not arm.hold:
-                arm = arm._replace(policy_estimate="requested")
-            if not (arm.hold and Backfill.parse(arm.backfill).depth not in (0, 1)):
-                found[arm] = None
-        return list(found)
+    def _combined(self) -> list[Sequence[Any]]:
+        ways = [Backfill.parse(way) for way in self.backfilling]
+        return [self.orders, self.estimates, self.estimates, ways, self.backfill_orders]
+
+    def _settled(self, arm: Arm) -> Arm | None:
+        if arm.backfill.kind == "none":
+            arm = arm._replace(estimate="requested")
+        if not arm.backfill.sweeps:
+            arm = arm._replace(backfill_order="fcfs")
+        if arm.order == arm.backfill_order:
+            arm = arm._replace(backfill_order="same")
+        if arm.order == "fcfs":
+            arm = arm._replace(threshold=False)
+        if arm.order == "fcfs" and arm.backfill_order in ("fcfs", "same") and not arm.hold:
+            arm = arm._replace(policy_estimate="requested")
+        return None if arm.hold and arm.backfill.depth not in (0, 1) else arm
 
     def units(self, slices: Sequence[Workload]) -> Numbers:
         """Return what weights are divided by, (n_features,): what features differ by.
@@ -239,57 +287,9 @@ class Space(_Arms):
         """
         return spread(slices, self.features)
 
-    @property
-    def _weighed(self) -> tuple[str, ...]:
-        return tuple(self.features)
-
     def _lever_starts(self, arm: Arm, number: int) -> list[list[float]]:
         rest = [_MIDDLE] * (number - 1)
         return [[first, *rest][:number] for first in (_THRESHOLDS if arm.threshold else (_MIDDLE,))]
-
-    def rules(self, arm: Arm, numbers: Numbers, units: Numbers) -> Rules:
-        """Return the rules of a scheduler, as JSON can hold them.
-
-        Parameters
-        ----------
-        numbers : within :meth:`bounds`; what is outside is put to the nearer end.
-        units : of :meth:`units`.
-        """
-        order, rest = self._ordered(arm, numbers, units)
-        second = arm.backfill_order
-        rules: Rules = {
-            "policy": order,
-            "backfill": arm.backfill,
-            "backfill_order": order if second == "same" else second,
-            "policy_estimate": arm.policy_estimate,
-            "estimate": arm.estimate,
-        }
-        if learns(arm.estimate):
-            rules["correction"] = "incremental"
-        if arm.threshold:
-            rules["threshold"] = threshold_of(next(rest))
-        if arm.hold:
-            low, high = _SHARE
-            rules["hold"] = {
-                "share": round(low + (high - low) * next(rest), 3),
-                "from_s": round(_between(_FROM_S, next(rest))),
-                "erode_s": round(_between(_ERODE_S, next(rest))),
-                "by": "requested" if arm.policy_estimate == "requested" else "both",
-            }
-        return rules
-
-    def parts_of(self, rules: Rules) -> int:
-        """Return of how many parts rules are: weights, and what is not as EASY has it."""
-        policy, second = rules["policy"], rules["backfill_order"]
-        parts: int = (
-            (len(policy) if isinstance(policy, dict) else int(policy != "fcfs"))
-            + int(second not in ("fcfs", "spf", policy))
-            + sum(rules[name] != "requested" for name in ("policy_estimate", "estimate"))
-            + int(rules["backfill"] != "easy")
-            + int("threshold" in rules)
-            + 2 * int("hold" in rules)
-        )
-        return parts
 
 
 def threshold_of(place: float) -> int:
@@ -390,7 +390,15 @@ class SharedSpace(_Arms):
     partners: Sequence[str] = tuple(PARTNERS)
     levers: Sequence[str] = SHARED_LEVERS
 
-    _begin, _usual = _SHARED_STARTS, "fit"
+    features = tuple(PASS_FEATURES)
+    _arm, _begin, _usual, _levers = SharedArm, _SHARED_STARTS, "fit", SHARED_LEVERS
+    _lists: ClassVar[dict[str, Sequence[str] | None]] = {
+        "orders": (*POLICIES, *PASS_POLICIES, WEIGHTS),
+        "backfilling": SHARED_BACKFILL,
+        "backfill_orders": ORDERS,
+        "allocations": None,
+        "partners": tuple(PARTNERS),
+    }
     references: ClassVar[tuple[str, ...]] = (*COSCHEDULERS, "easy")
     #: Part of the rules -> the rules of EASY that stand in its place.
     parts: ClassVar[dict[str, Rules]] = {
@@ -404,18 +412,7 @@ class SharedSpace(_Arms):
     }
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("orders", (*POLICIES, *PASS_POLICIES, WEIGHTS)),
-            ("backfilling", SHARED_BACKFILL),
-            ("backfill_orders", ORDERS),
-            ("allocations", None),
-            ("partners", tuple(PARTNERS)),
-            ("levers", SHARED_LEVERS),
-        ):
-            found = several(name, getattr(self, name), known)
-            object.__setattr__(self, name, found)
-            if not found and name != "levers":
-                raise HpcgymError(f"{name}: there must be at least one")
+        self._check_lists()
         for allocation in self.allocations:
             check_allocation_name(allocation)
             if allocation.partition(":")[0] not in COSCHEDULED:
@@ -424,78 +421,32 @@ class SharedSpace(_Arms):
                     f" part:K, not {allocation!r}"
                 )
 
-    def arms(self) -> list[SharedArm]:
-        """Return all combinations that differ; a rule that does not matter in one is its usual."""
-        found: dict[SharedArm, None] = {}
-        switches = self._switches(SHARED_LEVERS)
-        for arm in map(
-            SharedArm._make,
-            product(
-                self.allocations, self.orders, self.backfilling, self.backfill_orders,
-                self.partners, *switches,
-            ),
-        ):  # fmt: skip
-            by_pass = arm.order == WEIGHTS or arm.order in PASS_POLICIES
-            if by_pass and arm.backfill_order == "same":
-                arm = arm._replace(backfill_order="fcfs")  # such orders are of the queue alone
-            if arm.backfill != "easy":
-                arm = arm._replace(backfill_order="fcfs")
-            if arm.order == arm.backfill_order:
-                arm = arm._replace(backfill_order="same")
-            if by_pass or arm.order == "fcfs":
-                arm = arm._replace(threshold=False)
-            if not shares(arm.allocation):
-                arm = arm._replace(partners="fill", pairs_above=False)
-            found[arm] = None
-        return list(found)
+    def _combined(self) -> list[Sequence[Any]]:
+        second = self.backfill_orders, self.partners
+        return [self.allocations, self.orders, self.backfilling, *second]
+
+    def _settled(self, arm: SharedArm) -> SharedArm:
+        by_pass = arm.order == WEIGHTS or arm.order in PASS_POLICIES
+        if by_pass and arm.backfill_order == "same":
+            arm = arm._replace(backfill_order="fcfs")  # such orders are of the queue alone
+        if arm.backfill != "easy":
+            arm = arm._replace(backfill_order="fcfs")
+        if arm.order == arm.backfill_order:
+            arm = arm._replace(backfill_order="same")
+        if by_pass or arm.order == "fcfs":
+            arm = arm._replace(threshold=False)
+        if not shares(arm.allocation):
+            arm = arm._replace(partners="fill", pairs_above=False)
+        return arm
 
     def units(self, slices: Sequence[Workload]) -> Numbers:
         """Return what weights are divided by, (3,): 1, for all jobs have features up to 1."""
         return np.ones(len(PASS_FEATURES))
 
-    @property
-    def _weighed(self) -> tuple[str, ...]:
-        return tuple(PASS_FEATURES)
-
     def _lever_starts(self, arm: SharedArm, number: int) -> list[list[float]]:
         threshold = [_THRESHOLD_START] if arm.threshold else []
         above = [[one] for one in _ABOVE_STARTS] if arm.pairs_above else [[]]
         return [[*threshold, *one, 0.5, 0.5][:number] for one in above]
-
-    def rules(self, arm: SharedArm, numbers: Numbers, units: Numbers) -> Rules:
-        """Return the rules of a scheduler, as JSON can hold them.
-
-        Parameters
-        ----------
-        numbers : within :meth:`bounds`; what is outside is put to the nearer end.
-        units : of :meth:`units`.
-        """
-        order, rest = self._ordered(arm, numbers, units)
-        rules: Rules = {
-            "allocation": arm.allocation,
-            "policy": order,
-            "backfill": arm.backfill,
-            "backfill_order": order if arm.backfill_order == "same" else arm.backfill_order,
-            "partners": arm.partners,
-        }
-        if arm.threshold:
-            rules["threshold"] = threshold_of(next(rest))
-        if arm.pairs_above:
-            rules["pairs_above"] = round(_ABOVE[0] + (_ABOVE[1] - _ABOVE[0]) * next(rest), 3)
-        return rules
-
-    def parts_of(self, rules: Rules) -> int:
-        """Return of how many parts rules are: weights, and what is not as EASY has it."""
-        policy, second = rules["policy"], rules["backfill_order"]
-        parts: int = (
-            (len(policy) if isinstance(policy, dict) else int(policy != "fcfs"))
-            + int(second not in ("fcfs", "spf", policy))
-            + int(rules["backfill"] != "easy")
-            + int(rules["allocation"] != "compact")
-            + int(rules["partners"] != "fill")
-            + sum(lever in rules for lever in SHARED_LEVERS)
-        )
-        return parts
 
 
 def shares(allocation: str) -> bool:

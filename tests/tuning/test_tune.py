@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from hpcgym import Scheduler, load_workload, simulate
+from hpcgym import Scheduler, generate_speedups, load_workload, simulate, validate_schedule
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import MEASURES
-from hpcgym.tuning import Plan, Space, Tuned, tune
-from hpcgym.tuning.trials import varied
+from hpcgym.schedule.measures import MEASURES, measures
+from hpcgym.tuning import Plan, SharedSpace, Space, Tuned, tune
+from hpcgym.tuning.trials import jittered
 from hpcgym.workload.model import Workload
 
 SPACE = Space(orders="fcfs,saf,weights", features="area,wait", estimates="requested,ave2")
 PLAN = Plan(SPACE, bounds=["max_wait <= 20d"], budget=90)
+SHARED = SharedSpace(
+    orders="fcfs,filler,weights",
+    backfill_orders="fcfs",
+    partners="fill,best",
+    levers=["pairs_above"],
+)
+#: Three weeks of jobs of 16 codes.
+CODES = "codes:speedups=generated:codes=16,processes=256,jobs=900,arrivals=poisson,interval=2000"
+PAIRS = generate_speedups(codes=16, mean=1.1, spread=0.15, seed=0)
+
+
+class Case(NamedTuple):
+    """A log to tune on, how, on which machine, and what came of it."""
+
+    log: Workload
+    plan: Plan
+    machine: dict[str, Any]
+    references: tuple[str, ...]
+    tuned: Tuned
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +50,30 @@ def tuned(log: Workload) -> Tuned:
     return tune(log, PLAN, against=["easy-sjbf"], executor="serial")
 
 
+@pytest.fixture(scope="module", params=["a pool", "shared nodes"])
+def case(request: pytest.FixtureRequest, log: Workload, tuned: Tuned) -> Case:
+    if request.param == "a pool":
+        return Case(log, PLAN, {}, ("saf", "easy", "easy-sjbf"), tuned)
+    codes, plan = load_workload(CODES), Plan(SHARED, bounds=["max_wait <= 20d"], budget=40)
+    machine = {"cluster": "20x2x24", "speedups": PAIRS}
+    found = tune(codes, plan, executor="serial", **machine)
+    return Case(codes, plan, machine, (*COSCHEDULERS, "easy"), found)
+
+
 @pytest.mark.slow
-def test_the_board_is_what_simulations_say(log: Workload, tuned: Tuned) -> None:
-    assert list(tuned.board.index) == ["tuned", "saf", "easy", "easy-sjbf"]
+def test_the_board_is_what_simulations_say(case: Case) -> None:
+    log, tuned = case.log, case.tuned
+    assert list(tuned.board.index) == ["tuned", *case.references]
     since = log.submit_time[0] + 0.5 * (log.submit_time[-1] - log.submit_time[0])
-    for name in tuned.board.index:
+    for name in ("tuned", *case.references[-3:]):
         scheduler = tuned.scheduler if name == "tuned" else name
         found = []
         for seed in range(8):
-            jobs = varied(log, 0, seed)
-            result = simulate(jobs, scheduler)
+            jobs, which = jittered(log, seed)
+            result = simulate(jobs, scheduler, **case.machine)
             # which jobs are of the later part, jitter does not change
-            later = np.isin(jobs.job_number, log.job_number[log.submit_time >= since])
-            found.append([result.bsld[later].mean(), result.wait[later].max() / 3600])
+            told = measures(result, log.submit_time[which] >= since)
+            found.append([told["mean_bsld"], told["max_wait_h"]])
         row = tuned.board.loc[name]
         assert [row["mean_bsld"], row["max_wait_h"]] == pytest.approx(np.mean(found, axis=0))
         ratio = tuned.board.loc["tuned", "weekly_bsld"] / row["weekly_bsld"]
@@ -60,47 +93,48 @@ def test_later_jobs_change_nothing_of_what_is_found(log: Workload, tuned: Tuned)
     assert not again.board.loc["saf"].equals(tuned.board.loc["saf"])
 
 
-def test_the_way_to_easy_ends_there(log: Workload, tuned: Tuned) -> None:
-    assert tuned.ablation["given_up"].iloc[0] == "nothing"
-    last, easy = tuned.ablation.iloc[-1], tuned.board.loc["easy"]
+def test_the_way_to_easy_ends_there(case: Case) -> None:
+    board, way = case.tuned.board, case.tuned.ablation
+    assert way["given_up"].iloc[0] == "nothing"
+    last, easy = way.iloc[-1], board.loc["easy"]
     assert last["later"] == pytest.approx(easy["weekly_bsld"])
     assert last["early"] == pytest.approx(easy["early"])
-    first = tuned.ablation.iloc[0]
-    assert first["later"] == pytest.approx(tuned.board.loc["tuned", "weekly_bsld"])
+    assert way.iloc[0]["later"] == pytest.approx(board.loc["tuned", "weekly_bsld"])
 
 
-def test_a_folder_has_all_and_its_scheduler_is_one(
-    log: Workload, tuned: Tuned, tmp_path: Path
-) -> None:
-    files = tuned.save(tmp_path / "new")
+def test_a_folder_has_all_and_its_scheduler_is_one(case: Case, tmp_path: Path) -> None:
+    files = case.tuned.save(tmp_path / "new")
     assert [path.name for path in files] == [
         "scheduler.toml", "board.csv", "ablation.csv", "search.csv", "tuned.png",
     ]  # fmt: skip
     assert all(path.stat().st_size > 100 for path in files)
-    same = simulate(log, str(files[0]))
-    assert np.array_equal(same.start, simulate(log, tuned.scheduler).start)
-    assert tuned.verdict in files[0].read_text()
+    same = simulate(case.log, str(files[0]), **case.machine)
+    again = simulate(case.log, case.tuned.scheduler, **case.machine)
+    assert np.array_equal(same.start, again.start)
+    validate_schedule(same)
+    assert case.tuned.verdict in files[0].read_text()
 
 
 @pytest.mark.slow
-def test_an_interrupted_search_goes_on(
-    log: Workload, tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_search_goes_on(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "search.checkpoint"
-    told = 0
 
     def stop(tried: int, stage: str, loss: float) -> None:
-        nonlocal told
-        told = tried
         if stage == "round 2":
             raise KeyboardInterrupt
 
+    words = {**case.machine, "executor": "serial", "checkpoint": path}
     with pytest.raises(KeyboardInterrupt):
-        tune(log, PLAN, executor="serial", checkpoint=path, progress=stop)
+        tune(case.log, case.plan, progress=stop, **words)
     assert path.exists()
+    plan, others = case.plan, dict(words)
+    if case.machine:
+        others["speedups"] = generate_speedups(codes=16, mean=1.2, spread=0.15, seed=0)
+    else:
+        plan = replace(plan, budget=91)
     with pytest.raises(HpcgymError, match="other arguments"):
-        tune(log, Plan(SPACE, budget=91), executor="serial", checkpoint=path)
-    assert tune(log, PLAN, executor="serial", checkpoint=path).scheduler == tuned.scheduler
+        tune(case.log, plan, **others)
+    assert tune(case.log, case.plan, **words).scheduler == case.tuned.scheduler
     assert not path.exists()
 
 
@@ -176,3 +210,10 @@ def test_bounds_by_easy_are_those_of_each_part(log: Workload) -> None:
     ((bound, limit),) = found.bounds
     assert limit == pytest.approx(1.5 * found.board.loc["easy", bound.measure])
     assert bound.measure in MEASURES
+
+
+def test_spaces_and_speedups_go_together(log: Workload) -> None:
+    with pytest.raises(HpcgymError, match="needs speedups"):
+        tune(log, Plan(SHARED))
+    with pytest.raises(HpcgymError, match="it is a SharedSpace"):
+        tune(log, Plan(Space()), cluster="20x2x24", speedups=PAIRS)
