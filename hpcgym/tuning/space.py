@@ -80,9 +80,7 @@ class _Arms:
     references: ClassVar[tuple[str, ...]]  # whom what is found is compared with, "easy" the last
     parts: ClassVar[dict[str, Rules]]  # part of the rules -> what EASY has in its place
     _arm: ClassVar[Any]  # a named tuple
-    _lists: ClassVar[
-        dict[str, Sequence[str] | None]
-    ]  # what is named -> what is known
+    _lists: ClassVar[dict[str, Sequence[str] | None]]  # what is named -> what is known
     _levers: ClassVar[tuple[str, ...]]
     _begin: ClassVar[Sequence[dict[str, float]]]  # weights to begin with
     _usual: ClassVar[str]  # what is weighed if all weights are 0
