@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+#: A title and a number of steps -> a context that gives a function to call before each step.
+Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
 
 
 def watched() -> bool:
@@ -28,6 +31,11 @@ def say(text: str) -> None:
 
 def silence(*told: object) -> None:
     """Show no progress."""
+
+
+def silent(title: str, total: int) -> AbstractContextManager[Callable[[str], None]]:
+    """Show no progress of steps."""
+    return nullcontext(silence)
 
 
 @contextmanager

@@ -293,7 +293,7 @@ def evaluate(
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
     from hpcgym.evaluation.brought import runs_own_code
-    from hpcgym.evaluation.shared import schedulers_of
+    from hpcgym.evaluation.lineup import schedulers_of
     from hpcgym.scheduler.own_code import look_here
 
     if any(map(runs_own_code, policies or [])):

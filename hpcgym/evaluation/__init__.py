@@ -1,7 +1,7 @@
 """Leaderboards: policies, agents and references on the same unseen slices of a workload."""
 
 from hpcgym.evaluation.figures import average_ranks, draw_profiles, draw_ranks
-from hpcgym.evaluation.intervals import compare_shuffles, summary
+from hpcgym.evaluation.intervals import summary
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.online import Prequential, prequential
 from hpcgym.evaluation.run import evaluate
@@ -10,7 +10,6 @@ __all__ = [
     "Leaderboard",
     "Prequential",
     "average_ranks",
-    "compare_shuffles",
     "draw_profiles",
     "draw_ranks",
     "evaluate",

@@ -18,7 +18,6 @@ from hpcgym.report.canvas import (
     figure_of,
     legend_above,
     line_style,
-    new_figure,
     plain,
     shortened,
     title,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from hpcgym.evaluation.online import Prequential
 
 
 # --- Performance profiles -------------------------------------------------------------------------
@@ -292,38 +289,6 @@ def _scale(axes: Axes, found: Ranks, rows: str) -> None:
     axes.text(1, 1.1, f"CD = {found.difference:.2f}", ha="left", va="bottom", fontsize=8)
     tested = f"{found.slices:,} {rows} \nFriedman's {p} "
     axes.text(_LEFT, 0, tested, ha="right", va="bottom", fontsize=8, color=DARK_GREY)
-
-
-# --- The picture of learning while it runs: regret over time --------------------------------------
-
-
-def draw(found: Prequential) -> Figure:
-    """Return the picture; see :meth:`hpcgym.evaluation.online.Prequential.figure`."""
-    from hpcgym.evaluation.online import FIXED
-
-    figure = new_figure(9, 4.5)
-    axes = figure.subplots()
-    regret = found.regret
-    learners = list(found.decisions)
-    others = [name for name in regret if name not in learners and name != FIXED]
-    for place, name in enumerate([*learners, *others]):
-        wide = name in learners
-        axes.plot(
-            regret.index, regret[name], label=name, linewidth=2 if wide else 1,
-            zorder=3 if wide else 2, **line_style(place),
-        )  # fmt: skip
-    axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
-    # who is far above all would make the others one line
-    near = [*learners, found.saf]
-    low, high = regret.to_numpy().min(), regret[near].to_numpy().max()
-    room = 0.15 * max(high - low, 1.0)
-    axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
-    axes.set_xlabel("week of the log")
-    axes.set_ylabel(f"regret so far, % of all of\n{FIXED}")
-    plain(axes, "y")
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    axes.set_title(f"{found.stream.name}: sums of bounded slowdowns", fontsize=10)
-    return figure
 
 
 # --- Figures for papers of values on slices -------------------------------------------------------

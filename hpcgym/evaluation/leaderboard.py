@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, PolicyWarning, unknown, warn_caller
+from hpcgym.evaluation.brought import Groups, folded, folded_failures
 from hpcgym.evaluation.intervals import (
     Drawn,
     Ends,
@@ -228,7 +229,7 @@ class Leaderboard:
         - ``energy_j``, ``limited_energy_j``, under limits: the means of :attr:`energy`, each with
           its ``_low`` and ``_high``; where jobs share nodes ``makespan_s`` likewise, and
           ``improvement``: mean over the slices of the makespan of the reference over the policy's,
-          less 1, with its interval (as :func:`hpcgym.evaluation.compare_shuffles` has it).
+          less 1, with its interval.
         - ``seeds``, where a row is of several trainings: how many.
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
@@ -432,3 +433,116 @@ def _told(text: str, path: str | Path | None) -> str | None:
     with whole_text(path) as file:
         file.write(text)
     return None
+
+
+# --- What was measured of policies on slices, made into a leaderboard -----------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Values of policies.
+
+    Attributes
+    ----------
+    values : row -> its metrics on each slice, nan where it failed.
+    slices : their names.
+    metric : by which rows are ranked.
+    beside : metrics that are shown beside it.
+    failures : (row, slice) -> what went wrong.
+    groups : rows of the table that are several of these.
+    """
+
+    values: Mapping[str, Sequence[Mapping[str, float]]]
+    slices: Sequence[str]
+    metric: str
+    beside: Sequence[str]
+    failures: Mapping[tuple[str, str], str]
+    groups: Groups
+
+    def frame(self, metric: str) -> pd.DataFrame:
+        """Return a metric, a row a slice, a column a row of the lineup."""
+        import pandas as pd
+
+        index = pd.Index(list(self.slices), name="slice")
+        columns = {name: [one[metric] for one in found] for name, found in self.values.items()}
+        return pd.DataFrame(columns, index=index)
+
+    def with_value(self) -> list[bool]:
+        """Return which slices have a value of the metric for all that did not fail.
+
+        Raises
+        ------
+        HpcgymError : none has.
+        """
+        frame = self.frame(self.metric)
+        for row, where in self.failures:
+            frame.loc[where, row] = 0.0
+        known: list[bool] = frame.notna().all(axis=1).tolist()
+        if not any(known):
+            raise HpcgymError(
+                f"metric {self.metric!r}: there is no value of it on any slice; it is of schedules,"
+                " or of jobs, that are not among these"
+            )
+        return known
+
+
+def board_of(
+    measured: Measured,
+    schedulers: Mapping[str, Scheduler | None],
+    *,
+    energies: Sequence[str] = (),
+    makespans: bool = False,
+    **given: Any,
+) -> Leaderboard:
+    """Return what was measured as a leaderboard.
+
+    Parameters
+    ----------
+    measured : the values.
+    schedulers : row of the lineup -> its rules; None for what acted.
+    energies : metrics [J] that have intervals.
+    makespans : whether makespans have.
+    given : other attributes of the leaderboard.
+    """
+    import pandas as pd
+
+    known, groups = measured.with_value(), measured.groups
+
+    def frame(metric: str) -> pd.DataFrame:
+        return folded(measured.frame(metric)[known], groups)
+
+    def members(metric: str) -> dict[str, pd.DataFrame]:
+        found = measured.frame(metric)[known]
+        return {name: found[list(rows)] for name, rows in groups.items()}
+
+    others = [*energies, *(["makespan_s"] if makespans else [])]
+    beside = [name for name in measured.beside if name not in (measured.metric, *others)]
+    ranked = frame(measured.metric)
+    rows = {**schedulers, **dict.fromkeys(groups)}
+    return Leaderboard(
+        by_slice=ranked,
+        schedulers={str(name): rows[str(name)] for name in ranked},
+        failures=folded_failures(measured.failures, groups),
+        costs=pd.DataFrame({name: frame(name).mean(skipna=False) for name in beside}),
+        energy={name: frame(name) for name in energies},
+        makespans=frame("makespan_s") if makespans else None,
+        metric=measured.metric,
+        members={m: members(m) for m in (measured.metric, *others)} if groups else {},
+        **given,
+    )
+
+
+def warn_of_failures(board: Leaderboard) -> None:
+    """Say of each policy that failed on how many slices, and what went wrong on the first.
+
+    Warns
+    -----
+    PolicyWarning : for each of them.
+    """
+    for name in dict.fromkeys(policy for policy, _ in board.failures):
+        at = [where for policy, where in board.failures if policy == name]
+        warn_caller(
+            f"{name} failed on {len(at)} of {len(board.by_slice)} slices, first on {at[0]}:"
+            f" {board.failures[name, at[0]]}; see Leaderboard.failures",
+            PolicyWarning,
+        )

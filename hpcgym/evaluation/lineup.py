@@ -32,11 +32,20 @@ from hpcgym.evaluation.brought import (
     as_policy,
     imported,
     load_agent,
+    options_of,
     own_name,
     read_seeds,
     seeds_of,
+    unfolded,
 )
-from hpcgym.scheduler.asked_for import SITE_RULES, under_site_rules, without_idle_shares
+from hpcgym.scheduler.asked_for import (
+    OF_JOBS,
+    SITE_RULES,
+    lifted_by,
+    settled,
+    under_site_rules,
+    without_idle_shares,
+)
 from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
@@ -397,3 +406,27 @@ def references_of(
         return ()
     rows = {row_of[name] for name in (*references(rules), STATIC)}
     return tuple(row for row, one in dispatchers.items() if one is not None or row in rows)
+
+
+def schedulers_of(found: Any, rules: Mapping[str, Any]) -> list[Scheduler]:
+    """Return the schedulers for which the jobs of an evaluation must be fit.
+
+    The first has the rules that are given, or that agents bring along from their training; others
+    are rows with rules of their own, such as "saf:quota=user:jobs=2" or a slurm.conf.
+
+    Parameters
+    ----------
+    found : of :func:`hpcgym.evaluation.shared.found_policies`.
+    rules : as :func:`hpcgym.evaluation.evaluate` takes them.
+
+    Raises
+    ------
+    HpcgymError : a rule that a row cannot have.
+    """
+    rows = unfolded(found)[0] if isinstance(found, Mapping) else {}
+    acting = filter(acts, rows.values())
+    kept = settled(OF_JOBS, rules, map(options_of, acting))
+    simulated = [one for one in rows.values() if not acts(one)]
+    lifted = lifted_by(rules)
+    known = (one if isinstance(one, Scheduler) else named_scheduler(one, kept) for one in simulated)
+    return [Scheduler().but(**kept), *(under_site_rules(one, kept, lifted) for one in known)]

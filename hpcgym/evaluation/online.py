@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from hpcgym.agents import import_agent, search
 from hpcgym.agents.weight_bandit import Ended
-from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
@@ -31,8 +31,8 @@ from hpcgym.evaluation.lineup import (
     scheduler_of,
     with_references,
 )
-from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.evaluation.stage import checked_rules
+from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import (
@@ -47,6 +47,7 @@ from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import simulate
+from hpcgym.sweep.batch import BatchSimulator
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.extracts import WEEK_S
 
@@ -207,47 +208,34 @@ def best_static(
         simulated slice by slice, which takes some thirty times as long.
     limits : of power and energy; with them slices are simulated one by one, too.
     """
-    pool = cluster is None or cluster == Cluster(training[0].processors)
-    if limits is None and pool:
-        return _of_batches(training, features, scheduler, budget, seed, step)
-    vectors = search.candidates(np.random.default_rng(seed), len(features), budget)
-    rows = search.normalised(vectors / spread(training, features)).tolist()
-    best, least = Weights(), np.inf
-    for number, row in enumerate(rows, 1):
-        step(f"choosing static weights, {number} of {budget}")
-        weights = {name: weight for name, weight in zip(features, row, strict=True) if weight}
-        policy = scheduler.but(policy=weights)
-        values = []
-        for jobs in training:
-            held = None if limits is None else limits.of(jobs)
-            result = simulate(jobs, policy, cluster=cluster, limits=held)
-            values.append(result.metrics["mean_bsld"])
-        value = float(search.rounded(np.mean(values, keepdims=True))[0])
-        if value < least:
-            best, least = weights, value
-    return best
+    drawn = search.candidates(np.random.default_rng(seed), len(features), budget)
+    vectors = search.normalised(drawn / spread(training, features))
+    told = [f"choosing static weights, {number} of {budget}" for number in range(1, budget + 1)]
+    rows = [
+        {name: weight for name, weight in zip(features, row, strict=True) if weight}
+        for row in vectors.tolist()
+    ]
+    if limits is None and (cluster is None or cluster == Cluster(training[0].processors)):
+        left = deque(told)
 
+        def progress(done: int) -> None:
+            while budget - len(left) < done // len(training):
+                step(left.popleft())
 
-def _of_batches(
-    training: Sequence[Workload],
-    features: Sequence[str],
-    scheduler: Scheduler,
-    budget: int,
-    seed: int,
-    step: Callable[[str], None],
-) -> Weights:
-    """Return the same for as many processors as the workload's machine had."""
-    shown = 0
-
-    def progress(done: int, best: float) -> None:
-        nonlocal shown
-        for number in range(shown + 1, done + 1):
-            step(f"choosing static weights, {number} of {budget}")
-        shown = done
-
-    agent = Xnes(features, method="random", budget=budget, seed=seed, scheduler=scheduler)
-    weights: Weights = agent.fit(training, progress=progress).weights_
-    return {name: weight for name, weight in weights.items() if weight}
+        batch = BatchSimulator(training, features, scheduler)
+        values = batch.run(vectors, progress=progress).mean(axis=1)
+    else:
+        held = [None if limits is None else limits.of(jobs) for jobs in training]
+        values = np.empty(budget)
+        for place, (weights, text) in enumerate(zip(rows, told, strict=True)):
+            step(text)
+            policy = scheduler.but(policy=weights)
+            results = [
+                simulate(jobs, policy, cluster=cluster, limits=one)
+                for jobs, one in zip(training, held, strict=True)
+            ]
+            values[place] = np.mean([result.metrics["mean_bsld"] for result in results])
+    return rows[int(search.rounded(values).argmin())]
 
 
 # --- What learners and references have come to on one stream of jobs ------------------------------
@@ -398,9 +386,31 @@ class Prequential:
         ------
         HpcgymError : matplotlib is not installed.
         """
-        from hpcgym.evaluation.figures import draw
+        from hpcgym.report.canvas import DARK_GREY, line_style, new_figure, plain
 
-        return draw(self)
+        figure = new_figure(9, 4.5)
+        axes = figure.subplots()
+        regret = self.regret
+        learners = list(self.decisions)
+        others = [name for name in regret if name not in learners and name != FIXED]
+        for place, name in enumerate([*learners, *others]):
+            wide = name in learners
+            axes.plot(
+                regret.index, regret[name], label=name, linewidth=2 if wide else 1,
+                zorder=3 if wide else 2, **line_style(place),
+            )  # fmt: skip
+        axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
+        # who is far above all would make the others one line
+        near = [*learners, self.saf]
+        low, high = regret.to_numpy().min(), regret[near].to_numpy().max()
+        room = 0.15 * max(high - low, 1.0)
+        axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
+        axes.set_xlabel("week of the log")
+        axes.set_ylabel(f"regret so far, % of all of\n{FIXED}")
+        plain(axes, "y")
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        axes.set_title(f"{self.stream.name}: sums of bounded slowdowns", fontsize=10)
+        return figure
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write ``board.csv``, ``weeks.csv``, ``regret.csv`` and ``regret.png``; return them.
@@ -488,9 +498,9 @@ def prequential(
     rules = checked_rules(rules)
     if rules.get("preemption") is not None:
         raise HpcgymError(
-            f"preemption={rules['preemption']!r} is not built for one pass (prequential): learners"
-            " are told of jobs that have ended, not of runs that others stop; evaluate on slices"
-            " (--protocol slices)"
+            f"preemption={rules['preemption']!r} and one pass (prequential) do not go together: a"
+            " learner is told of each job once, when it has ended, and a run that others stop ends"
+            " without its job; evaluate on slices (--protocol slices)"
         )
     made = partial(find_learner, seed=check_whole("seed", seed, 0))
     chosen = by_name(listed(learners), made, other_scheduler)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
+from hpcgym.baselines.labels import labelled
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.cutting import PERIODS, Episode, counted
 from hpcgym.envs.core.episodes import Episodes
@@ -24,7 +25,7 @@ from hpcgym.errors import (
 )
 from hpcgym.evaluation import brought, shared
 from hpcgym.evaluation.brought import Groups, acts, around_of, unfolded, warn_of_seen
-from hpcgym.evaluation.leaderboard import Leaderboard
+from hpcgym.evaluation.leaderboard import Leaderboard, Measured, board_of, warn_of_failures
 from hpcgym.evaluation.lineup import (
     STATIC,
     by_name,
@@ -39,20 +40,9 @@ from hpcgym.evaluation.lineup import (
     with_references,
 )
 from hpcgym.evaluation.online import best_static
-from hpcgym.evaluation.shared import (
-    Failures,
-    Measured,
-    Progress,
-    board_of,
-    by_chance,
-    check_static,
-    measured_on,
-    silent,
-    static_row,
-    warn_of_failures,
-)
-from hpcgym.evaluation.stage import Stage, restrictions
+from hpcgym.evaluation.stage import Failures, Stage, measured_on, restrictions
 from hpcgym.naming import duration
+from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import (
     GROUPED_BY,
     group_metrics,
@@ -62,7 +52,13 @@ from hpcgym.schedule.measures import (
 )
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, without_idle_shares
+from hpcgym.scheduler.asked_for import (
+    SITE_RULES,
+    check_fair_share,
+    check_scheduler,
+    counts_usage,
+    without_idle_shares,
+)
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.fair_share import told_already, warn_of_schedulers, warn_of_weights
@@ -511,3 +507,34 @@ def _learned(
     # one simulation of the whole trace, which is stopped where slices begin
     learned = learn_at(whole, policy, [begins[name] for name in names], machine)
     return dict(zip(names, learned, strict=True))
+
+
+# --- Rows that are in each evaluation: chance, and the best static weights ------------------------
+
+
+def by_chance(stage: Stage, jobs: int, seed: int) -> tuple[str, Any]:
+    """Return what the row of chance is called, and who that is, for so many jobs."""
+    acting = f"{RANDOM} (acting)"
+    if stage.add_random(acting):
+        return acting, RandomActions(seed)
+    scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
+    found = random_order(without_idle_shares(scheduler), jobs, seed)
+    return _under_site_rules(RANDOM, found), found
+
+
+def static_row(rules: Mapping[str, Any]) -> str:
+    """Return what the row of the best static weights is called under the rules of an evaluation."""
+    return _under_site_rules(STATIC, scheduler_of("spf", rules))
+
+
+def _under_site_rules(name: str, scheduler: Scheduler) -> str:
+    """Return a name with the rules of a site behind it."""
+    return labelled(name, Scheduler(), scheduler, SITE_RULES)
+
+
+def check_static(rules: Mapping[str, Any]) -> None:
+    """Raise an HpcgymError for rules that static weights cannot be chosen under."""
+    try:
+        check_scheduler(Scheduler().but(**rules), "environments")
+    except HpcgymError as error:
+        raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None

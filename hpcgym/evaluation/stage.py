@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ from hpcgym.scheduler.asked_for import (
     settled,
 )
 from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -377,3 +378,48 @@ def _as_made(env: Any, options: Mapping[str, Any]) -> Any:
     if not callable(getattr(env, "reset", None)):
         raise HpcgymError(f"env must be the id of an environment or an environment, not {env!r}")
     return env
+
+
+# --- One policy after another on the slices of an evaluation --------------------------------------
+
+#: (policy, slice) -> what went wrong.
+Failures = dict[tuple[str, str], str]
+
+
+def measured_on(
+    chosen: Sequence[Episode],
+    name: str,
+    policy: Any,
+    metrics: Sequence[str],
+    play: Callable[[Episode], Mapping[str, float | int]],
+    failures: Failures,
+) -> list[dict[str, float]]:
+    """Return the metrics of a policy on each slice, nan where it failed.
+
+    Parameters
+    ----------
+    name : of the policy.
+    metrics : those that are kept.
+    play : returns the metrics of the policy's schedule of a slice.
+    failures : gets what code of the user's does wrong, and where.
+
+    Raises
+    ------
+    MisfitError : a policy that cannot act in its environment.
+    Exception : what the schedulers of this library raise.
+    """
+    values = []
+    for episode in chosen:
+        found: Mapping[str, float | int] = {}
+        try:
+            found = play(episode)
+        except MisfitError:
+            raise
+        except Exception as error:  # whatever a user's policy does
+            own = own_rules(policy).values() if isinstance(policy, Scheduler) else [policy]
+            if not own:
+                raise
+            guilty = next((one for one in own if place_in(one, error)), None)
+            failures[name, episode.name] = failure(error, guilty)
+        values.append({metric: float(found.get(metric, "nan")) for metric in metrics})
+    return values

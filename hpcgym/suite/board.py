@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
-from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.files.tables import csv_frame
 from hpcgym.naming import printable
+from hpcgym.progress import Progress, silent
 from hpcgym.report.canvas import line_style, new_figure, plain
 from hpcgym.report.labels import shown
 from hpcgym.report.tables import Cell, latex, markdown

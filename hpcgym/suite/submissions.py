@@ -23,11 +23,11 @@ from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.evaluation.brought import acts, own_name
 from hpcgym.evaluation.lineup import STATIC, find_policy, scheduler_of
-from hpcgym.evaluation.shared import Progress, silent
 from hpcgym.files import bytes_of, json_file, shaped
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
+from hpcgym.progress import Progress, silent
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.suite.ground import METRICS, Ground, Kept
 from hpcgym.suite.ground import STATIC as STATIC_RULES

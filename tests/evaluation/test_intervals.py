@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hpcgym.evaluation.intervals import against, block_length, bootstrap, how_often
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.intervals import against, block_length, bootstrap, how_often, win_rates
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,13 @@ def test_few_blocks_have_no_interval() -> None:
 )
 def test_words(change: float, low: float, high: float, words: str) -> None:
     assert against("easy", change, low, high) == words
+
+
+def test_wins_add_up_to_1() -> None:
+    assert win_rates(np.array([[1.0, 1.0, 2.0], [3.0, np.nan, 2.0]])).tolist() == [0.25, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_intervals_need_resamples(number: int) -> None:
+    with pytest.raises(HpcgymError, match="resamples must be a whole number of at least 1, not 0"):
+        bootstrap(np.ones((number, 1)), 0)

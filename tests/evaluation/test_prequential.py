@@ -299,7 +299,7 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
         ({"rule": 1}, "unknown argument 'rule'"),
         ({"backfill": "conservative"}, "backfill must be"),
         ({"fair_share": "half_life_s=86400"}, "fair_share"),
-        ({"preemption": "queue:interactive>batch"}, "preemption=.* is not built for one pass"),
+        ({"preemption": "queue:interactive>batch"}, "preemption=.* and one pass .* do not go"),
     ],
 )
 def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
