@@ -20,16 +20,12 @@ from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     from hpcgym.suite.board import Board
-    from hpcgym.suite.submissions import Submission
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER...", help="Of submissions.", show_default=False)
 ]
-
-
-_CURVES = files.Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 
 
 @suite.callback()
@@ -141,7 +137,6 @@ def verify_submissions(folders: Folders) -> None:
 def report_submissions(
     folders: Folders,
     format: TableFormat = TableFormat.table,
-    curves: Annotated[Path | None, _CURVES] = None,
     force: files.ForceOption = False,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
@@ -158,20 +153,16 @@ def report_submissions(
     Output
     ------
     format : latex: a tabular for the package booktabs.
-    curves FILE : Draw how the trainings went (.png, .svg, .pdf).
 
     Examples
     --------
     hpcgym suite report easy saf mine
     hpcgym suite report saf mine --format latex > table.tex
-    hpcgym suite report rule-es job-ppo --curves curves.svg
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
 
     found = [read(folder) for folder in folders]
-    if curves is not None:
-        _draw_curves(found, curves)
     board = board_of(found, progress=counting)
     if format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
@@ -184,15 +175,6 @@ def report_submissions(
         note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
     if failed:
         raise typer.Exit(1)
-
-
-def _draw_curves(submissions: Sequence[Submission], path: Path) -> None:
-    """Write the picture of trainings."""
-    from hpcgym.report.canvas import picture_suffix, save_figure
-    from hpcgym.suite.board import curves_of, draw_curves
-
-    save_figure(draw_curves(curves_of(submissions)), path, picture_suffix(path))
-    note(f"wrote {path}")
 
 
 def _facts(task: Any) -> dict[str, Any]:

@@ -49,15 +49,6 @@ def test_values_are_those_of_simulations_of_the_slices() -> None:
     assert len({*board.by_slice.to_numpy().mean(axis=0)}) > 4  # a workload that tells them apart
 
 
-def test_slices_of_the_test_part_have_no_job_of_the_train_part() -> None:
-    for part, first, stop in (("test", 1000, 2000), ("train", 0, 1000), ("all", 0, 2000)):
-        board = evaluate((), TRACE, slices=part, jobs=100, n=40, budget=0)
-        rows = [[int(row) for row in name[5:].split(":")] for name in board.by_slice.index]
-        assert min(rows)[0] >= first
-        assert max(rows)[1] <= stop
-        assert len(rows) == 40
-
-
 def test_weeks_are_all_evaluated_unless_some_are_asked_for() -> None:
     weeks = Episodes(WEEKS, "weeks", part="test").listing
     assert len(weeks) > 1

@@ -106,24 +106,6 @@ def test_a_failing_policy_is_reported_and_not_dropped() -> None:
     assert others.index[others["p_value"].isna()].tolist() == ["easy"]  # the reference itself
 
 
-def test_a_function_of_observation_and_info_is_a_policy() -> None:
-    """The same action always: the first of the window, which is FCFS with EASY backfilling."""
-    few: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
-    board = evaluate(lambda observation, info: 0, TRACE, **few)
-    assert not board.failures
-    assert board.by_slice["<lambda>"].tolist() == board.by_slice["easy"].tolist()
-    board = evaluate({"first": lambda observation, info: 0}, TRACE, **few)
-    assert board.by_slice["first"].tolist() == board.by_slice["easy"].tolist()
-
-
-def test_a_function_without_an_environment_or_that_nobody_can_call_is_said_once() -> None:
-    with pytest.raises(HpcgymError, match="<lambda> acts in an environment: give env="):
-        evaluate(lambda observation, info: 0, TRACE, jobs=100, n=2, budget=0)
-    for policies in (lambda: 0, [lambda one, two, three: 0]):
-        with pytest.raises(HpcgymError, match="<lambda> must take one argument, as a dispatcher"):
-            evaluate(policies, TRACE, jobs=100, n=2, budget=0)
-
-
 def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -> None:
     def begin(env: Any) -> None:
         calls.append(1)
@@ -142,11 +124,6 @@ def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -
     calls.clear()
     with pytest.raises(HpcgymError, match=r"^not here$"):
         evaluate(choosing("spf", begin=begin), TRACE, **few)
-
-
-def test_policies_may_come_from_a_generator() -> None:
-    board = evaluate((name for name in ("spf", "lpf")), TRACE, jobs=100, n=2, budget=0)
-    assert {"spf", "lpf"} <= {*board.by_slice}
 
 
 def test_text_is_the_name_of_its_row_whatever_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,17 +310,6 @@ def test_saved_agents_are_called_by_their_path(monkeypatch: pytest.MonkeyPatch) 
     assert "mine" in evaluate({"mine": paths[0]}, TRACE, env=env, jobs=100, n=2, budget=0).by_slice
 
 
-def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:
-    env = "hpcgym/QueueOrdering-v0"
-    nan = np.full(128, np.nan)
-    agent = SimpleNamespace(name="nan", act=lambda observation, info: nan)
-    board = evaluate(agent, TRACE, env=env, jobs=100, n=2, budget=0)
-    assert len(board.failures) == 2
-    assert all("numbers from -1 to 1" in text for text in board.failures.values())
-    with pytest.raises(HpcgymError, match="'easy-sjbf' needs an environment with"):
-        evaluate(find_baseline("easy-sjbf"), TRACE, env=env, jobs=100, n=2, budget=0)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -372,22 +338,3 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError) as caught:
         evaluate(**{"workload": TRACE, **arguments})
     assert message in str(caught.value)
-
-
-def test_a_threshold_holds_for_weights_and_for_references() -> None:
-    saf = find_baseline("saf")
-    agent = SimpleNamespace(name="agent", begin=saf.begin, act=saf.act)
-    boards = [
-        evaluate(
-            [agent, "saf"], TRACE, env="hpcgym/MixedPolicy-v0", threshold=given, jobs=60, n=2,
-            budget=0, resamples=20,
-        )
-        for given in (60, None)
-    ]  # fmt: skip
-    for board, threshold in zip(boards, (60.0, None), strict=True):
-        (row,) = [name for name in board.by_slice if str(name).startswith("saf")]
-        scheduler = board.schedulers[str(row)]
-        assert scheduler is not None
-        assert scheduler.threshold == threshold
-        assert board.by_slice["agent"].equals(board.by_slice[row])
-    assert not boards[0].by_slice["agent"].equals(boards[1].by_slice["agent"])

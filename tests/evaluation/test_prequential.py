@@ -112,13 +112,6 @@ def test_every_job_is_told_once_when_it_has_ended(log: Workload) -> None:
         assert np.array_equal(ended.user, log.user_id[mine])
 
 
-def test_what_it_knows_of_a_decision_has_no_run_times(log: Workload) -> None:
-    saf = Saf()
-    learn_through("saf", saf, log, {}, "week")
-    assert saf.asked
-    assert all(set(info) == {"time", "window"} for info in saf.asked)
-
-
 @pytest.mark.parametrize("interval", ["day", "6h", 40])
 def test_other_jobs_to_come_change_no_decision_before(log: Workload, interval: Any) -> None:
     """Later jobs are others, fewer, and run for other times; so do those that run then."""
@@ -305,12 +298,6 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
 def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         prequential({"me": Saf()}, log, **{"budget": 5, **given})
-
-
-def test_no_preemption_is_nothing_new() -> None:
-    few = load_workload("lublin:jobs=60,processors=8,seed=1")
-    plain, none = (prequential("spf", few, budget=2, **one) for one in ({}, {"preemption": None}))
-    assert plain.table.equals(none.table)
 
 
 def test_an_agent_of_another_environment(log: Workload) -> None:

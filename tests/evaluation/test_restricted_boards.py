@@ -192,11 +192,6 @@ def test_none_goes_with_environments_that_do_not_know_the_rule() -> None:
     evaluate("saf", TRACE, preemption=None, quota=None, **given)
 
 
-def test_dispatchers_are_refused() -> None:
-    with pytest.raises(HpcgymError, match="quota does not go with the dispatcher prb"):
-        evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")
-
-
 def test_the_command_takes_both() -> None:
     words = ["evaluate", "saf", "--workload", "lublin:jobs=900,processors=64,seed=4,load=1.2"]
     words += ["--jobs", "60", "--budget", "0", "--format", "json", "--quota"]
@@ -236,15 +231,6 @@ def test_the_command_lets_jobs_follow_others(tmp_path: Path) -> None:
     assert '"saf (dependencies after)"' in result.stdout
     assert '"f1' not in result.stdout
     assert "when the log says, unless" not in result.stderr
-
-
-def test_jobs_that_a_quota_never_lets_run_are_dropped() -> None:
-    words = ["evaluate", "saf", "--workload", "lublin:jobs=300,processors=64,seed=4"]
-    words += ["--jobs", "60", "--budget", "0", "--quota", "user:processors=5"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
-    assert "--unfit drop drops such jobs" in result.stderr
-    assert CliRunner().invoke(app, [*words, "--unfit", "drop"]).exit_code == 0
 
 
 OWN = """

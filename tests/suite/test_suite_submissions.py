@@ -44,22 +44,6 @@ def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path
     assert all("capacity" in proof.text or "parts" in proof.text for proof in proofs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("agent", "task"),
-    [("job-ppo", "pool-order"), ("rule-es", "pool-weights")],
-)
-def test_agents_are_trained_by_their_names(agent: str, task: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    done = play(agent, task, tmp_path)
-    told = done.tasks[task]
-    assert (told["trained"], told["seeds"]) == (True, [0, 1])
-    assert all(proof.equal for proof in verify(read(tmp_path)))
-    said: list[str] = []
-    run(agent, find_tasks(f"{task},nodes-power"), tmp_path, note=said.append)
-    assert any(f"left out: nodes-power: {agent} acts in environments of" in text for text in said)
-
-
 def test_metrics_are_those_of_the_environment(tmp_path: Path) -> None:
     """An agent's, as the episode itself tells them at its end."""
     done = play("bringing:Shortest", "pool-order", tmp_path / "made")

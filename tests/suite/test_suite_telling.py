@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawing import given
-from drawing import strategies as st
 from freeze_suite import OF_PAIRS, POLICIES, Known, Told, told_by, told_of
 
 from hpcgym.suite.tasks import tasks
@@ -91,28 +89,6 @@ def test_where_jobs_are_selected_chance_is_the_worst_of_all() -> None:
     assert len(selects) == 5
     for name in selects:
         assert not ALIKE[name] & CHANCE or name == "kit-select"
-
-
-@given(st.lists(st.tuples(st.floats(0.1, 9), st.floats(0.1, 9)), min_size=5, max_size=12))
-def test_pairs_are_alike_whose_intervals_overlap(values: list[tuple[float, float]]) -> None:
-    ratios = np.array(values)
-    easy = np.full(len(values), 4.0)
-    told = told_of("x", easy, {"a": easy / ratios[:, 0], "b": easy / ratios[:, 1]}, 50)
-    (worse, one), (better, two) = told.ends.items()
-    means = {name: np.log(ratios[:, k]).mean() for k, name in enumerate("ab")}
-    assert means[worse] <= means[better]
-    for name, (low, high) in told.ends.items():
-        assert low <= high
-        own = np.log(ratios[:, "ab".index(name)])
-        assert own.min() - 1e-9 <= low
-        assert high <= own.max() + 1e-9
-    apart = one[1] < two[0]
-    assert told.alike == ([] if apart else [(worse, better)])
-    ((pair, (low, high)),) = told.paired.items()
-    differences = np.log(ratios[:, "ab".index(better)] / ratios[:, "ab".index(worse)])
-    assert pair == (worse, better)
-    assert differences.min() - 1e-9 <= low <= high <= differences.max() + 1e-9
-    assert told.alike_in_pairs == ([pair] if low <= 0 <= high else [])
 
 
 def test_what_slices_have_in_common_tells_apart() -> None:

@@ -6,17 +6,13 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hpcgym.agents import load
-from hpcgym.agents.practice import csv_log
 from hpcgym.errors import HpcgymError
-from hpcgym.suite.board import curves_of, draw_curves
-from hpcgym.suite.ground import Ground
 from hpcgym.suite.proofs import verify
-from hpcgym.suite.submissions import player, read, run
-from hpcgym.suite.tasks import find_tasks, tasks
+from hpcgym.suite.submissions import read, run
+from hpcgym.suite.tasks import find_tasks
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -71,17 +67,6 @@ def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
     assert not (tmp_path / "plain" / "trainings").exists()
 
 
-def test_weights_that_are_searched_are_the_scheduler_with_these_weights(tmp_path: Path) -> None:
-    """In an environment that scales them; and that scheduler is simulated."""
-    with Ground(tasks()["pool-weights"]) as ground:
-        agent = player("xnes", ground).make(1, csv_log(tmp_path / "log.csv"))
-        assert len([one for one in agent.agent.weights_.values() if one]) > 1
-        for episode in ground.slices:
-            acted = ground.play(agent, episode)
-            same = ground.play(agent.agent.scheduler(), episode)
-            assert np.array_equal(acted["start"], same["start"])
-
-
 def test_look_ahead_plays_where_weights_are_set(tmp_path: Path) -> None:
     done = play("lookahead", "pool-weights", tmp_path)
     assert all(proof.equal for proof in verify(read(tmp_path)))
@@ -106,36 +91,3 @@ def test_where_an_agent_cannot_act_is_said(
     with pytest.raises(HpcgymError, match=said):
         play(agent, task, tmp_path)
     assert not (tmp_path / "submission.json").exists()
-
-
-def test_curves_are_what_was_logged(tmp_path: Path) -> None:
-    """Each line of the picture is the log of a training, and each panel a task."""
-    done = [play("rule-es", "pool-weights", tmp_path / "es")]
-    done.append(play("xnes", "pool-weights", tmp_path / "xnes"))
-    play("bringing:Logs", "pool-order", tmp_path / "other")
-    with pytest.raises(HpcgymError, match="no curves"):
-        curves_of([read(tmp_path / "other")])
-    curves = curves_of(done)
-    assert [(one.agent, one.seed) for one in curves] == [
-        ("rule-es", "0"), ("rule-es", "1"), ("xnes", "0"), ("xnes", "1"),
-    ]  # fmt: skip
-    for one in curves:
-        folder = tmp_path / ("es" if one.agent == "rule-es" else "xnes")
-        rows = curve(folder / "trainings" / one.task / f"{one.seed}.csv")
-        told = [(float(r["steps"]), float(r[one.measure])) for r in rows if r[one.measure]]
-        assert told == list(zip(one.steps.tolist(), one.values.tolist(), strict=True))
-    pytest.importorskip("matplotlib")
-    (panel,) = draw_curves(curves).get_axes()
-    assert panel.get_title() == "pool-weights"
-    assert [line.get_ydata().tolist() for line in panel.get_lines()] == [
-        one.values.tolist() for one in curves
-    ]
-
-
-def test_a_log_that_is_none_is_said(tmp_path: Path) -> None:
-    done = play("xnes", "pool-weights", tmp_path)
-    log = tmp_path / "trainings" / "pool-weights" / "0.csv"
-    for text in ("train/mean_bsld\n3\n", "steps,train/mean_bsld\n3,few\n"):
-        log.write_text(text)
-        with pytest.raises(HpcgymError, match=r"0\.csv is not the log of a training"):
-            curves_of([done])

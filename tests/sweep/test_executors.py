@@ -25,7 +25,7 @@ import pytest
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import processors_here
 from hpcgym.sweep import open_executor, read_failures, run_experiment, run_tasks
-from hpcgym.sweep.executors import leads_mpi, slots
+from hpcgym.sweep.executors import SerialExecutor, leads_mpi, slots
 
 LIBRARIES = {"dask": "distributed", "ray": "ray", "mpi": "mpi4py"}
 
@@ -203,30 +203,27 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
         pass
 
 
-@pytest.mark.parametrize("name", ["serial", "mpi", "dask:tcp://127.0.0.1:9", "ray:auto"])
-def test_a_number_of_workers_where_none_are_started_is_refused(name: str) -> None:
-    with (
-        pytest.raises(HpcgymError, match=f"^workers: executor '{name}' takes no number of them"),
-        open_executor(name, 3),
-    ):
-        pass
-
-
-def test_an_executor_that_is_given_has_as_many_workers_as_it_has() -> None:
-    with (
-        ThreadPoolExecutor(1) as threads,
-        pytest.raises(HpcgymError, match=r"^workers: this executor takes no number of them"),
-        open_executor(threads, 3),
-    ):
-        pass
-
-
-@pytest.mark.parametrize("name", ["dask", "ray"])
-def test_an_address_is_needed(name: str) -> None:
-    with (
-        pytest.raises(HpcgymError, match=f"^executor '{name}' needs the address of what runs"),
-        open_executor(name),
-    ):
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("serial", 3, "^workers: executor 'serial' takes no number of them"),
+        ("mpi", 3, "^workers: executor 'mpi' takes no number of them"),
+        (
+            "dask:tcp://127.0.0.1:9",
+            3,
+            "^workers: executor 'dask:tcp://127.0.0.1:9' takes no number",
+        ),
+        ("ray:auto", 3, "^workers: executor 'ray:auto' takes no number of them; it runs already"),
+        (SerialExecutor(), 3, "^workers: this executor takes no number of them"),
+        ("dask", None, "^executor 'dask' needs the address of what runs"),
+        ("ray", None, "^executor 'ray' needs the address of what runs"),
+        ("serial:somewhere", None, "unknown executor 'serial:somewhere'"),
+        ("process", None, "did you mean 'processes'"),
+        ("processes", 0, "workers must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_what_no_executor_is_called(name: Any, workers: int | None, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message), open_executor(name, workers):
         pass
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -398,16 +397,6 @@ def test_a_folder_is_locked_from_the_manifest_to_the_end(
     run_experiment(experiment, tmp_path / "sweep", "serial")
     resume(tmp_path / "sweep", "serial")
     assert status(tmp_path / "sweep").state == "complete"
-
-
-def test_a_sweep_that_never_began_may_be_run_again(
-    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "distributed", None)
-        with pytest.raises(HpcgymError, match="Dask is not installed"):
-            run_experiment(experiment, tmp_path, "dask:tcp://127.0.0.1:9")
-    assert run_experiment(experiment, tmp_path, "serial").done == 8
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}"])

@@ -92,12 +92,6 @@ def test_a_folder_without_results_is_of_its_function_too(tmp_path: Path) -> None
     assert run_tasks(chores.square, numbers(1), tmp_path, "serial").new == 1
 
 
-def test_failures_too_are_of_one_function(tmp_path: Path) -> None:
-    run_tasks(chores.fail_on_three, [{"x": 3}], tmp_path, "serial", retries=0)
-    with pytest.raises(HpcgymError, match=r"has results of chores\.fail_on_three"):
-        run_tasks(chores.square, [{"x": 3}], tmp_path, "serial")
-
-
 class Doing:
     """A function that is an object."""
 
@@ -122,15 +116,6 @@ def test_the_name_of_a_function_is_that_of_its_script(monkeypatch: pytest.Monkey
 def test_the_id_of_a_task_never_changes() -> None:
     """Or else sweeps on disk would begin anew with a new version."""
     assert identity(canonical({"b": [1, 2.5], "a": None})) == "e57f5d37865437a8"
-
-
-def test_more_tasks_are_added_to_those_that_are_done(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    for n in (5, 8):
-        summary = run_tasks(chores.square, numbers(n, log=str(log)), tmp_path, "serial")
-        assert summary.done == n
-    assert summary.new == 3
-    assert did(log) == list(range(8))
 
 
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
@@ -328,11 +313,6 @@ class Taking(SerialExecutor):
         return super().submit(*args, **kwargs)
 
 
-def test_an_executor_that_takes_nothing_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="it takes no tasks: BrokenExecutor: gone"):
-        run_tasks(chores.square, numbers(2), tmp_path, Taking(0))
-
-
 def test_what_a_broken_executor_did_not_take_is_sent_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,24 +423,6 @@ def test_ctrl_c_does_not_wait_for_long_tasks(tmp_path: Path) -> None:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tail", ["{", '{"id": "x", "task"', "\x00\x00\x00", "[1]", "{}"])
-@pytest.mark.parametrize("end", ["", "\n"])
-@pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
-def test_a_damaged_line_is_counted_and_its_task_done_again(
-    tail: str, end: str, tmp_path: Path
-) -> None:
-    tasks = numbers(4)
-    run_tasks(chores.square, tasks, tmp_path, "serial")
-    results = tmp_path / "results.jsonl"
-    lines = results.read_text().splitlines(keepends=True)
-    results.write_text("".join(lines[:2]) + tail + end)
-    assert len(read_results(tmp_path)) == 2
-    summary = run_tasks(chores.square, tasks, tmp_path, "serial")
-    assert (summary.done, summary.new, summary.damaged) == (4, 2, 1)
-    assert len(read_results(tmp_path, tasks)) == 4
-    assert results.read_text().splitlines(keepends=True) == lines
-
-
 def test_damaged_lines_are_told_once(tmp_path: Path) -> None:
     """And the others stay as they are, before and behind them."""
     run_tasks(chores.square, numbers(3), tmp_path, "serial")
@@ -501,12 +463,6 @@ def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
     assert (summary.done, summary.new, summary.damaged) == (6, 4, 0)
 
 
-def test_one_process_at_a_time_has_a_folder(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(HpcgymError, match="another process is at work on it"):
-        run_tasks(chores.square, numbers(1), tmp_path, "serial")
-    run_tasks(chores.square, numbers(1), tmp_path, "serial")
-
-
 def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) -> None:
     """For a moment it has a lock of its own."""
     with locked(tmp_path):
@@ -526,10 +482,7 @@ def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) 
         ([reduce(lambda inner, _: {"x": inner}, range(200_000), {})], {}, "nested too deeply"),
         ([{"x": 1}], {"chunk": 0}, "chunk must be"),
         ([{"x": 1}], {"retries": -1}, "retries must be"),
-        ([{"x": 1}], {"workers": 0, "executor": "processes"}, "workers must be"),
-        ([{"x": 1}], {"workers": 2}, "workers: executor 'serial' takes no number of them"),
         ([{"x": 1}], {"executor": "process"}, "did you mean 'processes'?"),
-        ([{"x": 1}], {"executor": "serial:somewhere"}, "unknown executor"),
     ],
 )
 def test_mistakes_are_said_in_one_line(
