@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from hpcgym.errors import HpcgymError, unknown
@@ -74,16 +73,9 @@ class Task:
     @property
     def fingerprint(self) -> str:
         """A hash of all that is frozen; two tasks with the same are the same."""
-        told = {**asdict(_as_dicts(self)), "mini": None}
+        told = {**asdict(self), "mini": None}
         text = json.dumps(plain(told), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _as_dicts(task: Task) -> Task:
-    """Return a task with plain dictionaries, which can be copied."""
-    best = task.best if isinstance(task.best, str) else dict(task.best)
-    values = {name: getattr(task, name) for name in Task.__dataclass_fields__}
-    return Task(**{**values, "options": dict(task.options), "best": best})
 
 
 @cache
@@ -110,24 +102,20 @@ def tasks() -> Mapping[str, Task]:
                 processors=trace["processors"],
                 digest=trace.get("digest", ""),
                 env_id=rules["env"],
-                options=MappingProxyType({**rules["options"], **trace.get("options", {})}),
+                options={**rules["options"], **trace.get("options", {})},
                 window=trace["window"],
                 split=tuple(told["split"]),
                 steps=trace["steps"],
                 seeds=tuple(told["seeds"]),
                 easy=rules["easy"],
-                best=_frozen(trace.get("best", "")),
+                best=trace.get("best", ""),
             )
-    return MappingProxyType(found)
+    return found
 
 
 @cache
 def _contents() -> dict[str, Any]:
     return toml_file(FILE)
-
-
-def _frozen(best: Any) -> Any:
-    return MappingProxyType(best) if isinstance(best, dict) else best
 
 
 def find_tasks(names: str | None = None) -> list[Task]:

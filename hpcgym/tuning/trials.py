@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -192,8 +192,8 @@ class Found(NamedTuple):
     arms: list[dict[str, Any]]
 
 
-#: Is sent the losses of all rules that were asked for, (n_rules,): the less, the better.
-Search = Generator[Asked, NDArray[np.float64], Found]
+#: Returns the losses of all rules that are asked for, (n_rules,): the less, the better.
+Answer = Callable[[Asked], NDArray[np.float64]]
 
 
 @dataclass(eq=False)
@@ -218,34 +218,33 @@ class _Run:
         self.tried += len(asked)
 
 
-Asking = Generator[Asked, NDArray[np.float64], Any]
-
-
 class _Searcher:
     """What the stages of a search share."""
 
-    def __init__(self, space: Searchable, units: Numbers, seed: int) -> None:
-        self.space, self.units = space, units
+    def __init__(self, space: Searchable, units: Numbers, seed: int, answer: Answer) -> None:
+        self.space, self.units, self.answer = space, units, answer
         self.rng = np.random.default_rng(seed)
         self.tried, self.jitters = 0, 0
         self.rows: list[dict[str, Any]] = []
 
-    def ask(self, pairs: Sequence[tuple[Any, Numbers]], often: str, stage: str) -> Asking:
-        """Ask for the losses of some, on jitters that nothing was tried on before."""
+    def ask(self, pairs: Sequence[tuple[Any, Numbers]], often: str, stage: str) -> list[float]:
+        """Return the losses of some, on jitters that nothing was tried on before."""
         first = self.jitters
         self.jitters += OFTEN[often]
         rules = [self.space.rules(arm, numbers, self.units) for arm, numbers in pairs]
         losses: list[float] = []
         for k in range(0, len(rules), _AT_ONCE):
             asked = Asked(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
-            told = (yield asked).tolist()
+            told = self.answer(asked).tolist()
             losses += told
             self.tried += len(told)
             self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
         return losses
 
 
-def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> Search:
+def searching(
+    space: Searchable, units: Numbers, answer: Answer, *, budget: int, seed: int
+) -> Found:
     """Search: look at all arms once, then let fewer and fewer go on.
 
     The first look is at simple numbers with each arm. Then a third of the budget goes to 24 arms, a
@@ -259,16 +258,17 @@ def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> S
     Parameters
     ----------
     units : of the weights, see :meth:`hpcgym.tuning.space.Space.units`.
+    answer : says what rules lead to.
     budget : rules that are tried in generations, about.
     seed : of what is random.
     """
-    searcher = _Searcher(space, units, seed)
-    runs = yield from _first_look(searcher)
+    searcher = _Searcher(space, units, seed, answer)
+    runs = _first_look(searcher)
     everyone = runs = _go_on(searcher, runs)
     for number, width in enumerate(WIDTHS, 1):
         runs = sorted(runs, key=lambda run: run.loss)[:width]
-        yield from _race(searcher, runs, budget // len(WIDTHS), f"round {number}")
-        yield from _look_again(searcher, runs, f"round {number}")
+        _race(searcher, runs, budget // len(WIDTHS), f"round {number}")
+        _look_again(searcher, runs, f"round {number}")
     last = sorted(everyone, key=lambda run: (-run.rounds, run.loss))
     rows = [
         {"arm": str(run.arm), "rounds": run.rounds, "tried": run.tried, "loss": run.loss}
@@ -281,13 +281,13 @@ def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> S
     return Found(differing, fresh, searcher.rows, rows)
 
 
-def _first_look(searcher: _Searcher) -> Asking:
+def _first_look(searcher: _Searcher) -> list[_Run]:
     """Try simple orders with each arm; return a run for each, at the best of them."""
     import cmaes  # here, because it imports scipy where there is one
 
     space = searcher.space
     pairs = [(arm, start) for arm in space.arms() for start in space.starts(arm)]
-    losses = yield from searcher.ask(pairs, "generation", FIRST_LOOK)
+    losses = searcher.ask(pairs, "generation", FIRST_LOOK)
     best: dict[Any, tuple[float, Numbers]] = {}
     for (arm, start), loss in zip(pairs, losses, strict=True):
         if arm not in best or loss < best[arm][0]:
@@ -312,7 +312,7 @@ def _go_on(searcher: _Searcher, runs: Sequence[_Run]) -> list[_Run]:
     return simple + others[: WIDTHS[0] - len(simple)]
 
 
-def _race(searcher: _Searcher, runs: Sequence[_Run], budget: int, stage: str) -> Asking:
+def _race(searcher: _Searcher, runs: Sequence[_Run], budget: int, stage: str) -> None:
     """Let runs go on side by side, until each has been tried so often in this round."""
     runs = [run for run in runs if run.optimiser is not None]
     most = {id(run): run.tried + budget // len(runs) for run in runs}
@@ -322,19 +322,19 @@ def _race(searcher: _Searcher, runs: Sequence[_Run], budget: int, stage: str) ->
             return
         asked = [run.ask() for run in live]
         pairs = [(run.arm, one) for run, some in zip(live, asked, strict=True) for one in some]
-        losses = yield from searcher.ask(pairs, "generation", stage)
+        losses = searcher.ask(pairs, "generation", stage)
         for run, some in zip(live, asked, strict=True):
             run.tell(some, losses[: len(some)])
             losses = losses[len(some) :]
 
 
-def _look_again(searcher: _Searcher, runs: Sequence[_Run], stage: str) -> Asking:
+def _look_again(searcher: _Searcher, runs: Sequence[_Run], stage: str) -> None:
     """Compare the middle of each run with where it was best before."""
     searched = [run for run in runs if run.optimiser is not None]
     middles = [run.optimiser.mean.copy() for run in searched]
     pairs = [(run.arm, run.best) for run in runs]
     pairs += [(run.arm, middle) for run, middle in zip(searched, middles, strict=True)]
-    losses = yield from searcher.ask(pairs, "round", stage)
+    losses = searcher.ask(pairs, "round", stage)
     for run, before in zip(runs, losses[: len(runs)], strict=True):
         run.loss, run.rounds = before, run.rounds + 1
     for run, middle, now in zip(searched, middles, losses[len(runs) :], strict=True):

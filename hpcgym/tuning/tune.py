@@ -474,7 +474,8 @@ def tune(
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
         losses = Losses(trials, plan.objective, limits, known, progress or silence)
-        found = _searched(plan, early, losses)
+        units = plan.space.units([early])
+        found = searching(plan.space, units, losses.answer, budget=plan.budget, seed=plan.seed)
         losses.progress(losses.tried, "choosing", np.nan)
         rules = _chosen(plan, found, losses)
         losses.progress(losses.tried, "later weeks", np.nan)
@@ -560,19 +561,6 @@ def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
     """Return the bounds, and what each means where EASY has these measures."""
     means = dict(zip(MEASURES, mean_over_jitters(easy.values)[0].tolist(), strict=True))
     return [(bound, bound.limit(means)) for bound in plan.parsed()]
-
-
-def _searched(plan: Plan, early: Workload, losses: Losses) -> Found:
-    """Search, from beginning to end."""
-    units = plan.space.units([early])
-    search = searching(plan.space, units, budget=plan.budget, seed=plan.seed)
-    asked = next(search)
-    while True:
-        try:
-            asked = search.send(losses.answer(asked))
-        except StopIteration as end:
-            found: Found = end.value
-            return found
 
 
 def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:

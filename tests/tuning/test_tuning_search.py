@@ -27,14 +27,12 @@ def loss(rules: dict[str, Any], seeds: tuple[int, ...], noise: float) -> float:
 
 def run(budget: int = 600, seed: int = 0, noise: float = 0.05) -> tuple[Found, list[Asked]]:
     asked: list[Asked] = []
-    search = searching(SPACE, UNITS, budget=budget, seed=seed)
-    one = next(search)
-    while True:
+
+    def answer(one: Asked) -> Any:
         asked.append(one)
-        try:
-            one = search.send(np.array([loss(rules, one.seeds, noise) for rules in one.rules]))
-        except StopIteration as end:
-            return end.value, asked
+        return np.array([loss(rules, one.seeds, noise) for rules in one.rules])
+
+    return searching(SPACE, UNITS, answer, budget=budget, seed=seed), asked
 
 
 def test_it_finds_the_best_rules() -> None:
@@ -81,17 +79,15 @@ def test_what_is_asked_at_once_is_not_long_in_coming() -> None:
 
 def test_it_ends_where_arms_have_no_numbers() -> None:
     space = Space(orders=["saf", "spf"], levers=())
-    search = searching(space, np.ones(6), budget=100, seed=0)
-    one, tried = next(search), 0
-    while True:
-        tried += len(one.rules)
-        try:
-            one = search.send(np.arange(len(one.rules), dtype=float))
-        except StopIteration as end:
-            found: Found = end.value
-            break
+    tried: list[int] = []
+
+    def answer(one: Asked) -> Any:
+        tried.append(len(one.rules))
+        return np.arange(len(one.rules), dtype=float)
+
+    found = searching(space, np.ones(6), answer, budget=100, seed=0)
     assert 0 < len(found.finalists) <= WIDTHS[0]
-    assert tried < 400
+    assert sum(tried) < 400
 
 
 # --- The choice -----------------------------------------------------------------------------
