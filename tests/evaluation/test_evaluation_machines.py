@@ -186,18 +186,6 @@ def test_one_way_of_choosing_static_weights_is_the_other() -> None:
     assert one == other
 
 
-@pytest.mark.parametrize("env_id", ["hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"])
-def test_policies_act_on_the_machine_that_is_given(env_id: str) -> None:
-    actors = [find_baseline("prb"), find_baseline("saf")]
-    board = evaluate(
-        [*actors, "prb", "saf"], EURORA, env=env_id, budget=0, backfill="none",
-        env_options={"window": 64}, **ON_NODES,
-    )  # fmt: skip
-    assert not board.failures
-    for name, row in {"prb": "prb", "saf": "saf (no backfilling)"}.items():
-        assert board.by_slice[f"{name} (acting)"].tolist() == board.by_slice[row].tolist()
-
-
 @pytest.mark.parametrize(
     ("there", "here", "expected"),
     [

@@ -84,13 +84,6 @@ def test_friedmans_p_is_scipys(rows: list[list[int]]) -> None:
     assert found.p == pytest.approx(stats.friedmanchisquare(*table.to_numpy().T).pvalue, abs=1e-9)
 
 
-def test_critical_differences_are_scipys() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    for k in (3, 12, 40):
-        q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-        assert critical_difference(k, 9) == pytest.approx(q * math.sqrt(k * (k + 1) / 54), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("mean", "p", "groups"),
     [

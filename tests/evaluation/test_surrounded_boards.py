@@ -60,12 +60,6 @@ def test_slices_of_easy_are_those_of_its_whole_schedule() -> None:
         assert value == pytest.approx(whole.bsld[rows].mean()), name
 
 
-def test_learned_run_times_know_the_past() -> None:
-    board = evaluate("easy++", TRACE, jobs=100, n=3, budget=0, **AROUND)
-    assert np.isfinite(board.by_slice["easy++"]).all()
-    assert not board.failures
-
-
 def test_newer_environments_have_slices_of_their_own() -> None:
     few: dict[str, Any] = {"jobs": 60, "budget": 0, "n": 3}
     board = evaluate(FirstCome(), TRACE, env="hpcgym/JobSelection-v1", **few)

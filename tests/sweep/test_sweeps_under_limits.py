@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +131,6 @@ def test_a_dispatcher_keeps_the_limits_too(tmp_path: Path) -> None:
     metrics = simulate(jobs, "sdprb", cluster="taurus", limits=[cap]).metrics
     assert value == metrics["mean_bsld"]
     assert value != simulate(jobs, "sdprb", cluster="taurus", limits=[]).metrics["mean_bsld"]
-
-
-@pytest.fixture
-def half(done: Path, tmp_path: Path) -> Path:
-    """A copy of the experiment and its sweep, of which half is done."""
-    shutil.copytree(done, tmp_path, dirs_exist_ok=True)
-    results = tmp_path / "sweep" / "results.jsonl"
-    results.write_text("".join(results.read_text().splitlines(keepends=True)[:12]))
-    return tmp_path
 
 
 def test_the_manifest_has_the_limits(done: Path, tmp_path: Path) -> None:
