@@ -175,8 +175,13 @@ def _free_name(name: str, policy: Any, others: Mapping[str, Any], other: Other) 
     first = rival(name)
     if first is not None and acts(policy) and not acts(first):
         name = f"{name} (acting)"
+    return free_name(name, lambda free: rival(free) is not None)
+
+
+def free_name(name: str, taken: Callable[[str], bool]) -> str:
+    """Return a name that is not taken: this one, or with a number behind it."""
     free, number = name, 2
-    while rival(free) is not None:
+    while taken(free):
         free, number = f"{name} ({number})", number + 1
     return free
 

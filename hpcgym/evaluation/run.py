@@ -338,9 +338,9 @@ def evaluate(
     acting = {} if together else {name: one for name, one in policies.items() if acts(one)}
     given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
     around = around_of(given, env, env_options, acting)
+    machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
-        whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
-        cluster=None if cluster is None else machine_of(whole, cluster, None),
+        whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
         rules={} if together else restrictions(rules, env, env_options, policies),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
@@ -351,7 +351,6 @@ def evaluate(
             metric, reference,
         )  # fmt: skip
     else:
-        machine = None if cluster is None else machine_of(whole, cluster, None)
         warn_of_seen(acting, whole, part)
         with told_already():
             stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)

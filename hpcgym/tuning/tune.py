@@ -16,6 +16,7 @@ from hpcgym.agents.search import Checkpoint, identity
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.evaluation.intervals import FEWEST, against, how_often
+from hpcgym.evaluation.lineup import free_name
 from hpcgym.progress import silence
 from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
 from hpcgym.schedule.measures import MEASURES
@@ -535,18 +536,10 @@ def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Schedule
     found = {name: scheduler_of(name, {}) for name in plan.space.references}
     rules = [scheduler_of(one, {}) for one in against]
     for one, name, scheduler in zip(against, scheduler_names(rules), rules, strict=True):
-        found[one if isinstance(one, str) else _free_name(name, found)] = scheduler
+        found[one if isinstance(one, str) else free_name(name, found.__contains__)] = scheduler
     if TUNED in found:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
     return found
-
-
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name that nothing else has."""
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free
 
 
 def _identity(plan: Plan, log: Workload, machine: Cluster, speedups: Heatmap | None) -> str:
