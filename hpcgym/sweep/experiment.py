@@ -129,7 +129,7 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     given = _entries(table, "schedulers", str, dict)
     schedulers = [_scheduler(where, entry, folder) for where, entry in given]
     seeds, metrics, by, speedups = (
-        [entry for _, entry in _entries(table, key, kind)] if key in table else []
+        [entry for _, entry in _entries(table, key, kind, needed=False)]
         for key, kind in (("seeds", int), ("metrics", str), ("by", str), ("speedups", str))
     )
     limits = [_limit_set(*entry) for entry in _entries(table, "limits", dict, needed=False)]

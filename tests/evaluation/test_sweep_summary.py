@@ -114,8 +114,6 @@ def test_profiles_are_shares_of_slices_near_the_best() -> None:
         (["week 1", "week 2", "week 7"], "weeks"),
         (["month 1", "month 2", "month 3"], "months"),
         (["week 1", "month 1", "week 2"], "instances"),
-        (["whole", "whole", "whole"], "instances"),
-        (["window 0001", "window 0002", "window 0003"], "instances"),
         ([0, 1, 2], "instances"),
     ],
 )

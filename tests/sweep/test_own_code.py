@@ -84,22 +84,18 @@ def test_own_code_does_in_sweeps_what_it_does_in_python(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("old", "new", "message"),
     [
-        ("thing", "must be a function or a class, not an object"),
-        ("Trns", "there is no 'Trns' in it"),
+        (":Turns", ":thing", r"\[1\]\.dispatcher.* must be a function or a class, not an object"),
+        (":Turns", ":Trns", r"\[1\]\.dispatcher.* there is no 'Trns' in it"),
+        (":score", "_gone:score", r"\[2\]\.policy: .* there is no module"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key(experiment: Path, name: str, message: str) -> None:
-    experiment.write_text(experiment.read_text().replace(":Turns", f":{name}"))
-    with pytest.raises(HpcgymError, match=message) as caught:
-        load_experiment(experiment)
-    assert "schedulers[1].dispatcher" in str(caught.value)
-
-
-def test_a_module_that_is_nowhere(experiment: Path) -> None:
-    experiment.write_text(experiment.read_text().replace(":score", "_gone:score"))
-    with pytest.raises(HpcgymError, match=r"schedulers\[2\].policy: .* there is no module"):
+def test_what_is_wrong_is_told_with_its_key(
+    experiment: Path, old: str, new: str, message: str
+) -> None:
+    experiment.write_text(experiment.read_text().replace(old, new))
+    with pytest.raises(HpcgymError, match=f"schedulers{message}"):
         load_experiment(experiment)
 
 
