@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.validation.schedules import Mask, Timeline, Times, cases
+from hpcgym.validation.passes import owner_of
+from hpcgym.validation.schedules import Mask, Timeline, Times, cases, over_time
 from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def lengths_at_frequencies(result: Result, length: Times) -> Times:
     """
     if result.frequency is None or result.allocation is None:
         return length
-    first, node, _ = result.allocation
-    job = np.repeat(np.arange(len(length)), np.diff(first))
+    node, job = result.allocation.node, owner_of(result.allocation.first)
     own = result.workload.slowdown
     millionths = np.full(len(length), _MILLION)
     group_of = result.cluster.group_of[node]
@@ -57,9 +57,8 @@ def check_states(result: Result) -> list[str]:
     if states is None or result.allocation is None:
         return []
     found = _switching_times(result)
-    first, node, _ = result.allocation
-    job = np.repeat(np.arange(len(result.start)), np.diff(first))
-    node = node.astype(np.int64)
+    node = result.allocation.node.astype(np.int64)
+    job = owner_of(result.allocation.first)
     moments = np.unique(np.concatenate((states.end, result.start, result.end)))
     n_times = moments.size
     # the first interval of the node that ends after the job has started
@@ -145,7 +144,7 @@ def _bounds(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     job, node, cores = _cells(result)
     group = cluster.group_of[node]
     low, high = np.zeros(len(job)), np.zeros(len(job))
-    measured = _measured(result)
+    measured = np.asarray(result.workload.power_w, np.float64)  # [W], -1 where unknown
     for number, one in enumerate(cluster.groups or (None,)):
         here = np.flatnonzero(group == number)
         power = None if one is None else one.power
@@ -171,18 +170,13 @@ def _bounds(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.asarray(least, np.float64), np.asarray(most, np.float64)
 
 
-def _measured(result: Result) -> NDArray[np.float64]:
-    """Return the measured powers of jobs, (n_jobs,) [W], -1 where unknown."""
-    return np.asarray(result.workload.power_w, np.float64)
-
-
 def _cells(result: Result) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return job, node and cores of what jobs have had of nodes."""
     workload, n = result.workload, len(result.start)
     if result.allocation is None:
         return np.arange(n), np.zeros(n, np.int64), workload.requested_processors
     first, node, units = result.allocation
-    job = np.repeat(np.arange(n), np.diff(first))
+    job = owner_of(first)
     if workload.units is None:
         return job, node, units
     return job, node, units * workload.per_unit["core"][job]
@@ -215,8 +209,7 @@ def check_nodes_alone(result: Result) -> list[str]:
     """Find jobs that share a node with another one."""
     if result.allocation is None:
         return ["jobs have no nodes"]
-    first, node, _ = result.allocation
-    job = np.repeat(np.arange(len(result.start)), np.diff(first))
+    node, job = result.allocation.node, owner_of(result.allocation.first)
     order = np.lexsort((result.start[job], node))
     job, node = job[order], node[order]
     wrong = (np.diff(node) == 0) & (result.start[job[1:]] < result.end[job[:-1]])
@@ -295,12 +288,8 @@ def check_caps(result: Result) -> list[str]:
         above = power > cap.watts * (1 + _RELATIVE_ERROR)
         above &= (times[:-1] < end) & (times[1:] > max(cap.start, known))
         under = (asked >= known) & decided(result.workload)
-        begin = np.searchsorted(times, result.start[under])
-        last = np.searchsorted(times, result.end[under])
-        change = np.zeros(len(times), np.int64)
-        np.add.at(change, begin, 1)
-        np.add.at(change, last, -1)
-        runs = np.cumsum(change)[:-1] > 0
+        begin, last = (np.searchsorted(times, at[under]) for at in (result.start, result.end))
+        runs = over_time(len(times) - 1, begin, last) > 0
         text = f"the power is {{1}} W from {{2}} s on, above the cap of {cap.watts:g} W"
         found += cases(above & runs, text, power, times[:-1])
         found += _raised(result, cap, times, power)
@@ -370,8 +359,7 @@ def _given_nodes(result: Result) -> Times:
     power, states = result.cluster.groups[0].power, result.node_states
     if power is None or states is None or result.allocation is None:
         return result.start
-    first, node, _ = result.allocation
-    job = np.repeat(np.arange(len(result.start)), np.diff(first))
+    node, job = result.allocation.node, owner_of(result.allocation.first)
     moments, place = np.unique(np.concatenate((states.end, result.start)), return_inverse=True)
     ends, starts = place[: len(states)], place[len(states) :]
     just_on = np.isin(node * moments.size + starts[job], states.node * moments.size + ends)

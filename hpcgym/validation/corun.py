@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.validation.books import check_books
-from hpcgym.validation.passes import check_units, owner_of, policy_name
-from hpcgym.validation.schedules import cases
+from hpcgym.validation.passes import check_units, least_over, owner_of, policy_name
+from hpcgym.validation.schedules import cases, check_energy, held_together, over_time
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -52,9 +52,9 @@ class Congestion(NamedTuple):
 def congestion_of(files: Files, start: Ints, end: Ints) -> Congestion:
     """Return the congestion by what all jobs ask for that run; ``start`` and ``end``, (n,)."""
     time, place = np.unique(np.concatenate((start, end)), return_inverse=True)
-    change = np.zeros(time.size, np.int64)
-    np.add.at(change, place, np.concatenate((files.demand, -files.demand)))
-    found = np.maximum(np.cumsum(change) / files.bandwidth, 1.0)
+    starts, ends = np.split(place, 2)
+    asked = over_time(time.size, starts, ends, files.demand)
+    found = np.maximum(asked / files.bandwidth, 1.0)
     differs = np.ones(time.size, np.bool_)
     differs[1:] = np.diff(found) != 0
     return Congestion(time[differs], found[differs])
@@ -173,16 +173,9 @@ def check_progress(schedule: SharedSchedule) -> list[str]:
     times, place = np.unique(
         np.concatenate((schedule.submit, schedule.start, schedule.end)), return_inverse=True
     )
-    changes = np.zeros((2, times.size), np.int64)  # jobs that wait, jobs that run
     submitted, started, ended = np.split(place, 3)
-    for row, places, change in (
-        (0, submitted, 1),
-        (0, started, -1),
-        (1, started, 1),
-        (1, ended, -1),
-    ):
-        np.add.at(changes[row], places, change)
-    waiting, running = np.cumsum(changes, axis=1)
+    waiting = over_time(times.size, submitted, started)
+    running = over_time(times.size, started, ended)
     text = "the machine is idle at {1:.9f} s although {2} jobs wait"
     return cases((waiting > 0) & (running == 0), text, times / schedule.ticks, waiting)
 
@@ -254,13 +247,7 @@ def check_parts(schedule: SharedSchedule) -> list[str]:
     """
     job, node = owner_of(schedule.first), schedule.node.astype(np.int64)
     held = np.where(schedule.shape[job] == PART, 1, schedule.parts)
-    taken = np.arange(2 * len(job)) < len(job)
-    time = np.concatenate((schedule.start[job], schedule.end[job]))
-    node = np.concatenate((node, node))
-    order = np.lexsort((taken, time, node))  # at one tick, ends come first
-    node, time = node[order], time[order]
-    # no node begins with anything held: what is given back in the end leaves 0
-    total = np.cumsum(np.concatenate((held, -held))[order])
+    node, time, total = held_together(node, schedule.start[job], schedule.end[job], held)
     text = f"node {{1}} over-used: at {{2:.9f}} s jobs hold {{3}} of {schedule.parts} parts"
     return cases(total > schedule.parts, text, node, time / schedule.ticks, total)
 
@@ -341,7 +328,7 @@ def _done(
     length = np.zeros(order.size, np.int64)  # of the piece that begins there
     length[:-1] = np.where(np.diff(owner) == 0, np.diff(time), 0)
     comes, goes = place[n : n + own.size], place[n + own.size : n + 2 * own.size]
-    least = _least_over(order.size, comes, goes, rate)
+    least = least_over(order.size, comes, goes, rate, np.inf)
     by_itself = np.where(schedule.shape == COMPACT, 1.0, schedule.alone[schedule.code])
     least = np.where(np.isinf(least), by_itself[owner], least)
     if schedule.files is not None:
@@ -354,26 +341,6 @@ def _done(
     pieces = np.zeros(n, np.int64)
     np.add.at(pieces, owner[lasts], 1)
     return done, last, pieces
-
-
-def _least_over(size: int, first: Ints, stop: Ints, value: Floats) -> Floats:
-    """Return the least value over each of so many places; value i lies over first[i]:stop[i].
-
-    A range is two of a power of two that may overlap; these are halved until they are places. Time
-    O((size + values) log size). Infinite where no value is.
-    """
-    power = np.frexp((stop - first).astype(np.float64))[1] - 1  # of two, rounded down
-    least = np.full(size, np.inf)
-    for k in range(int(power.max(initial=-1)), -1, -1):
-        of_k = power == k
-        np.minimum.at(least, first[of_k], value[of_k])
-        np.minimum.at(least, stop[of_k] - 2**k, value[of_k])
-        if k > 0:
-            half = 2 ** (k - 1)
-            halved = least.copy()
-            halved[half:] = np.minimum(least[half:], least[:-half])
-            least = halved
-    return least
 
 
 # --- What is proved of results whose jobs share nodes ---------------------------------------------
@@ -398,7 +365,9 @@ def prove_coschedule(result: Result) -> Iterator[tuple[str, list[str]]]:
     if result.keeps_books:
         yield "energy", check_books(result)
     else:
-        yield "energy", _check_energy(result)
+        work = result.workload.requested_processors * result.run_time
+        span = float(result.end.max() - result.workload.submit_time.min()) if len(work) else 0.0
+        yield "energy", check_energy(result, span, math.fsum(work.tolist()), 1e-15)
 
 
 def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
@@ -477,26 +446,3 @@ def _check_lengths(result: Result, found: Coschedule) -> list[str]:
     wrong += cases(found.compact_s != compact, text, found.compact_s, compact)
     cut = workload.killed | (workload.run_time > workload.requested_time)
     return wrong + cases(result.killed != cut, "job {} was killed and is not marked, or not and is")
-
-
-def _check_energy(result: Result) -> list[str]:
-    """Compare the energies with the integral of the flat powers, and the makespan."""
-    cluster, metrics = result.cluster, result.metrics
-    if not len(result.start):
-        return []
-    span = float(result.end.max() - result.workload.submit_time.min())
-    work = result.workload.requested_processors * result.run_time
-    busy = math.fsum(work.tolist())
-    idle = cluster.processors * span - busy
-    expected = {
-        "makespan_s": span,
-        "energy_busy_j": busy * cluster.busy_power_w,
-        "energy_idle_j": idle * cluster.idle_power_w,
-        "energy_j": busy * cluster.busy_power_w + idle * cluster.idle_power_w,
-    }
-    most = cluster.processors * span * max(cluster.busy_power_w, cluster.idle_power_w, 1)
-    return [
-        f"{name} is {metrics[name]} instead of {value}"
-        for name, value in expected.items()
-        if not math.isclose(metrics[name], value, rel_tol=1e-12, abs_tol=1e-15 * most)
-    ]

@@ -1,58 +1,22 @@
-"""Proofs of schedules in which runs are lost or suspended: failures of nodes, and preemption.
+"""Proofs of runs that ended before their job: by failures of nodes, or as other jobs stopped them.
 
-Most of it is proved of all runs as if each was a job, also of those that were stopped. What is
-proved of suspended jobs alone is in :mod:`hpcgym.validation.lost_runs`.
+All that is proved of jobs is proved of runs, too, by :mod:`hpcgym.validation.validate`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.runs import OFF, LostRuns, last_starts, queued_at, ran_before, runs_of
-from hpcgym.scheduler.restrictions import bound_submissions
-from hpcgym.validation.books import check_books, check_states
-from hpcgym.validation.passes import (
-    Down,
-    check_backfilled,
-    check_nodes,
-    check_order,
-    check_predictions,
-    check_promises,
-    check_reservations,
-    check_units,
-    first_waiting,
-    known_beforehand,
-    reservations_are_guaranteed,
-    static_rank,
-)
-from hpcgym.validation.restrictions import (
-    COLUMNS,
-    check_dependencies,
-    check_quotas,
-    check_submitted,
-    check_windows,
-    window_ends,
-)
-from hpcgym.validation.schedules import (
-    Mask,
-    Timeline,
-    Times,
-    cases,
-    check_beginning,
-    check_capacity,
-    check_energy,
-    check_events,
-    check_lengths,
-    check_progress,
-    check_submission,
-    timeline_of,
-)
+from hpcgym.schedule.runs import OFF, LostRuns, last_starts, queued_at, ran_before
+from hpcgym.validation.books import check_states
+from hpcgym.validation.passes import check_nodes
+from hpcgym.validation.restrictions import COLUMNS
+from hpcgym.validation.schedules import Mask, Timeline, Times, cases, over_time
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.needs import needs_of
 
@@ -63,8 +27,6 @@ if TYPE_CHECKING:
 
 # --- What can be proved of all runs of jobs -------------------------------------------------------
 
-#: Nothing waits for nodes that are switched on.
-NO_DELAYS = (0, 0)
 _RELATIVE_ERROR = 1e-12
 
 
@@ -118,90 +80,9 @@ def energies_of_runs(result: Result, runs: Result) -> list[str]:
 
 
 # --- What can be proved where nodes fail ----------------------------------------------------------
-#
-# Most of it is proved of all runs as if each was a job, lost ones too.
 
 
-def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tuple[str, list[str]]]:
-    """Look at a schedule on nodes that fail.
-
-    Parameters
-    ----------
-    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
-        be.
-    """
-    lost = result.lost
-    assert lost is not None
-    found = check_shapes(result, lost)
-    yield "units", found
-    if found:
-        return
-    yield "lengths", check_lengths(result, length, length)
-    runs, job = runs_of(result)
-    last = last_runs(runs, job)
-    lasts = np.where(last, length[job], runs.run_time)
-    windows = window_ends(result)
-    line = timeline_of(runs, lasts, np.concatenate([changes_of(lost), windows]))
-    needs = needs_of(result.workload, result.cluster.resources)[job]
-    sound = {
-        "submission": check_submission(result) + check_submission(runs),
-        "capacity": check_capacity(runs, line),
-        "units": check_units(runs.allocation, needs, result.cluster.nodes),
-    }
-    if result.workload.initial is not None:
-        sound["beginning"] = check_beginning(replace(result, start=_first_starts(result, lost)))
-    if not sound["units"] and runs.allocation is not None:
-        sound["nodes"] = check_nodes(runs, needs, runs.allocation)
-        sound["runs"] = _check_runs(result, lost, length)
-        sound["states"] = check_down(result, lost) + check_states(runs)
-    sound |= of_restrictions(result, runs, not sound["units"])
-    if result.dispatching is None:
-        sound["events"] = check_events(runs, line, NO_DELAYS)
-    yield from sound.items()
-    yield "predictions", check_predictions(result, actual)
-    asks = result.scheduler.dispatcher is not None
-    if not asks:
-        yield "promises", check_promises(result)
-    if any(sound.values()):
-        return
-    yield "energy", check_books(runs.from_begin) + energies_of_runs(result, runs)
-    if asks:
-        return
-    down = _places(line, lost)
-    excused = some_down(line, lost) | (line.time < windows.max(initial=-1))
-    yield "progress", check_progress(line, NO_DELAYS, excused)
-    if not result.scheduler.quota:  # for which a job may wait
-        yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
-
-
-def changes_of(lost: LostRuns) -> Times:
-    """Return when nodes fail or are repaired [s]."""
-    changes: Times = np.concatenate([lost.failures.time, lost.failures.repaired])
-    return changes
-
-
-def of_restrictions(result: Result, runs: Result, has_units: bool) -> dict[str, list[str]]:
-    """Look at what restricts who may start when, of all ``runs``."""
-    rules, found = result.scheduler, {}
-    if rules.maintenance and has_units:
-        found["windows"] = check_windows(runs)
-    if rules.quota:
-        found["quotas"] = check_quotas(runs)
-    if rules.dependencies != "none":
-        found["dependencies"] = check_dependencies(result)
-    if bound_submissions(rules.quota):
-        found["submitted"] = check_submitted(result)
-    return found
-
-
-def _first_starts(result: Result, lost: LostRuns) -> Times:
-    """Return when the first run of each job began, (n_jobs,) [s]."""
-    first: Times = result.start.copy()
-    np.minimum.at(first, lost.job, lost.start)
-    return first
-
-
-def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
+def check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
     """Find lost runs that do not end with the first failure of a node that they have."""
     job, end = lost.job, lost.end
     return [
@@ -244,62 +125,6 @@ def check_down(result: Result, lost: LostRuns) -> list[str]:
     same = all(map(np.array_equal, table, (states.node, states.begin, states.end)))
     same = same and bool((states.state == OFF).all())
     return [] if same else ["states of nodes: they are not off exactly while they are down"]
-
-
-def _places(line: Timeline, lost: LostRuns) -> Down:
-    """Return nodes, and from and up to which place in the line they are down."""
-    failures = lost.failures
-    begin, end = (np.searchsorted(line.time, at) for at in (failures.time, failures.repaired))
-    return failures.node, begin, end
-
-
-def some_down(line: Timeline, lost: LostRuns) -> Mask:
-    """Return at which times of the line a node is down."""
-    down = _places(line, lost)
-    change = np.zeros(line.time.size + 1, np.int64)
-    np.add.at(change, down[1], 1)
-    np.subtract.at(change, down[2], 1)
-    some: Mask = np.cumsum(change)[:-1] > 0
-    return some
-
-
-def _of_passes(
-    result: Result,
-    runs: Result,
-    job: Times,
-    last: Mask,
-    line: Timeline,
-    down: Down,
-    needs: Times,
-    length: Times,
-    actual: Times,
-) -> Iterator[tuple[str, list[str]]]:
-    """Look at what some schedulers guarantee; ``job`` and ``last`` are of each run."""
-    rules, lost, workload = result.scheduler, result.lost, result.workload
-    assert lost is not None
-    if reservations_are_guaranteed(result, length):
-        # what is promised for later times a failure may break
-        kept = result.reserved_start < lost.failures.time.min(initial=2**62)
-        first = _first_starts(result, lost)
-        promised = np.where(kept, result.reserved_start, -1)
-        yield (
-            "reservations",
-            check_reservations(replace(result, start=first, reserved_start=promised)),
-        )
-    times = known_beforehand(rules.policy_estimate, workload.requested_time, actual)
-    rank = None if times is None else static_rank(workload, rules.policy, times)
-    if rank is None:
-        return
-    # runs of a job never wait together: any order of them will do
-    n = len(job)
-    number, of_run = np.empty(n, np.int64), np.empty(n, np.int64)
-    number[np.argsort(job, kind="stable")] = np.arange(n)
-    of_run[np.argsort(rank[job], kind="stable")] = np.arange(n)
-    submit, threshold = workload.submit_time[job], rules.threshold
-    waiting = first_waiting(submit, threshold, of_run, line.time, line.submit, line.start, number)
-    if not rules.reserve.conservative and not rules.maintenance:
-        yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
-    yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)
 
 
 # --- What can be proved of jobs that are suspended ------------------------------------------------
@@ -365,13 +190,10 @@ def check_going_on(
     )
     begin, end = np.searchsorted(line.time, pieces.end), np.searchsorted(line.time, until)
     width = result.workload.requested_processors[pieces.job]
-    held = {name: np.zeros(len(line.time) + 1, np.int64) for name in rule.levels}
-    for piece, job in enumerate(pieces.job.tolist()):
-        held[called[job]][begin[piece]] += width[piece]
-        held[called[job]][end[piece]] -= width[piece]
-    held = {name: np.cumsum(changes)[:-1] for name, changes in held.items()}
-    # who stops others may free more than it takes, after those of its level have been tried
-    settled = ~np.isin(line.time, pieces.end)
+    group = np.array(called)[pieces.job]
+    held = {
+        name: over_time(line.time.size, begin, end, width * (group == name)) for name in rule.levels
+    }
     for piece, job in enumerate(pieces.job.tolist()):
         span = slice(begin[piece], end[piece])
         taken = line.used[span] + width[piece]
@@ -391,79 +213,49 @@ def check_going_on(
 # --- What can be proved where jobs stop others ----------------------------------------------------
 
 
-def prove_preemption(
-    result: Result, actual: Times, length: Times
-) -> Iterator[tuple[str, list[str]]]:
-    """Look at a schedule in which jobs stop others.
+def prove_stops(
+    result: Result,
+    lost: LostRuns,
+    runs: Result,
+    job: Times,
+    last: Mask,
+    line: Timeline,
+    actual: Times,
+    length: Times,
+    cancelled: Mask,
+) -> dict[str, list[str]]:
+    """Look at runs that other jobs have stopped, of a schedule in which they may.
 
     Parameters
     ----------
-    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
-        be unless it was cancelled.
+    runs, job, last : all runs, and of each whose it is and whether it is the last one of its job.
+    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the job has to be.
+    cancelled : (n_jobs,) which jobs were.
     """
-    lost, rule = result.interrupted, result.scheduler.preemption
+    rule, found = result.scheduler.preemption, dict[str, list[str]]()
     assert rule is not None
-    if lost is None or (result.suspended is None) == (rule.mode == "suspend"):
-        yield "units", ["the schedule does not tell which runs other jobs ended"]
-        return
-    found = check_shapes(result, lost, bool(result.cluster.groups))
-    yield "units", found
-    if found:
-        return
-    cancels = rule.mode == "cancel"
-    stopped = (result.run_time < length) & (result.run_time >= 1) & cancels
-    length = np.where(stopped, result.run_time, length)
-    yield "lengths", check_lengths(result, length, length)
-    runs, job = runs_of(result)
-    last = last_runs(runs, job)
-    left = length - ran_before(result)
-    length_of = np.where(last, left[job], runs.run_time)
-    exempt = _exempt_until(runs, rule, np.array(called(result))[job])
-    windows = window_ends(result)
-    line = timeline_of(runs, length_of, np.concatenate([exempt, windows, changes_of(lost)]))
-    sound = {
-        "submission": check_submission(result) + check_submission(runs),
-        "capacity": check_capacity(runs, line),
-    }
-    if runs.allocation is not None:
-        needs = needs_of(result.workload, result.cluster.resources)[job]
-        sound["units"] = check_units(runs.allocation, needs, result.cluster.nodes)
-        if not sound["units"]:
-            sound["nodes"] = check_nodes(runs, needs, runs.allocation)
-            if rule.mode == "suspend":
-                sound["nodes"] += check_kept(result, lost)
-    sound |= of_restrictions(result, runs, not sound.get("units"))
+    suspends = rule.mode == "suspend"
     failed = first_failures(lost)
     if len(lost.failures):
-        sound["states"] = check_down(result, lost) + check_states(runs)
-    sound["runs"] = _check_stopped_runs(result, lost, actual, cancels & (failed != lost.end))
-    sound["runs"] += cases(failed < lost.end, "lost run {} goes on when a node of it has failed")
-    if rule.mode == "suspend":
-        sound["runs"] += check_pieces(result, lost, length)
-    if not sound["runs"] and not sound.get("units"):
-        ended = lost.job[failed == lost.end].tolist(), lost.end[failed == lost.end].tolist()
-        failing = {*zip(*ended, strict=True)}
-        sound["preemption"] = _check_stops(result, runs, job, last, stopped, failing)
-        if rule.mode == "suspend" and runs.allocation is None:
-            sound["preemption"] += check_going_on(result, lost, line, called(result))
-    if rule.mode == "suspend":
-        line = replace(line, waiting=line.waiting - _suspended(line, job))
-    sound["events"] = check_events(runs, line, NO_DELAYS)
-    yield from sound.items()
-    yield "predictions", check_predictions(result, actual)
-    yield "promises", check_promises(result)
-    if any(sound.values()):
-        return
-    if result.keeps_books:
-        yield "energy", check_books(runs) + energies_of_runs(result, runs)
-    else:
-        yield "energy", check_energy(result, line.time, line.used)
-    # up to the end of the last window a job may wait for it, whatever is idle
-    excused = some_down(line, lost) | (line.time < windows.max(initial=-1))
-    yield "progress", check_progress(line, NO_DELAYS, excused)
+        found["states"] = check_down(result, lost) + check_states(runs)
+    by_job = failed != lost.end
+    found["runs"] = [
+        *cases(by_job & (rule.mode == "cancel"), "run {} was stopped, and not cancelled"),
+        *cases(lost.end <= lost.start, "lost run {} of job {} ends at {} s, when it starts",
+               lost.job, lost.end),
+        *check_successive(result, lost, actual),
+        *cases(failed < lost.end, "lost run {} goes on when a node of it has failed"),
+        *(check_pieces(result, lost, length) if suspends else ()),
+    ]  # fmt: skip
+    if not found["runs"]:
+        failing = {*zip(lost.job[~by_job].tolist(), lost.end[~by_job].tolist(), strict=True)}
+        found["preemption"] = _check_stops(result, runs, job, last, cancelled, failing)
+        if suspends and runs.allocation is None:
+            found["preemption"] += check_going_on(result, lost, line, called(result))
+    return found
 
 
-def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:
+def exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:
     """Return when runs are no longer exempt that a waiting job may stop, (n_times,) [s].
 
     ``group``: what each run is called by which jobs may stop others, (n_runs,).
@@ -482,30 +274,14 @@ def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Ti
     return np.concatenate(found)
 
 
-def _suspended(line: Timeline, job: Times) -> Times:
+def suspended(line: Timeline, job: Times) -> Times:
     """Return how many jobs are suspended at each time, (n_times,): these are not in the queue.
 
     ``job`` (n_runs,) is of each run, in the order in which they were submitted or suspended.
     """
     resumed = np.ones(len(job), np.bool_)
     resumed[np.unique(job, return_index=True)[1]] = False
-    changes = np.zeros(line.time.size, np.int64)
-    np.add.at(changes, line.submit[resumed], 1)
-    np.add.at(changes, line.start[resumed], -1)
-    return np.cumsum(changes)
-
-
-def _check_stopped_runs(result: Result, lost: LostRuns, actual: Times, cancels: Mask) -> list[str]:
-    """Find runs of a job that do not follow each other, or were over when they were stopped.
-
-    ``cancels``: which of them should have been cancelled, (k,).
-    """
-    job, start, end = lost.job, lost.start, lost.end
-    return [
-        *cases(cancels, "run {} was stopped, and not cancelled"),
-        *cases(end <= start, "lost run {} of job {} ends at {} s, when it starts", job, end),
-        *check_successive(result, lost, actual),
-    ]
+    return over_time(line.time.size, line.submit[resumed], line.start[resumed])
 
 
 def _check_stops(

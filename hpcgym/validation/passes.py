@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.validation.schedules import Mask, Timeline, Times, cases
+from hpcgym.validation.schedules import Mask, Timeline, Times, cases, held_together, over_time
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload
 
@@ -64,13 +64,7 @@ def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str
     """
     cluster = result.cluster
     job, node, amounts = _cells(allocation, needs)
-    job, node = np.concatenate((job, job)), np.concatenate((node, node))
-    taken = np.arange(node.size) < allocation.node.size  # what ends follows what starts
-    time = np.where(taken, result.start[job], result.end[job])
-    order = np.lexsort((taken, time, node))  # of one second, ends come first
-    node, time = node[order], time[order]
-    # no node begins with anything in use: what is given back in the end leaves 0
-    used = np.cumsum(np.concatenate((amounts, -amounts))[order], axis=0)
+    node, time, used = held_together(node, result.start[job], result.end[job], amounts)
     last = np.ones(node.size, np.bool_)  # of all that happens to a node in a second
     last[:-1] = (np.diff(node) != 0) | (np.diff(time) != 0)
     found: list[str] = []
@@ -202,71 +196,59 @@ def static_rank(workload: Workload, policy: Any, times: Any) -> Ints | None:
     return rank
 
 
-def first_waiting(
-    submit_time: Ints,
-    threshold: float | None,
-    rank: Ints,
-    time: Ints,
-    submit: Ints,
-    start: Ints,
-    number: Ints | None = None,
-) -> Ints:
-    """Return the place of the first waiting job in primary order at each time of a schedule.
+class Queue(NamedTuple):
+    """The order of a queue, if it never changes but that jobs that wait too long come first.
 
-    Places are those of ``place_in_order``; 2 * n_jobs where no job waits. A job waits from its
-    submission to its start, the latter excluded.
-
-    Parameters
+    Attributes
     ----------
-    submit_time : (n_jobs,) int64, seconds.
+    submit : (n_jobs,) [s] what waiting counts from.
     threshold : wait in seconds beyond which a job comes first, or None.
-    rank : (n_jobs,) int64, of ``static_rank``.
-    time : (n_times,) int64, increasing, seconds.
-    submit, start : (n_jobs,) int64, the places in ``time`` of each job's submission and start.
-    number : (n_jobs,) int64, their places in the order of submission; by default as they stand.
-
-    Returns
-    -------
-    place : (n_times,) int64.
+    rank, number : (n_jobs,) places in the primary order, and in that of submission.
     """
-    n = len(rank)
-    numbers = np.arange(n) if number is None else number
-    if threshold is None:
-        return _least_over_spans(submit, start, rank + n, time.size, 2 * n)
+
+    submit: Times
+    threshold: float | None
+    rank: Ints
+    number: Ints
+
+    def place(self, wait: Ints) -> Ints:
+        """Return the places of jobs that have waited so long: starved ones by number first."""
+        late = wait > (np.inf if self.threshold is None else self.threshold)
+        return np.where(late, self.number, self.rank + len(self.rank))
+
+
+def first_waiting(queue: Queue, line: Timeline) -> Ints:
+    """Return the place of the first waiting job in primary order at each time, (n_times,).
+
+    Places are those of a queue; 2 * n_jobs where no job waits. A job waits from its submission to
+    its start, the latter excluded.
+    """
+    n, time = len(queue.rank), line.time
+    threshold = _NEVER if queue.threshold is None else min(queue.threshold, _NEVER)
     # A job joins those that come first, in submission order, once its wait exceeds the threshold.
-    after = submit_time + float(min(threshold, _NEVER))
-    starved = np.minimum(np.searchsorted(time, after, side="right"), start)
-    starved = np.maximum(starved, submit)  # one that waits again may have waited so long before
-    return np.minimum(
-        _least_over_spans(submit, starved, rank + n, time.size, 2 * n),
-        _least_over_spans(starved, start, numbers, time.size, 2 * n),
-    )
+    after = queue.submit + float(threshold)
+    starved = np.minimum(np.searchsorted(time, after, side="right"), line.start)
+    starved = np.maximum(starved, line.submit)  # one that waits again may have waited so before
+    first = np.concatenate((line.submit, starved))
+    value = np.concatenate((queue.rank + n, queue.number))
+    found = least_over(time.size, first, np.concatenate((starved, line.start)), value, 2 * n)
+    return found.astype(np.int64)
 
 
-def place_in_order(
-    wait: Ints, threshold: float | None, rank: Ints, number: Ints | None = None
-) -> Ints:
-    """Return each job's place at its start: starved jobs by number, others n_jobs + rank."""
-    n = len(rank)
-    if threshold is None:
-        return rank + n
-    return np.where(wait > threshold, np.arange(n) if number is None else number, rank + n)
+def least_over(
+    size: int, first: Ints, stop: Ints, value: NDArray[Any], nothing: float
+) -> NDArray[Any]:
+    """Return the least value over each of so many places; value i lies over first[i]:stop[i].
 
-
-def _least_over_spans(first: Ints, stop: Ints, value: Ints, size: int, nothing: int) -> Ints:
-    """Return at each of ``size`` places the least value of the spans [first, stop) over it.
-
-    A span is covered by two blocks of 2**k places; blocks hand their least value down to their
-    two halves, from the largest to single places: O((n_jobs + size) log size), no loop over jobs.
+    A range is two of a power of two that may overlap; these are halved until they are places. Time
+    O((size + values) log size). ``nothing`` is where no value is.
     """
-    length = stop - first
-    level = np.full(length.shape, -1)
-    level[length > 0] = np.frexp(length[length > 0].astype(np.float64))[1] - 1
-    least = np.full(size, nothing, np.int64)
-    for k in range(int(level.max(initial=0)), -1, -1):
-        spans = np.flatnonzero(level == k)
-        np.minimum.at(least, first[spans], value[spans])
-        np.minimum.at(least, stop[spans] - 2**k, value[spans])
+    power = np.frexp(np.maximum(stop - first, 0).astype(np.float64))[1] - 1  # rounded down
+    least = np.full(size, nothing, value.dtype)
+    for k in range(int(power.max(initial=-1)), -1, -1):
+        of_k = power == k
+        np.minimum.at(least, first[of_k], value[of_k])
+        np.minimum.at(least, stop[of_k] - 2**k, value[of_k])
         half = 2**k // 2
         if half > 0:
             least[half:] = np.minimum(least[half:], least[:-half])
@@ -371,20 +353,18 @@ def check_reservations(result: Result) -> list[str]:
 def check_order(
     result: Result,
     line: Timeline,
-    rank: Times,
+    queue: Queue,
     first: Times,
     needs: Times | None,
-    number: Times | None = None,
     down: Down | None = None,
 ) -> list[str]:
     """Find times at which the first waiting job would fit the free processors, or nodes.
 
-    ``number`` as :func:`hpcgym.validation.passes.first_waiting` takes it, ``down`` as
-    :func:`hpcgym.validation.passes.fits_nodes`.
+    ``first`` is of :func:`first_waiting`, ``down`` as :func:`fits_nodes` takes it.
     """
     n = len(result.workload)
-    by_number = np.arange(n) if number is None else np.argsort(number)
-    job_at = np.concatenate((by_number, np.argsort(rank), [0]))  # place -> job
+    # place -> job
+    job_at = np.concatenate((np.argsort(queue.number), np.argsort(queue.rank), [0]))
     job = job_at[first]
     passed = line.submission | line.termination
     if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
@@ -392,7 +372,8 @@ def check_order(
     passed &= ~_cut_short(result, line)
     free = result.cluster.processors - line.used
     if down is not None:
-        free -= _cores_down(result, line, down)
+        cores = result.cluster.capacity[down[0], 0]
+        free -= over_time(line.time.size, down[1], down[2], cores)
     needed = _needed(result, job, line.time)
     if needed is None:
         return []
@@ -413,17 +394,6 @@ def _cut_short(result: Result, line: Timeline) -> Mask:
     started = np.bincount(line.start, minlength=len(line.time))
     cut: Mask = (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
     return cut
-
-
-def _cores_down(result: Result, line: Timeline, down: Down) -> Times:
-    """Return how many cores are on nodes that are down, (n_times,)."""
-    node, begin, end = down
-    cores = result.cluster.capacity[node, 0]
-    changes = np.zeros(line.time.size + 1, np.int64)
-    np.add.at(changes, begin, cores)
-    np.subtract.at(changes, end, cores)
-    total: Times = np.cumsum(changes)[:-1]
-    return total
 
 
 def _needed(result: Result, job: Times, time: Times) -> Times | None:
@@ -451,31 +421,21 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
 
 
 def check_backfilled(
-    result: Result,
-    line: Timeline,
-    rank: Times,
-    first: Times,
-    submit: Times | None = None,
-    number: Times | None = None,
-    told: Mask | None = None,
+    result: Result, line: Timeline, queue: Queue, first: Times, told: Mask
 ) -> list[str]:
     """Compare the backfilled marks with who was left waiting at each job's start.
 
-    ``submit`` (n_jobs,) [s] is what waiting counts from, ``number`` is as
-    :func:`hpcgym.validation.passes.first_waiting` takes it, ``told`` (n_jobs,) whose marks are
-    known.
+    ``told`` (n_jobs,) whose marks are known.
     """
-    wait = result.start - (result.workload.submit_time if submit is None else submit)
-    overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank, number)
+    overtook = first[line.start] < queue.place(result.start - queue.submit)
     overtook &= decided(result.workload)
-    known = np.ones(len(overtook), np.bool_) if told is None else told
     return [
         *cases(
-            overtook & ~result.backfilled & known,
+            overtook & ~result.backfilled & told,
             "job {} starts ahead of the queue but is not marked",
         ),
         *cases(
-            result.backfilled & ~overtook & known,
+            result.backfilled & ~overtook & told,
             "job {} is marked as backfilled but overtakes no job",
         ),
     ]

@@ -12,7 +12,7 @@ from hpcgym.cluster.partitions import nodes_of_text
 from hpcgym.schedule.runs import last_starts
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of
-from hpcgym.validation.schedules import Mask, Times, cases
+from hpcgym.validation.schedules import Mask, Times, cases, held_together
 from hpcgym.workload.io.swf_header import names_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_quotas(result: Result) -> list[str]:
             ("processors are busy", quota.processors, width[rows]),
         ):
             times = (result.start[rows], result.end[rows])
-            time, used = most_at_once(group[rows], *times, amount)
+            _, time, used = held_together(group[rows], *times, amount)
             # those that run at the beginning of an extract may exceed it, but then nobody starts
             started = (np.diff(used, prepend=0) > 0) & (time >= result.begin)
             over = started & (used > (np.inf if bound is None else bound))
@@ -47,27 +47,6 @@ def check_quotas(result: Result) -> list[str]:
                 at = int(over.argmax())
                 found.append(f"quota {quota}: at {time[at]} s {used[at]} {what}")
     return found
-
-
-def most_at_once(
-    group: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    amount: NDArray[np.int64] | int = 1,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return times at which something changes, [s], and what each group has then, both (2 n,).
-
-    Parameters
-    ----------
-    group, begin, end : (n,) who has it together, and from when to when [s].
-    amount : (n,) how much of it, or that for all.
-    """
-    sign = np.repeat([-1, 1], len(group))
-    time = np.concatenate([end, begin])
-    change = sign * np.tile(np.broadcast_to(amount, group.shape), 2)
-    order = np.lexsort((sign, time, np.tile(group, 2)))  # of one second, ends come first
-    # each group ends with nothing, so that sums may go on from group to group
-    return time[order], np.cumsum(change[order])
 
 
 def groups_of(workload: Workload, quota: Quota) -> NDArray[np.int64]:
@@ -153,16 +132,12 @@ def _check_room(result: Result, held: NDArray[np.int64], planned: Mask) -> list[
     """
     width = result.workload.requested_processors
     begin, end = np.append(result.start, held[:, 0]), np.append(result.end, held[:, 1])
-    taken = np.append(width, held[:, 2])
-    time = np.concatenate([end, begin])
-    change = np.concatenate([-taken, taken])
-    order = np.lexsort((change > 0, time))  # of one second, ends come first
-    used = np.cumsum(change[order])
-    own = np.append(width * planned, np.zeros_like(held[:, 2]))
-    running = np.cumsum(np.concatenate([-own, own])[order])
+    taken = np.stack((np.append(width, held[:, 2]), np.append(width * planned, 0 * held[:, 2])), 1)
+    _, time, both = held_together(np.zeros_like(begin), begin, end, taken)
+    used, running = both.T
     text = f"at {{1}} s jobs and windows hold {{2}} of {result.cluster.processors} processors"
     wrong = (used > result.cluster.processors) & (running > 0)
-    return cases(wrong, text, time[order], used)
+    return cases(wrong, text, time, used)
 
 
 # --- Proofs that jobs come after those that they follow -------------------------------------------
@@ -297,7 +272,7 @@ def check_submitted(result: Result) -> list[str]:
     found = []
     for quota, bound, group in zip(quotas, most, groups, strict=True):
         rows = np.flatnonzero(group >= 0)
-        time, used = most_at_once(group[rows], submit[rows], end[rows])
+        _, time, used = held_together(group[rows], submit[rows], end[rows])
         over = (used > bound) & (np.diff(used, prepend=0) > 0) & (time >= result.begin)
         if over.any():
             at = int(over.argmax())

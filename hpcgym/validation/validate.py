@@ -2,65 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hpcgym.errors import HpcgymError
+from hpcgym.schedule.runs import ran_before, runs_of
 from hpcgym.scheduler.restrictions import bound_submissions
-from hpcgym.validation.books import (
-    check_books,
-    check_budgets,
-    check_call_numbers,
-    check_calls,
-    check_caps,
-    check_levels,
-    check_nodes_alone,
-    check_starts,
-    check_states,
-    killed_by_caps,
-    lengths_at_frequencies,
-)
-from hpcgym.validation.corun import prove_coschedule
-from hpcgym.validation.lost_runs import prove_failures, prove_preemption
-from hpcgym.validation.passes import (
-    check_backfilled,
-    check_nodes,
-    check_order,
-    check_predictions,
-    check_promises,
-    check_reservations,
-    check_units,
-    first_waiting,
-    known_beforehand,
-    reservations_are_guaranteed,
-    static_rank,
-)
-from hpcgym.validation.restrictions import (
-    check_dependencies,
-    check_quotas,
-    check_submitted,
-    check_windows,
-    window_ends,
-)
-from hpcgym.validation.schedules import (
-    Timeline,
-    Times,
-    check_beginning,
-    check_capacity,
-    check_energy,
-    check_events,
-    check_lengths,
-    check_progress,
-    check_submission,
-    delays_s,
-    timeline_of,
-)
+from hpcgym.validation import books, corun, lost_runs, passes, restrictions, schedules
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.runs import LostRuns
+    from hpcgym.scheduler.restrictions import Preemption
+    from hpcgym.validation.passes import Down
+    from hpcgym.validation.schedules import Mask, Timeline, Times
 
 _PER_JOB = (
     "start",
@@ -233,164 +191,225 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
             f"validate_schedule takes what hpcgym.simulate returns, not a {type(result).__name__}"
         )
     _check_shapes(result)
-    if result.coschedule is not None:
-        return _proved(dict(_of_shared_nodes(result)))
-    actual = np.minimum(result.workload.run_time, result.workload.requested_time)
-    killed = result.scheduler.correction == "kill"
-    full_speed = np.minimum(actual, result.predicted_run_time) if killed else actual
-    length = lengths_at_frequencies(result, full_speed)
-    by_caps = killed_by_caps(result, length)
-    length = np.where(by_caps, result.run_time, length)
-    full_speed = np.where(by_caps, 0, full_speed)
-    if result.scheduler.preemption is not None and not result.replayed_on:
-        return _proved(dict(prove_preemption(result, actual, length)))
-    if result.lost is not None:
-        return _proved(dict(prove_failures(result, actual, length)))
-    line = timeline_of(result, length, window_ends(result))
-    needs = None  # on a pool
-    if result.cluster.groups:
-        needs = needs_of(result.workload, result.cluster.resources)
-    found = dict(_of_every_schedule(result, actual, full_speed, length, line, needs))
-    # the order of an impossible schedule means nothing
-    sound = not any(found.values())
-    found |= _of_passes(result, actual, length, line, needs, sound)
-    return _proved(found)
-
-
-Proofs = Iterator[tuple[str, list[str]]]  # what is looked at, and what is wrong with it
-
-
-def _proved(found: dict[str, list[str]]) -> tuple[str, ...]:
-    """Return what was looked at, or raise a ScheduleError of all that is wrong with it."""
+    found = _of_runs(result) if result.coschedule is None else _of_shared_nodes(result)
     violations = [text for texts in found.values() for text in texts]
     if violations:
         raise ScheduleError(violations)
     return tuple(found)
 
 
+Proofs = dict[str, list[str]]  # what is looked at -> what is wrong with it
+
+
 def _of_shared_nodes(result: Result) -> Proofs:
     """Look at a schedule in which jobs share nodes."""
-    yield from prove_coschedule(result)
     actual = np.minimum(result.workload.run_time, result.workload.requested_time)
-    yield from _of_restrictions(result)
-    yield "predictions", check_predictions(result, actual)
-    yield "promises", check_promises(result)
+    return {
+        **dict(corun.prove_coschedule(result)),
+        **_of_restrictions(result, result),
+        "predictions": passes.check_predictions(result, actual),
+        "promises": passes.check_promises(result),
+    }
 
 
-def _of_restrictions(result: Result) -> Proofs:
+def _of_restrictions(result: Result, runs: Result) -> Proofs:
     """Look at what quotas bound, and when jobs come that follow others or waited for places."""
+    found = {}
     if result.scheduler.quota:
-        yield "quotas", check_quotas(result)
+        found["quotas"] = restrictions.check_quotas(runs)
     if result.scheduler.dependencies != "none":
-        yield "dependencies", check_dependencies(result)
+        found["dependencies"] = restrictions.check_dependencies(result)
     if bound_submissions(result.scheduler.quota):
-        yield "submitted", check_submitted(result)
+        found["submitted"] = restrictions.check_submitted(result)
+    return found
 
 
-def _of_every_schedule(
-    result: Result,
-    actual: Times,
-    full_speed: Times,
-    length: Times,
-    line: Timeline,
-    needs: Times | None,
-) -> Proofs:
-    """Look at what holds whatever the rules of the scheduler are."""
-    delays = delays_s(result)
-    yield "lengths", check_lengths(result, length, full_speed)
-    yield "submission", check_submission(result)
-    if result.workload.initial is not None:
-        yield "beginning", check_beginning(result)
-    yield "capacity", check_capacity(result, line)
-    if needs is not None:
-        wrong = check_units(result.allocation, needs, result.cluster.nodes)
-        yield "units", wrong
-        if result.allocation is not None and not wrong:
-            yield "nodes", check_nodes(result, needs, result.allocation)
-    if result.scheduler.maintenance and (needs is None or not wrong):
-        yield "windows", check_windows(result)
-    yield from _of_restrictions(result)
-    limited = result.limits is not None
-    if result.dispatching is not None:
-        yield "calls", check_calls(result, line, delays)
-    elif not result.replayed_on:
-        wrong = check_starts(result, line) if limited else check_events(result, line, delays)
-        yield "events", wrong
-    yield "predictions", check_predictions(result, actual)
-    if result.scheduler.dispatcher is None:
-        yield "promises", check_promises(result)
-    if result.node_states is not None:
-        yield "states", check_states(result)
-    if result.keeps_books:
-        yield "energy", check_books(result.from_begin)
-    else:
-        yield "energy", check_energy(result, line.time, line.used)
-    if limited:
-        yield from _of_limits(result, line)
-    elif result.scheduler.dispatcher is None and not result.replayed_on:
-        # up to the end of the last window a job may wait for it, whatever is idle
-        excused = line.time < window_ends(result).max(initial=-1)
-        if _may_have_passed(result, length):
-            excused[:] = True
-        yield "progress", check_progress(line, delays, excused)
+class _Case(NamedTuple):
+    """A schedule run by run: where none is lost or suspended, each job is one run.
 
-
-def _may_have_passed(result: Result, length: Times) -> bool:
-    """Tell whether the time of a reservation that is kept may have passed before the next pass.
-
-    Where a prediction expires all are made anew at the next submission, but a pass comes after the
-    next end alone.
+    Attributes
+    ----------
+    result : the schedule, of n_jobs.
+    runs : all of its runs as if each was a job.
+    job, last : (n_runs,) whose run it is, and whether it is the last one of its job.
+    actual, length : (n_jobs,) [s] the run time cut at the requested time, and how long the job is
+        to be. What was cancelled, or killed by a cap, is as long as it is.
+    cancelled : (n_jobs,) whether the job was.
+    line : when something happens to runs and machine.
+    needs : (n_runs, 1 + R) what runs need of nodes; None on a pool.
+    lost : runs that ended before their jobs; None where none can.
+    stops : which jobs may stop others; None: none.
+    down : when nodes are down, as places in the line; None: never.
     """
+
+    result: Result
+    runs: Result
+    job: Times
+    last: Mask
+    actual: Times
+    length: Times
+    cancelled: Mask
+    line: Timeline
+    needs: Times | None
+    lost: LostRuns | None
+    stops: Preemption | None
+    down: Down | None
+
+
+def _of_runs(result: Result) -> Proofs:
+    """Look at a schedule in which jobs share no nodes but by their units."""
+    rules, workload, cluster = result.scheduler, result.workload, result.cluster
+    stops = None if result.replayed_on else rules.preemption
+    lost = result.lost if stops is None else result.interrupted
+    if stops is not None and (
+        lost is None or (result.suspended is None) == (stops.mode == "suspend")
+    ):
+        return {"units": ["the schedule does not tell which runs other jobs ended"]}
+    found: Proofs = {}
+    if lost is not None:
+        found["units"] = lost_runs.check_shapes(result, lost, bool(cluster.groups))
+        if found["units"]:
+            return found
+
+    actual = np.minimum(workload.run_time, workload.requested_time)
+    killed = rules.correction == "kill"
+    full_speed = np.minimum(actual, result.predicted_run_time) if killed else actual
+    length = books.lengths_at_frequencies(result, full_speed)
+    cancelled = np.zeros(len(length), np.bool_)
+    if stops is not None and stops.mode == "cancel":
+        cancelled = (result.run_time < length) & (result.run_time >= 1)
+    cut = cancelled | books.killed_by_caps(result, length)
+    length = np.where(cut, result.run_time, length)
+    found["lengths"] = schedules.check_lengths(result, length, np.where(cut, 0, full_speed))
+
+    runs, job, last = result, np.arange(len(length)), np.ones(len(length), np.bool_)
+    lasts, changes, down = length, [restrictions.window_ends(result)], None
+    if lost is not None:
+        runs, job = runs_of(result)
+        last = lost_runs.last_runs(runs, job)
+        lasts = np.where(last, (length - ran_before(result))[job], runs.run_time)
+        changes += [lost.failures.time, lost.failures.repaired]
+    if stops is not None:
+        changes.append(lost_runs.exempt_until(runs, stops, np.array(lost_runs.called(result))[job]))
+    line = schedules.timeline_of(runs, lasts, np.concatenate(changes))
+    if result.suspended is not None:
+        line = replace(line, waiting=line.waiting - lost_runs.suspended(line, job))
+    needs = needs_of(workload, cluster.resources)[job] if cluster.groups else None
+    if lost is not None:
+        begin, end = np.searchsorted(line.time, (lost.failures.time, lost.failures.repaired))
+        down = (lost.failures.node, begin, end)
+    case = _Case(result, runs, job, last, actual, length, cancelled, line, needs, lost, stops, down)
+    found |= _of_times_and_places(case)
+    if lost is None or not any(found.values()):  # energies of what cannot be mean nothing
+        found |= _of_energy_and_limits(case)
+        found |= _of_passes(case, sound=not any(found.values()))
+    return found
+
+
+def _of_times_and_places(case: _Case) -> Proofs:
+    """Look at when and where jobs run, and at what was known before."""
+    result, runs, line, lost, needs = case.result, case.runs, case.line, case.lost, case.needs
     rules = result.scheduler
-    return (
-        rules.reserve.conservative
-        and rules.passes == "per-event"
-        and bool((result.predicted_run_time < length).any())
-    )
+    found = {"submission": schedules.check_submission(result)}
+    if lost is not None:
+        found["submission"] += schedules.check_submission(runs)
+    if result.workload.initial is not None and case.stops is None:
+        found["beginning"] = schedules.check_beginning(_from_first_starts(case))
+    found["capacity"] = schedules.check_capacity(runs, line)
+    if needs is not None:
+        found["units"] = passes.check_units(runs.allocation, needs, result.cluster.nodes)
+    placed = not found.get("units")
+    if needs is not None and runs.allocation is not None and placed:
+        found["nodes"] = passes.check_nodes(runs, needs, runs.allocation)
+        if lost is not None and case.stops is None:
+            found["runs"] = lost_runs.check_runs(result, lost, case.length)
+            found["states"] = lost_runs.check_down(result, lost) + books.check_states(runs)
+    if rules.maintenance and placed:
+        found["windows"] = restrictions.check_windows(runs)
+    found |= _of_restrictions(result, runs)
+    if lost is not None and case.stops is not None:
+        found |= lost_runs.prove_stops(
+            result, lost, runs, case.job, case.last, line, case.actual, case.length, case.cancelled
+        )
+    delays = schedules.delays_s(result)
+    if result.dispatching is not None:
+        if lost is None:
+            found["calls"] = books.check_calls(result, line, delays)
+    elif lost is not None or not result.replayed_on:
+        wrong = schedules.check_events(runs, line, delays)
+        found["events"] = wrong if result.limits is None else books.check_starts(result, line)
+    found["predictions"] = passes.check_predictions(result, case.actual)
+    if rules.dispatcher is None:
+        found["promises"] = passes.check_promises(result)
+    if result.node_states is not None and lost is None:
+        found["states"] = books.check_states(result)
+    return found
 
 
-def _of_limits(result: Result, line: Timeline) -> Proofs:
-    """Look at what limits are to keep."""
-    yield "alone", check_nodes_alone(result)
-    yield "levels", check_levels(result)
-    yield "caps", check_caps(result)
-    yield "budgets", check_budgets(result)
+def _of_energy_and_limits(case: _Case) -> Proofs:
+    """Look at energies, at what limits are to keep, and whether jobs wait for nothing."""
+    result, line, lost = case.result, case.line, case.lost
+    found: Proofs = {}
+    if result.keeps_books or (lost is not None and case.stops is None):
+        found["energy"] = books.check_books(case.runs.from_begin)
+        if lost is not None:
+            found["energy"] += lost_runs.energies_of_runs(result, case.runs)
+    else:
+        found["energy"] = schedules.check_energy(result, line.span, line.busy)
+    if result.limits is not None:
+        found["alone"] = books.check_nodes_alone(result)
+        found["levels"] = books.check_levels(result)
+        found["caps"] = books.check_caps(result)
+        found["budgets"] = books.check_budgets(result)
+    elif result.scheduler.dispatcher is None and (lost is not None or not result.replayed_on):
+        # up to the end of the last window a job may wait for it, whatever is idle
+        excused = line.time < restrictions.window_ends(result).max(initial=-1)
+        if case.down is not None:
+            excused |= schedules.over_time(line.time.size, *case.down[1:]) > 0
+        found["progress"] = schedules.check_progress(line, schedules.delays_s(result), excused)
+    return found
 
 
-def _of_passes(
-    result: Result,
-    actual: Times,
-    length: Times,
-    line: Timeline,
-    needs: Times | None,
-    sound: bool,
-) -> Proofs:
+def _of_passes(case: _Case, *, sound: bool) -> Proofs:
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
+    result, runs, job, line = case.result, case.runs, case.job, case.line
     rules, workload = result.scheduler, result.workload
-    if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
-        return
-    if rules.quota:  # a job may wait for its quota
-        return
-    if result.replayed_on:  # its passes are where it made them
-        return
-    if result.limits is not None:  # a job may wait for power
-        return
-    if reservations_are_guaranteed(result, length):
-        yield "reservations", check_reservations(result)
-    times = known_beforehand(rules.policy_estimate, workload.requested_time, actual)
+    found: Proofs = {}
+    if schedules.delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
+        return found
+    # a job may wait for its quota, for power, or for one that stops it; and the passes of another
+    # scheduler are where that made them
+    if rules.quota or result.limits is not None or case.stops is not None or result.replayed_on:
+        return found
+    if passes.reservations_are_guaranteed(result, case.length):
+        found["reservations"] = passes.check_reservations(_from_first_starts(case))
+    times = passes.known_beforehand(rules.policy_estimate, workload.requested_time, case.actual)
     # run times that are learned change while jobs wait
-    rank = None if times is None else static_rank(workload, rules.policy, times)
-    if rank is None or not sound:
-        return
-    ties = len(np.unique(workload.submit_time)) < len(workload)
-    if ties and rules.moves_submissions and rules.passes == "per-event":
-        return  # who comes by an end comes behind who is submitted in that second
-    submit, threshold = workload.submit_time, rules.threshold
-    first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
+    rank = None if times is None else passes.static_rank(workload, rules.policy, times)
+    if rank is None or not sound:  # the order of an impossible schedule means nothing
+        return found
+    # runs of a job never wait together: any order of them will do
+    number, of_run = np.empty_like(job), np.empty_like(job)
+    number[np.argsort(job, kind="stable")] = np.arange(len(job))
+    of_run[np.argsort(rank[job], kind="stable")] = np.arange(len(job))
+    queue = passes.Queue(workload.submit_time[job], rules.threshold, of_run, number)
+    first = passes.first_waiting(queue, line)
     if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
-        yield "order", check_order(result, line, rank, first, needs)
+        found["order"] = passes.check_order(runs, line, queue, first, case.needs, case.down)
     if rules.passes == "per-timestamp":
-        yield "backfilled", check_backfilled(result, line, rank, first)
+        found["backfilled"] = passes.check_backfilled(runs, line, queue, first, case.last)
+    return found
+
+
+def _from_first_starts(case: _Case) -> Result:
+    """Return the schedule as its jobs began, with what it promised for before any node failed."""
+    result, lost = case.result, case.lost
+    if lost is None:
+        return result
+    first = result.start.copy()
+    np.minimum.at(first, lost.job, lost.start)
+    kept = result.reserved_start < lost.failures.time.min(initial=2**62)
+    return replace(result, start=first, reserved_start=np.where(kept, result.reserved_start, -1))
 
 
 # --- What follows from workload and start times alone ------------------------------------------
@@ -404,6 +423,6 @@ def _check_shapes(result: Result) -> None:
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
     ]
-    wrong += check_call_numbers(result)
+    wrong += books.check_call_numbers(result)
     if wrong:
         raise ScheduleError(wrong)
