@@ -292,7 +292,7 @@ MUTANTS = (
         "hpcgym/validation/passes.py",
         "used[:, r] > has",
         "used[:, r] > has + 1",
-        tests="tests/validation/test_validation_nodes.py",
+        tests="tests/validation/test_validation.py",
     ),
     Mutant(
         "a start one second after the promise is proved",

@@ -1,385 +1,551 @@
-"""validate_schedule accepts what the oracle schedules and finds each way of breaking it."""
+"""validate_schedule proves schedules on pools, on nodes, under limits, and finds what breaks them.
 
-from types import SimpleNamespace
+That it accepts whatever the rules make, ``tests/engine/test_rules_in_places.py`` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
-from few_jobs import few_jobs
-from plain_results import PLAIN
+from drawing import assume, given, settings
+from drawing import strategies as st
+from limit_strategies import Case, limited
+from node_strategies import node_cases
 from strategies import cases
 
-from hpcgym import simulate
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
-from hpcgym.scheduler.rules import Scheduler
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import Allocation, NodeStates
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.validation.passes import check_nodes
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import needs_of
 
-FCFS = {
-    "policy": "fcfs",
-    "backfill": "none",
-    "backfill_order": "fcfs",
-    "estimate": "requested",
-    "correction": "requested",
-    "threshold": None,
-    "passes": "per-timestamp",
-}
-EASY = {**FCFS, "backfill": "easy"}
-CONSERVATIVE = {**FCFS, "backfill": "conservative"}
-
-
-def scheduled(workload, **words):
-    """A stand-in for a Result, from the oracle."""
-    words = {**FCFS, **words}
-    jobs = simulate_pool(jobs_of(workload), workload.processors, **words)
-
-    def column(value):
-        return np.array([value(job) for job in jobs], dtype=np.int64)
-
-    busy_s = sum(job.processors * job.actual for job in jobs)
-    span = max(job.end for job in jobs) - min(job.submit for job in jobs)
-    idle_j, busy_j = (workload.processors * span - busy_s) * 117.0, busy_s * 358.0
-    return SimpleNamespace(
-        workload=workload,
-        cluster=SimpleNamespace(
-            processors=workload.processors, groups=(), idle_power_w=117.0, busy_power_w=358.0
-        ),
-        scheduler=Scheduler(**words),
-        start=column(lambda job: job.start),
-        end=column(lambda job: job.end),
-        run_time=column(lambda job: job.actual),
-        wait=column(lambda job: job.start - job.submit),
-        predicted_run_time=column(lambda job: job.predicted),
-        backfilled=column(lambda job: job.backfilled).astype(bool),
-        killed=column(lambda job: job.killed).astype(bool),
-        reserved_start=column(lambda job: job.reserved_start),
-        **PLAIN,
-        begin=int(workload.submit_time[0]),
-        metrics={
-            "makespan_s": span,
-            "energy_idle_j": idle_j,
-            "energy_busy_j": busy_j,
-            "energy_j": idle_j + busy_j,
-        },
-    )
+#: Four processors; job 1 blocks the queue, jobs 2 and 3 can be backfilled, job 4 is killed.
+#:
+#: EASY:   processor 3 |2 2 . . . 1 1 1 1 1
+#:         processor 2 |0 0 0 0 0 1 1 1 1 1
+#:         processor 1 |0 0 0 0 0 1 1 1 1 1 4 4 4
+#:         processor 0 |0 0 0 0 0 1 1 1 1 1 4 4 4   (one column: 10 s; job 3 follows job 2)
+POOL = Workload.from_columns(
+    {
+        "submit_time": [0, 0, 0, 10, 20],
+        "requested_processors": [3, 4, 1, 1, 2],
+        "run_time": [50, 50, 20, 30, 60],
+        "requested_time": [50, 60, 20, 30, 30],
+    },
+    processors=4,
+)
+#: Two nodes of 4 cores, one of them with 2 GPUs.
+MACHINE = Cluster(
+    groups=(NodeGroup("gpu", 1, {"core": 4, "gpu": 2}), NodeGroup("plain", 1, {"core": 4}))
+)
 
 
-def moved(result, job, start):
-    """The same result with one job started at another time, consistent in itself otherwise."""
+def on_nodes(*jobs: tuple[int, int, int, int, int]) -> Workload:
+    """A workload of rows (submit, run, units, cores a unit, GPUs a unit)."""
+    submit, run, units, core, gpu = (np.array(column) for column in zip(*jobs, strict=True))
+    columns = {"submit_time": submit, "run_time": run, "requested_time": run}
+    demands = {"core": core, "gpu": gpu}
+    return Workload.from_columns(columns, processors=8, units=units, per_unit=demands)
+
+
+#: Job 0 has a GPU until 10 and job 1 waits for both; jobs 2, 3 and 4 can be backfilled.
+#:
+#: EASY:  core 3 of gpu    |2 .|1 1
+#:        core 2 of gpu    |2 4|1 1
+#:        core 1 of gpu    |0 0|. .
+#:        core 0 of gpu    |0 0|. .
+#:        cores of plain   |3 3|3 3 3 3 ...   (one column: 5 s; job 3 begins at 1)
+NODES = on_nodes(
+    (0, 10, 1, 2, 1), (0, 10, 1, 2, 2), (0, 5, 1, 2, 0), (1, 30, 2, 2, 0), (2, 5, 1, 1, 0)
+)
+
+
+def scheduled(jobs: Workload, backfill: str = "easy", **words: Any) -> Result:
+    place = {"cluster": MACHINE} if jobs.units is not None else {}
+    return hpcgym.simulate(jobs, backfill=backfill, **place, **words)
+
+
+def moved(result: Result, job: int, start: int) -> Result:
+    """The same result with one job started at another time."""
     starts = result.start.copy()
     starts[job] = start
-    span = int((starts + result.run_time).max() - result.workload.submit_time.min())
-    busy_s = int((result.workload.requested_processors * result.run_time).sum())
-    idle_j = (result.cluster.processors * span - busy_s) * 117.0
-    metrics = dict(result.metrics, makespan_s=span, energy_idle_j=idle_j)
-    metrics["energy_j"] = metrics["energy_busy_j"] + idle_j
-    return changed(
-        result,
-        start=starts,
-        end=starts + result.run_time,
-        wait=starts - result.workload.submit_time,
-        metrics=metrics,
-    )
+    return replace(result, start=starts)
 
 
-def changed(result, **attributes):
-    return SimpleNamespace(**{**vars(result), **attributes})
+def entry(name: str, job: int, value: Any) -> Callable[[Result], Result]:
+    """Change one entry of a column, of one that follows from others too."""
+
+    def change(result: Result) -> Result:
+        values = getattr(result, name).copy()
+        values[job] = value
+        changed = replace(result)
+        vars(changed)[name] = values
+        return changed
+
+    return change
 
 
-def with_entry(result, name, job, value):
-    values = getattr(result, name).copy()
-    values[job] = value
-    return changed(result, **{name: values})
+def nodes_of(result: Result) -> list[list[tuple[int, int]]]:
+    held = result.allocation
+    assert held is not None
+    cells = list(zip(held.node.tolist(), held.units.tolist(), strict=True))
+    return [cells[a:b] for a, b in zip(held.first[:-1], held.first[1:], strict=True)]
 
 
-@pytest.fixture
-def workload():
-    """Four processors; job 1 blocks the queue, jobs 2 and 3 can be backfilled, job 4 is killed.
-
-    EASY:         processor 3 |2 2 . . . 1 1 1 1 1
-                  processor 2 |0 0 0 0 0 1 1 1 1 1
-                  processor 1 |0 0 0 0 0 1 1 1 1 1 4 4 4
-                  processor 0 |0 0 0 0 0 1 1 1 1 1 4 4 4   (one column: 10 s; job 3 follows job 2)
-    """
-    return Workload.from_columns(
-        {
-            "submit_time": [0, 0, 0, 10, 20],
-            "requested_processors": [3, 4, 1, 1, 2],
-            "run_time": [50, 50, 20, 30, 60],
-            "requested_time": [50, 60, 20, 30, 30],
-        },
-        processors=4,
-    )
+def placed(result: Result, job: int, *cells: tuple[int, int]) -> Result:
+    """The same result with one job on other nodes."""
+    nodes = nodes_of(result)
+    nodes[job] = list(cells)
+    node, units = np.array([cell for held in nodes for cell in held], np.int32).reshape(-1, 2).T
+    first = np.cumsum([0, *map(len, nodes)])
+    return replace(result, allocation=Allocation(first, node, units))
 
 
-def violations(result):
+def violations(result: Result) -> tuple[str, ...]:
     with pytest.raises(ScheduleError) as caught:
         validate_schedule(result)
     return caught.value.violations
 
 
-@pytest.mark.parametrize("words", [FCFS, EASY, CONSERVATIVE], ids=lambda words: words["backfill"])
-def test_everything_that_applies_is_proved(workload, words):
-    always = ("lengths", "submission", "capacity", "events", "predictions", "promises")
-    always += ("energy", "progress")
-    more = {
-        "none": ("order", "backfilled"),
-        "easy": ("reservations", "order", "backfilled"),
-        "conservative": ("reservations", "backfilled"),
-    }
-    result = scheduled(workload, **words)
-    assert validate_schedule(result) == always + more[words["backfill"]]
+ALWAYS = "lengths submission capacity {}events predictions promises energy progress {}"
+MORE = {
+    "none": "order backfilled",
+    "easy": "reservations order backfilled",
+    "conservative": "reservations backfilled",
+}
 
 
-@settings(max_examples=300)
-@given(cases())
-def test_every_schedule_of_the_oracle_is_valid(case):
-    workload, words = case
-    proved = validate_schedule(scheduled(workload, **words))
-    if words["backfill"] == "conservative" and words["estimate"] in ("requested", "clairvoyant"):
-        assert "reservations" in proved
+@pytest.mark.parametrize("backfill", MORE)
+@pytest.mark.parametrize(("jobs", "on"), [(POOL, ""), (NODES, "units nodes ")], ids=["pool", "on"])
+def test_everything_that_applies_is_proved(jobs: Workload, on: str, backfill: str) -> None:
+    proved = validate_schedule(scheduled(jobs, backfill))
+    assert " ".join(proved) == ALWAYS.format(on, MORE[backfill])
 
 
-@settings(max_examples=100)
-@given(cases())
-def test_a_job_started_too_early_or_at_no_event_is_always_found(case):
-    workload, words = case
-    result = scheduled(workload, **words)
+def test_of_a_dispatcher_nothing_is_proved_that_follows_from_rules() -> None:
+    result = scheduled(on_nodes((0, 10, 1, 1, 0), (2, 5, 1, 1, 0)), "none")
+    assert result.start.tolist() == [0, 2]
+    chosen = moved(result, 1, 10)
+    assert any("first in the queue, would fit" in line for line in violations(chosen))
+    rules = hpcgym.Scheduler(dispatcher="mine", backfill="none")
+    of_rules = {"promises", "progress", "order", "backfilled"}
+    proved = validate_schedule(replace(chosen, scheduler=rules))
+    assert {*validate_schedule(result)} - {*proved} == of_rules
+
+
+@settings(max_examples=160)
+@given(st.one_of(cases().map(lambda case: (None, *case)), node_cases(max_jobs=12)))
+def test_a_job_started_too_early_or_at_no_event_is_always_found(case: Any) -> None:
+    cluster, workload, words = case
+    result = hpcgym.simulate(workload, cluster=cluster, **words)
+    proved = validate_schedule(result)
+    if words["correction"] == "kill" or words["estimate"] in ("requested", "clairvoyant"):
+        kept = words["backfill"] == "conservative"
+        kept |= cluster is not None and (words["backfill"], words["policy"]) == ("easy", "fcfs")
+        assert "reservations" in proved or not kept
     events = {*workload.submit_time.tolist(), *result.end.tolist()}
+    slurm = result.scheduler.reserve.slurm
     for job, start in enumerate(result.start.tolist()):
-        slurm = result.scheduler.reserve.slurm
-        by_clock = slurm is not None and (start + 1) % slurm.bf_interval == 0
+        by_clock = slurm is not None and (
+            cluster is not None or (start + 1) % slurm.bf_interval == 0
+        )
         if start + 1 not in events and not by_clock:
             violations(moved(result, job, start + 1))
         violations(moved(result, job, int(workload.submit_time[job]) - 1))
 
 
-def test_empty_workload():
+def test_an_empty_workload() -> None:
     empty = Workload.from_columns({"submit_time": [], "run_time": []}, processors=2)
-    nothing = np.array([], dtype=np.int64)
-    result = SimpleNamespace(
-        workload=empty,
-        cluster=SimpleNamespace(processors=2, groups=(), idle_power_w=1.0, busy_power_w=2.0),
-        scheduler=Scheduler(**EASY),
-        **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
-        **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
-        reserved_start=nothing,
-        **PLAIN,
-        begin=0,
-        metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
-    )
-    assert "capacity" in validate_schedule(result)
+    assert "capacity" in validate_schedule(scheduled(empty))
 
 
-def test_shapes(workload):
-    short = scheduled(workload).start[:-1]
-    assert violations(changed(scheduled(workload), start=short)) == (
-        "start has shape (4,), the workload (5,)",
+def first_cells_behind(result: Result) -> Result:
+    held = result.allocation
+    assert held is not None
+    return replace(
+        result, allocation=held._replace(first=np.where(np.arange(6) == 2, 0, held.first))
     )
 
 
-def test_start_before_submission(workload):
-    result = scheduled(workload, **EASY)
-    assert result.start[3] == 20
-    assert "job 3 starts at 0 s, before its submission at 10 s" in violations(moved(result, 3, 0))
+# --- Broken schedules are told: the jobs, their rules, what is changed, and all that is said ------
+
+BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
+    "a column is too short": (
+        *(POOL, {}, lambda result: replace(result, backfilled=result.backfilled[:-1])),
+        ["backfilled has shape (4,), the workload (5,)"],
+    ),
+    "it runs too long": (
+        *(POOL, {}, entry("run_time", 4, 60)),
+        ["job 4 has run time 60 s instead of 30 s"],
+    ),
+    "it ends too late": (
+        *(POOL, {}, entry("end", 4, 160)),
+        ["job 4 ends at 160 s although it starts at 100 s and runs 30 s"],
+    ),
+    "it waits too little": (
+        *(POOL, {}, entry("wait", 4, 0)),
+        ["job 4 has wait 0 s although it is submitted at 20 s and starts at 100 s"],
+    ),
+    "predicted to be longer": (
+        *(POOL, {}, entry("predicted_run_time", 4, 60)),
+        ["job 4 is predicted to run 60 s instead of 30 s"],
+    ),
+    "predicted to be longer than it is": (
+        *(POOL, {"estimate": "clairvoyant"}, entry("predicted_run_time", 1, 60)),
+        ["job 1 is predicted to run 60 s instead of 50 s"],
+    ),
+    "learned to be longer than requested": (
+        *(POOL, {"estimate": "ave2"}, entry("predicted_run_time", 1, 61)),
+        ["job 1 is predicted to run 61 s although it requests 60 s"],
+    ),
+    "marks of killed jobs": (
+        *(POOL, {}, lambda result: entry("killed", slice(None), ~result.killed)(result)),
+        [
+            "job 0 is marked as killed but ran to its own end (and 3 more)",
+            "job 4 was killed at its requested time but is not marked",
+        ],
+    ),
+    "killed when the log was cleaned": (
+        *(replace(POOL, killed=np.arange(5) == 1), {}, entry("killed", 1, False)),
+        ["job 1 was killed at its requested time but is not marked"],
+    ),
+    "a promise that is broken": (
+        *(POOL, {}, entry("reserved_start", 1, 40)),
+        ["job 1 starts at 50 s although it was promised 40 s"],
+    ),
+    "a promise that is broken by one second": (
+        *(POOL, {"backfill": "conservative"}, entry("reserved_start", 1, 49)),
+        ["job 1 starts at 50 s although it was promised 49 s"],
+    ),
+    "a promise without backfilling": (
+        *(POOL, {"backfill": "none"}, entry("reserved_start", 1, 50)),
+        ["job 1 is promised a start without backfilling"],
+    ),
+    "marked without backfilling": (
+        *(POOL, {"backfill": "none"}, entry("backfilled", 1, True)),
+        [
+            "job 1 is marked as backfilled without backfilling",
+        ],
+    ),
+    "no promise": (
+        *(POOL, {"backfill": "conservative"}, entry("reserved_start", 2, -1)),
+        ["job 2 has no reservation under conservative backfilling"],
+    ),
+    "a promise too early": (
+        *(POOL, {"backfill": "conservative"}, entry("reserved_start", 4, 19)),
+        [
+            "job 4 is promised 19 s, before its submission at 20 s",
+            "job 4 starts at 100 s although it was promised 19 s",
+        ],
+    ),
+    "not marked as backfilled": (
+        *(POOL, {}, entry("backfilled", 3, False)),
+        ["job 3 starts ahead of the queue but is not marked"],
+    ),
+    "marked as backfilled": (
+        *(POOL, {}, entry("backfilled", 4, True)),
+        ["job 4 is marked as backfilled but overtakes no job"],
+    ),
+    "marked as backfilled on nodes": (
+        *(NODES, {}, entry("backfilled", 1, True)),
+        ["job 1 is marked as backfilled but overtakes no job"],
+    ),
+    "too early, where too much runs": (
+        *(POOL, {}, lambda result: moved(result, 3, 0)),
+        [
+            "job 3 starts at 0 s, before its submission at 10 s",
+            "processors over-used: at 0 s running jobs hold 5 of 4 (and 1 more)",
+        ],
+    ),
+    "one processor too many": (
+        *(POOL, {}, lambda result: replace(result, cluster=Cluster(3))),
+        ["processors over-used: at 0 s running jobs hold 4 of 3 (and 3 more)"],
+    ),
+    "at no event": (
+        *(POOL, {}, lambda result: moved(result, 4, 105)),
+        [
+            "job 4 starts at 105 s, when no job is submitted or ends",
+            "the machine is idle at 100 s although jobs wait (1)",
+        ],
+    ),
+    "cells before they begin": (
+        *(NODES, {}, first_cells_behind),
+        ["the cells of job 1 end before they begin"],
+    ),
+    "nobody's nodes": (
+        *(NODES, {}, lambda result: replace(result, allocation=None)),
+        ["the machine has nodes, but the schedule does not tell who has which"],
+    ),
+    "a promise that is broken on nodes": (
+        *(NODES, {}, entry("reserved_start", 1, 9)),
+        ["job 1 starts at 10 s although it was promised 9 s"],
+    ),
+    "a resource that is over-used": (
+        *(NODES, {}, lambda result: placed(result, 0, (1, 1))),
+        [
+            "node 1 over-used: at 1 s running jobs hold 6 of 4 core",
+            "node 1 over-used: at 0 s running jobs hold 1 of 0 gpu (and 1 more)",
+        ],
+    ),
+    **{
+        f"units {cells}": (NODES, {}, lambda result, cells=cells: placed(result, 3, *cells), [text])
+        for cells, text in (
+            (((0, 1),), "job 3 has 1 units on nodes instead of 2"),
+            (((1, 3),), "job 3 has 3 units on nodes instead of 2"),
+            ((), "job 3 has 0 units on nodes instead of 2"),
+            (((1, 1), (1, 1)), "job 3 has node 1 twice"),
+            (((1, 1), (2, 1)), "job 3 is on node 2, which is none"),
+            (((1, 1), (-1, 1)), "job 3 is on node -1, which is none"),
+            (((1, 2), (0, 0)), "job 3 has 0 units on node 0"),
+        )
+    },
+    "not marked as killed at its prediction": (
+        *(NODES, {"estimate": [4, 20, 5, 30, 5], "correction": "kill"}, entry("killed", 0, False)),
+        ["job 0 was killed at its predicted time but is not marked"],
+    ),
+    **{
+        f"the first of the queue on {what} under {rules}": (
+            *(jobs, {"policy": "spf", **rules}, lambda result: moved(result, 1, 20)),
+            [f"at 5 s {what} and job 1, first in the queue, would fit"],
+        )
+        for jobs, what in (
+            (
+                Workload.from_columns(
+                    {"submit_time": [0, 5], "run_time": [20, 10], "requested_processors": [1, 1]}
+                    | {"requested_time": [20, 10]},
+                    processors=2,
+                ),
+                "1 processors are free",
+            ),
+            (on_nodes((0, 20, 1, 3, 0), (5, 10, 2, 2, 0)), "5 cores are free on nodes"),
+        )
+        for backfill in ("none", "easy")
+        for rules in (
+            {"backfill": backfill},
+            *([{"backfill": backfill, "passes": "per-event"}] if jobs.units is None else ()),
+        )
+    },
+    "an idle machine": (
+        Workload.from_columns(
+            {"submit_time": [0, 0, 20], "run_time": [10] * 3, "requested_time": [10] * 3}
+            | {"requested_processors": [2, 2, 1]},
+            processors=2,
+        ),
+        {"policy": "wfp3", "backfill": "none"},
+        lambda result: moved(moved(result, 1, 20), 2, 30),
+        ["the machine is idle at 10 s although jobs wait (1)"],
+    ),
+    **{
+        name: (POOL, {"backfill": "none"}, lambda result, name=name: wrong_metric(result, name), [])
+        for name in ("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j")
+    },
+}
 
 
-def test_over_used_processors(workload):
-    result = scheduled(workload, **EASY)
-    found = violations(moved(result, 1, 20))
-    assert "processors over-used: at 20 s running jobs hold 8 of 4" in found
+def wrong_metric(result: Result, name: str) -> Result:
+    changed = replace(result)
+    vars(changed)["metrics"] = result.metrics | {name: result.metrics[name] + 1}
+    return changed
 
 
-def test_several_cases_are_counted(workload):
-    result = scheduled(workload, **EASY)
-    late = changed(result, killed=~result.killed)
-    assert violations(late) == (
-        "job 0 is marked as killed but ran to its own end (and 3 more)",
-        "job 4 was killed at its requested time but is not marked",
-    )
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_told(name: str) -> None:
+    jobs, words, change, texts = BROKEN[name]
+    result = scheduled(jobs, **words)
+    validate_schedule(result)
+    found = violations(change(result))
+    assert {*texts} <= {*found}
+    assert texts or [line.split()[0] for line in found] == [name]
 
 
-def test_job_killed_by_cleaning_counts_as_killed(workload):
-    killed = np.array([False, True, False, False, False])
-    cleaned = Workload.from_columns(dict(workload.columns), processors=4, killed=killed)
-    result = scheduled(cleaned)
-    assert "job 1 was killed at its requested time but is not marked" in violations(result)
-    assert "lengths" in validate_schedule(with_entry(result, "killed", 1, True))
+def test_a_node_is_called_by_its_name() -> None:
+    groups = (replace(MACHINE.groups[0], name="n[7]"), MACHINE.groups[1])
+    result = replace(scheduled(NODES), cluster=Cluster(groups=groups))
+    assert "node plain over-used" in violations(placed(result, 0, (1, 1)))[0]
+
+
+NOT_PROVED: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "a reservation broken by an over-run": (
+        *({"estimate": [20, 60, 20, 30, 30]}, replace, "reservations"),
+    ),
+    "a reservation of one overtaken by policy": (
+        *({"policy": "lcfs"}, entry("reserved_start", 1, 0), "reservations"),
+    ),
+    "the order by weights of several features": (
+        *({"policy": (0, 0, 0.5, 0, 0, 0.5)}, replace, "order"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_PROVED)
+def test_what_rules_do_not_guarantee_is_not_proved(name: str) -> None:
+    words, change, proof = NOT_PROVED[name]
+    assert proof not in validate_schedule(change(scheduled(POOL, **words)))
+
+
+def test_orders_that_are_proved() -> None:
+    """Weights of one feature, starved jobs first, and free cores on the wrong nodes."""
+    assert "order" in validate_schedule(scheduled(POOL, policy=(0, 0, 0.5, 0, 0, 0)))
+    # shortest first on one processor; job 0 is long and waits 40 s > 30 s when job 2 ends
+    columns = {"submit_time": [0, 0, 0, 30], "run_time": [100, 10, 30, 5]}
+    columns |= {"requested_time": columns["run_time"], "requested_processors": [1] * 4}
+    one = Workload.from_columns(columns, processors=1)
+    starved = scheduled(one, "none", policy="spf", threshold=30)
+    assert starved.start.tolist() == [40, 0, 10, 140]
+    assert "order" in validate_schedule(starved)
+    # 1 core on each node: 2 are free, but no node holds a unit of 2; and GPUs are all in use
+    for jobs in (((0, 20, 2, 3, 0), (1, 5, 1, 2, 0)), ((0, 20, 1, 1, 2), (1, 5, 1, 2, 1))):
+        assert "order" in validate_schedule(scheduled(on_nodes(*jobs), "none"))
+
+
+@settings(max_examples=150)
+@given(node_cases(max_jobs=10), st.data())
+def test_a_node_that_is_over_used_is_found_as_if_each_second_were_looked_at(
+    case: Any, data: st.DataObject
+) -> None:
+    cluster, workload, words = case
+    result = hpcgym.simulate(workload, cluster=cluster, **words)
+    job = data.draw(st.integers(0, len(workload) - 1))
+    node = data.draw(st.integers(0, cluster.nodes - 1))
+    needs = needs_of(workload, cluster.resources)
+    result = placed(result, job, (node, int(needs[job, 0])))  # all on one node
+    over = []
+    for second in np.unique(result.start).tolist():  # only then does use grow
+        for place in range(cluster.nodes):
+            used = np.zeros(len(cluster.resources), np.int64)
+            for other, cells in enumerate(nodes_of(result)):
+                if result.start[other] <= second < result.end[other]:
+                    used += sum(count * needs[other, 1:] for on, count in cells if on == place)
+            has = zip(cluster.resources, used, cluster.capacity[place], strict=True)
+            over += [(place, name) for name, amount, most in has if amount > most]
+    assert result.allocation is not None
+    found = check_nodes(result, needs, result.allocation)
+    told = {(line.rpartition(" (and")[0] or line).split()[-1] for line in found}
+    assert {name for _, name in over} == told
+    assert bool(over) == bool(found)
+
+
+# --- Under limits ---------------------------------------------------------------------------------
+
+POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
+SIXTEEN = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))
+JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
+BEGIN, END = 20_000, 60_000
+
+
+def test_nodes_of_a_second_cap_begin_to_switch_off_while_the_first_lasts() -> None:
+    """A pass comes then, at 31,625 s, though no node does: those are off already."""
+    power = NodePower(96.7, 399.3, 10, shutdown_time_s=4, boot_time_s=69)
+    machine = Cluster(groups=(NodeGroup("a", 10, {"core": 7}, power),))
+    workload = hpcgym.load_workload("lublin:jobs=150,processors=70,seed=683968,load=0.96")
+    caps = PowerCap(1440.9, 21266, 35825), PowerCap(1329.6, 31629, 62266)
+    rules = {"power": "shut", "threshold": 29818}
+    result = hpcgym.simulate(workload, "saf", cluster=machine, limits=caps, **rules)
+    assert (result.start == 31625).any()
+    validate_schedule(result)
+
+
+@settings(max_examples=150)
+@given(limited("caps switching budgets both"))
+def test_random_schedules_are_valid(case: Case) -> None:
+    """Kills, switching, frequencies, caps and budgets mixed."""
+    where = {"cluster": case.cluster, "limits": case.limits}
+    try:
+        result = hpcgym.simulate(case.workload, **where, **case.rules)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    assert {"alone", "levels", "caps", "budgets"} <= {*validate_schedule(result)}
+
+
+def test_a_node_that_draws_more_once_it_is_off_is_no_start() -> None:
+    """The second job ends at 290 s: its nodes switch off at 0 W, and are off at 10 W a node."""
+    power = NodePower(10, [50], 10, shutdown_time_s=1, boot_time_s=0, shutdown_w=0)
+    cluster = Cluster(groups=(NodeGroup("node", 4, {"core": 1}, power),), shutdown_after_s=0)
+    columns = {"submit_time": [0, 0], "run_time": [400, 290], "requested_processors": [3, 1]}
+    jobs = Workload.from_columns(columns | {"requested_time": [400, 290]}, processors=4)
+    cap = PowerCap(155, 281, 292, announced=281)
+    result = hpcgym.simulate(jobs, cluster=cluster, limits=[cap], power="none")
+    watts = result.power.set_index("time").watts
+    assert (watts[0], watts[290], watts[291]) == (200, 150, 160)
+    assert result.metrics["cap_exceeded_s"] == 10
+    assert "caps" in validate_schedule(result)
+
+
+def beside_another(result: Result) -> Result:
+    """Put a job on a node of one that runs."""
+    held = result.allocation
+    assert held is not None
+    long = int(result.run_time.argmax())
+    beside = (result.start > result.start[long]) & (result.start < result.end[long])
+    node = held.node.copy()
+    node[held.first[int(beside.argmax())]] = node[held.first[long]]
+    return replace(result, allocation=held._replace(node=node))
+
+
+def killed_too_early(result: Result) -> Result:
+    killed = np.flatnonzero(result.killed & ~JOBS.killed & (result.end == BEGIN))
+    assert killed.size
+    run = result.run_time.copy()
+    run[killed[0]] -= 1
+    return replace(result, run_time=run)
+
+
+def on_a_node_that_is_off(result: Result) -> Result:
+    states, held = result.node_states, result.allocation
+    assert states is not None
+    assert held is not None
+    job = int(np.flatnonzero(result.start > END)[0])
+    row = (int(held.node[held.first[job]]), 0, int(result.start[job]), int(result.end[job]))
+    columns = (states.node, states.state, states.begin, states.end)
+    return replace(result, node_states=NodeStates(*map(np.append, columns, row)))
+
+
+def under_a_lower_cap(result: Result) -> Result:
+    least = result.power[result.power.time.between(BEGIN, END - 1)].watts
+    return replace(result, limits=(PowerCap(least.max() - 1, BEGIN, END),))
+
+
+CAP = PowerCap.of(SIXTEEN, 0.65, BEGIN, end=END)
+KILLS = PowerCap.of(SIXTEEN, 0.55, BEGIN, end=END, announced=BEGIN, kills=True)
+BUDGET = EnergyBudget.of(SIXTEEN, 0.65, BEGIN, END)
+LOWER = EnergyBudget.of(SIXTEEN, 0.51, BEGIN, END)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("limit", "power", "change", "text"),
     [
-        ("run_time", 60, "job 4 has run time 60 s instead of 30 s"),
-        ("end", 160, "job 4 ends at 160 s although it starts at 100 s and runs 30 s"),
-        ("wait", 0, "job 4 has wait 0 s although it is submitted at 20 s and starts at 100 s"),
-        ("predicted_run_time", 60, "job 4 is predicted to run 60 s instead of 30 s"),
+        (CAP, None, under_a_lower_cap, "above the cap of"),
+        (CAP, "dvfs", lambda result: replace(result, frequency=None), "instead of"),
+        (
+            *(CAP, "dvfs"),
+            lambda result: replace(result, scheduler=replace(result.scheduler, power="shut")),
+            "runs at level 0, which 'shut' does not use",
+        ),
+        (CAP, None, beside_another, "runs on a node of job"),
+        (
+            *(CAP, None),
+            lambda result: moved(result, int(result.start.argmax()), int(result.start.max()) + 7),
+            "when nothing happens",
+        ),
+        (BUDGET, "energy-bud", lambda result: replace(result, limits=(LOWER,)), "of a budget of"),
+        (KILLS, None, killed_too_early, "run time"),
+        (CAP, "shut", on_a_node_that_is_off, "while it is not on"),
     ],
 )
-def test_wrong_column(workload, name, value, message):
-    result = scheduled(workload, **EASY)
-    assert violations(with_entry(result, name, 4, value)) == (message,)
-
-
-@pytest.mark.parametrize(
-    ("estimate", "wrong"), [("clairvoyant", 60), ("ave2", 61), ("ave2", 0), ([1, 1, 1, 1, 1], 2)]
-)
-def test_wrong_prediction(workload, estimate, wrong):
-    result = scheduled(workload, estimate=estimate)
-    assert "predictions" in validate_schedule(result)
-    found = violations(with_entry(result, "predicted_run_time", 1, wrong))
-    assert found[0].startswith(f"job 1 is predicted to run {wrong} s")
-
-
-def test_start_at_no_event(workload):
-    result = scheduled(workload, **EASY)
-    found = violations(moved(result, 4, 105))
-    assert "job 4 starts at 105 s, when no job is submitted or ends" in found
-
-
-@pytest.mark.parametrize("words", [EASY, CONSERVATIVE], ids=lambda words: words["backfill"])
-def test_broken_reservation(workload, words):
-    result = scheduled(workload, **words)
-    assert result.reserved_start[1] == 50
-    broken = with_entry(result, "reserved_start", 1, 40)
-    assert violations(broken) == ("job 1 starts at 50 s although it was promised 40 s",)
-
-
-def test_reservation_broken_by_an_over_run_is_no_violation(workload):
-    words = {**EASY, "estimate": [20, 60, 20, 30, 30]}
-    result = scheduled(workload, **words)
-    assert result.reserved_start[1] < result.start[1]
-    assert "reservations" not in validate_schedule(result)
-
-
-def test_reservation_of_a_job_overtaken_by_policy_is_no_violation(workload):
-    result = with_entry(scheduled(workload, **{**EASY, "policy": "lcfs"}), "reserved_start", 1, 0)
-    assert "reservations" not in validate_schedule(result)
-
-
-def test_promises_without_backfilling(workload):
-    result = scheduled(workload)
-    assert violations(with_entry(result, "reserved_start", 1, 50)) == (
-        "job 1 is promised a start without backfilling",
-    )
-    marked = with_entry(result, "backfilled", 1, True)
-    assert "job 1 is marked as backfilled without backfilling" in violations(marked)
-
-
-def test_promise_missing_or_too_early(workload):
-    result = scheduled(workload, **CONSERVATIVE)
-    assert violations(with_entry(result, "reserved_start", 2, -1)) == (
-        "job 2 has no reservation under conservative backfilling",
-    )
-    early = with_entry(result, "reserved_start", 4, 19)
-    assert "job 4 is promised 19 s, before its submission at 20 s" in violations(early)
-
-
-@pytest.mark.parametrize("name", ["makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"])
-def test_energy_that_does_not_add_up(workload, name):
-    result = scheduled(workload)
-    wrong = changed(result, metrics={**result.metrics, name: result.metrics[name] + 1})
-    assert [line.split()[0] for line in violations(wrong)] == [name]
-
-
-def test_waiting_on_an_idle_machine():
-    two = Workload.from_columns(
-        {
-            "submit_time": [0, 0, 20],
-            "requested_processors": [2, 2, 1],
-            "run_time": [10, 10, 10],
-            "requested_time": [10, 10, 10],
-        },
-        processors=2,
-    )
-    idle = moved(moved(scheduled(two, policy="wfp3"), 1, 20), 2, 30)
-    assert violations(idle) == ("the machine is idle at 10 s although jobs wait (1)",)
-
-
-@pytest.mark.parametrize("backfill", ["none", "easy"])
-@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
-def test_first_of_the_queue_left_waiting_although_it_fits(backfill, passes):
-    columns = {
-        "submit_time": [0, 5],
-        "requested_processors": [1, 1],
-        "run_time": [20, 10],
-        "requested_time": [20, 10],
-    }
-    two = Workload.from_columns(columns, processors=2)
-    result = scheduled(two, backfill=backfill, policy="spf", passes=passes)
-    assert violations(moved(result, 1, 20)) == (
-        "at 5 s 1 processors are free and job 1, first in the queue, would fit",
-    )
-
-
-def test_unmarked_and_wrongly_marked_backfilling(workload):
-    result = scheduled(workload, **EASY)
-    assert result.backfilled.tolist() == [False, False, True, True, False]
-    assert violations(with_entry(result, "backfilled", 3, False)) == (
-        "job 3 starts ahead of the queue but is not marked",
-    )
-    assert violations(with_entry(result, "backfilled", 4, True)) == (
-        "job 4 is marked as backfilled but overtakes no job",
-    )
-
-
-def test_starved_jobs_come_first():
-    # Shortest first on one processor; job 0 is long and waits 40 s > 30 s when job 2 ends.
-    columns = {
-        "submit_time": [0, 0, 0, 30],
-        "requested_processors": [1, 1, 1, 1],
-        "run_time": [100, 10, 30, 5],
-        "requested_time": [100, 10, 30, 5],
-    }
-    one = Workload.from_columns(columns, processors=1)
-    result = scheduled(one, policy="spf", threshold=30)
-    assert result.start.tolist() == [40, 0, 10, 140]
-    assert "order" in validate_schedule(result)
-
-
-def test_six_weights_of_a_pure_policy_are_that_policy(workload):
-    weights = (0, 0, 0.5, 0, 0, 0)
-    assert "order" in validate_schedule(scheduled(workload, policy=weights))
-    mixed = (0, 0, 0.5, 0, 0, 0.5)
-    assert "order" not in validate_schedule(scheduled(workload, policy=mixed))
-
-
-def test_a_window_that_ends_where_nobody_waits_is_no_event_for_the_looks_of_slurm() -> None:
-    """They are at 0, 30, 70 and 100 s: nothing happens from 30 to 70 s."""
-    jobs = few_jobs(2, [0, 70, 70, 80], [10, 1000, 5, 20], [1, 1, 2, 1])
-    rules = {"backfill": "slurm:bf_interval=30+bf_resolution=1", "maintenance": "35/36"}
-    result = simulate(jobs, **rules)
-    assert result.start.tolist() == [0, 70, 1070, 100]
+def test_what_is_broken_under_limits_is_told(
+    limit: Any, power: str | None, change: Any, text: str
+) -> None:
+    rules = {} if power is None else {"power": power}
+    result = hpcgym.simulate(JOBS, cluster=SIXTEEN, limits=[limit], **rules)
     validate_schedule(result)
-
-
-def test_who_comes_by_an_end_stands_behind_who_is_submitted_in_that_second() -> None:
-    """With a pass after each event: at 10 s the last job comes first, and does not fit."""
-    jobs = few_jobs(
-        *(2, [0, 0, 1, 10], [10, 100, 5, 5], [1, 1, 1, 2]),
-        job_number=[1, 2, 3, 4],
-        preceding_job=[-1, -1, 1, -1],
-        think_time=[-1, -1, 0, -1],
-    )
-    result = simulate(jobs, backfill="none", passes="per-event", dependencies="after")
-    assert result.start.tolist() == [0, 0, 105, 100]
-    validate_schedule(result)
-
-
-def test_the_time_of_a_kept_reservation_may_pass_before_the_next_pass() -> None:
-    """The first job's prediction expires: all reservations are made anew as the next job comes.
-
-    A pass comes at the next end alone, at 85 s. The reservation of then, which has passed, still
-    stands in the way of all others: nobody starts until the next job comes, at 110 s.
-    """
-    jobs = few_jobs(
-        *(5, [35, 47, 54, 65, 78, 110], [50, 6, 8, 13, 24, 42], [3, 2, 5, 2, 3, 2]),
-        requested=[100] * 6,
-    )
-    rules = {"policy": "lqf", "backfill": "conservative", "passes": "per-event"}
-    rules |= {"estimate": [18, 7, 10, 10, 18, 9], "correction": "recursive-doubling"}
-    result = simulate(jobs, **rules)
-    assert result.start.tolist() == [35, 47, 152, 160, 160, 110]
-    assert simulate(jobs, engine="reference", **rules).start.tolist() == result.start.tolist()
-    validate_schedule(result)
+    assert text in "; ".join(violations(change(result)))
