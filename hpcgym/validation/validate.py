@@ -321,6 +321,8 @@ def _of_times_and_places(case: _Case) -> Proofs:
     placed = not found.get("units")
     if needs is not None and runs.allocation is not None and placed:
         found["nodes"] = passes.check_nodes(runs, needs, runs.allocation)
+        if lost is not None and result.suspended is not None:
+            found["nodes"] += lost_runs.check_kept(result, lost)
         if lost is not None and case.stops is None:
             found["runs"] = lost_runs.check_runs(result, lost, case.length)
             found["states"] = lost_runs.check_down(result, lost) + books.check_states(runs)

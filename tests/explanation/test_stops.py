@@ -30,53 +30,6 @@ pytestmark = [*DRAWN, pytest.mark.slow]
 MODES = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
 
 
-@given(
-    seed=st.integers(0, 50),
-    machine=st.sampled_from([None, "6x1x2"]),
-    mode=st.sampled_from(list(MODES)),
-)
-def test_someone_who_may_stop_it_started_then(seed: int, machine: str | None, mode: str) -> None:
-    jobs = hpcgym.load_workload(f"lublin:jobs=60,processors=12,seed={seed}")
-    rng = np.random.default_rng(seed)
-    gap = max(int(np.median(jobs.run_time)) // 2, 1)
-    jobs = jobs.with_columns(
-        submit_time=np.arange(len(jobs)) * gap, queue=rng.integers(1, 4, len(jobs))
-    )
-    place: dict[str, Any] = {} if machine is None else {"cluster": machine}
-    result = hpcgym.simulate(jobs, preemption=f"queue:3>2>1,{mode}", **place)
-    row = {number: place for place, number in enumerate(jobs.job_number.tolist())}
-    runs = result.runs
-    started = set(zip(runs.workload.job_number.tolist(), runs.start.tolist(), strict=True))
-    spent = np.zeros(len(jobs), np.int64)
-    for job in range(len(jobs)):
-        for stop in stops_of(result, job):
-            assert stop.how == MODES[mode]
-            assert stop.jobs
-            for one in stop.jobs:
-                assert (one, stop.stopped) in started
-                assert jobs.queue[row[one]] > jobs.queue[job]
-            spent[job] += stop.stopped - stop.began
-    assume(spent.any())
-    numbers = jobs.job_number.tolist()
-    told = [(one, stop.job) for one in range(len(jobs)) for stop in stopped_by(result, one)]
-    stops = [
-        (row[by], numbers[of])
-        for of in row.values()
-        for one in stops_of(result, of)
-        for by in one.jobs
-    ]
-    assert sorted(told) == sorted(stops)
-    if mode == "suspend":
-        assert result.pieces is not None
-        pieces = result.pieces
-        ran = np.zeros(len(jobs), np.int64)
-        np.add.at(ran, pieces.job, pieces.end - pieces.start)
-        assert spent.tolist() == ran.tolist()
-    else:
-        lost = result.lost_core_seconds // jobs.requested_processors
-        assert spent.tolist() == lost.tolist()
-
-
 def four(**changes: Any) -> Workload:
     columns: dict[str, Any] = {
         "job_number": [1, 2, 3, 4],
@@ -289,32 +242,48 @@ def test_after_a_failure() -> None:
 @given(
     seed=st.integers(0, 50),
     machine=st.sampled_from([None, "6x1x2"]),
-    mode=st.sampled_from(["requeue", "cancel", "suspend"]),
+    mode=st.sampled_from(list(MODES)),
 )
 def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mode: str) -> None:
-    """Waits add up, and those told of are all that ran in them, of runs that did."""
+    """Waits add up, who stopped others started then, and all who ran meanwhile are told of."""
     jobs = hpcgym.load_workload(f"lublin:jobs=60,processors=12,seed={seed}")
     gap = max(int(np.median(jobs.run_time)) // 2, 1)
     queue = np.random.default_rng(seed).integers(1, 4, len(jobs))
     jobs = jobs.with_columns(submit_time=np.arange(len(jobs)) * gap, queue=queue)
-    place: dict[str, Any] = {} if machine is None else {"cluster": machine}
-    result = hpcgym.simulate(jobs, preemption=f"queue:3>2>1,{mode}", **place)
-    runs = result.runs
+    result = hpcgym.simulate(jobs, preemption=f"queue:3>2>1,{mode}", cluster=machine)
+    runs, numbers = result.runs, jobs.job_number.tolist()
+    row = {number: place for place, number in enumerate(numbers)}
     number = runs.workload.job_number
+    kept = set(zip(number.tolist(), runs.start.tolist(), runs.end.tolist(), strict=True))
+    started = {(one, start) for one, start, _ in kept}
+    spent = np.zeros(len(jobs), np.int64)
+    stops = [(job, stop) for job in range(len(jobs)) for stop in stops_of(result, job)]
+    for job, stop in stops:
+        assert stop.how == MODES[mode]
+        assert stop.jobs
+        for one in stop.jobs:
+            assert (one, stop.stopped) in started
+            assert queue[row[one]] > queue[job]
+        spent[job] += stop.stopped - stop.began
+    assume(spent.any())
+    told = [(one, stop.job) for one in range(len(jobs)) for stop in stopped_by(result, one)]
+    assert sorted(told) == sorted((row[by], numbers[of]) for of, one in stops for by in one.jobs)
     lost = result.lost_core_seconds // jobs.requested_processors
-    for row in np.flatnonzero(result.wait > 0).tolist():
-        me = int(jobs.job_number[row])
-        spans = waits_of(result, row)
-        ran = 0 if mode != "requeue" else int(lost[row])
-        assert sum(end - begin for begin, end in spans) + ran == result.wait[row]
-        others = hpcgym.explain(result, me).others
+    if (pieces := result.pieces) is not None:
+        lost = np.zeros(len(jobs), np.int64)
+        np.add.at(lost, pieces.job, pieces.end - pieces.start)
+    assert spent.tolist() == lost.tolist()
+    for job in np.flatnonzero(result.wait > 0).tolist():
+        spans = waits_of(result, job)
+        ran = int(lost[job]) if mode == "requeue" else 0
+        assert sum(end - begin for begin, end in spans) + ran == result.wait[job]
+        others = hpcgym.explain(result, numbers[job]).others
         beside = np.zeros(len(number), np.bool_)
         for begin, end in spans:
             beside |= (runs.start < end) & (runs.end > begin)
-        assert set(others.index) == set(number[beside].tolist()) - {me}
-        kept = set(zip(number.tolist(), runs.start.tolist(), runs.end.tolist(), strict=True))
+        assert set(others.index) == set(number[beside].tolist()) - {numbers[job]}
         assert set(others[["start_time", "end_time"]].itertuples(name=None)) <= kept
         for one in others.itertuples():
             assert one.right in RIGHTS
-            started = any(begin <= one.start_time < end for begin, end in spans)
-            assert (one.right != "ran") == started
+            since = any(begin <= one.start_time < end for begin, end in spans)
+            assert (one.right != "ran") == since

@@ -12,8 +12,6 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
-from node_strategies import node_cases
-from strategies import cases
 from test_explanation import SMALL, jobs
 from typer.testing import CliRunner
 
@@ -23,7 +21,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.explanation import GROUPS, waits, waits_by
 from hpcgym.explanation.story import CALLED, REASONS
 from hpcgym.report.waits import MOST_BARS, draw_waits
-from hpcgym.workload.model import Workload
 
 RUNNER = CliRunner()
 
@@ -33,80 +30,12 @@ def _told(result: Any) -> list[dict[str, int]]:
     return [{name: s for name, s in row.items() if s} for row in waits(result).to_dict("records")]
 
 
-def test_by_hand() -> None:
-    """The same jobs as of the explanations: 5 fits at once, but would delay 2."""
-    result = hpcgym.simulate(jobs(*SMALL, (35, 1, 200, 200)), "easy")
-    assert _told(result) == [
-        {},
-        {"processors": 40},
-        {},
-        {"processors": 60},
-        {"reservation": 15, "processors": 40},
-    ]
-    assert waits(result).index.tolist() == [1, 2, 3, 4, 5]
-    in_order = hpcgym.simulate(jobs((0, 6, 50, 100), (10, 10, 40, 40), (20, 2, 30, 30)), "fcfs")
-    assert _told(in_order)[2] == {"order": 30, "processors": 40}
-
-
 def test_until_shadow_by_hand() -> None:
     """A job that would end in the second in which the head starts waits for the reservation."""
     rows = (0, 6, 20, 20), (0, 8, 10, 10), (0, 2, 20, 20)
     result = hpcgym.simulate(jobs(*rows), "easy", backfill="until-shadow")
     assert result.start.tolist() == [0, 20, 20]
     assert _told(result)[2] == {"reservation": 20}
-
-
-def test_slurm_by_hand() -> None:
-    rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50)
-    short = hpcgym.simulate(jobs(*rows), backfill="slurm:bf_max_job_test=1+bf_interval=20")
-    assert _told(short)[2] == {"unseen": 260, "processors": 100}
-
-
-FIRST = st.integers(0, 2)  # with every third after it: each explanation simulates anew
-
-
-@settings(max_examples=200)
-@given(cases(25), FIRST)
-def test_each_job_is_told_as_alone(case: tuple[Workload, dict[str, Any]], first: int) -> None:
-    workload, rules = case
-    workload = workload.with_columns(job_number=np.arange(len(workload)))
-    _same_as_alone(hpcgym.simulate(workload, **rules), first)
-
-
-@settings(max_examples=60)
-@given(node_cases(15), FIRST)
-def test_each_job_on_nodes_is_told_as_alone(
-    case: tuple[Any, Workload, dict[str, Any]], first: int
-) -> None:
-    cluster, workload, rules = case
-    workload = workload.with_columns(job_number=np.arange(len(workload)))
-    _same_as_alone(hpcgym.simulate(workload, cluster=cluster, **rules), first)
-
-
-@settings(max_examples=200)
-@given(cases(25))
-def test_too_few_processors_are_free_in_the_schedule(case: tuple[Workload, dict[str, Any]]) -> None:
-    """Jobs wait for processors exactly while the schedule leaves too few: nothing of it is asked.
-
-    In a schedule with passes at each event; else a job waits for the next pass too.
-    """
-    workload, rules = case
-    result = hpcgym.simulate(workload, **{**rules, "passes": "per-timestamp"})
-    size, submit = workload.requested_processors, workload.submit_time
-    times = np.unique(np.concatenate([submit, result.start, result.end]))
-    runs = (result.start[:, np.newaxis] <= times) & (result.end[:, np.newaxis] > times)
-    free = workload.processors - (size[:, np.newaxis] * runs).sum(axis=0)
-    told = waits(result)["processors"].to_numpy()
-    for row in range(len(workload)):
-        short = (times >= submit[row]) & (times < result.start[row]) & (free < size[row])
-        assert told[row] == np.diff(times, append=times[-1])[short].sum()
-
-
-def _same_as_alone(result: Any, first: int) -> None:
-    told = _told(result)
-    assert [sum(found.values()) for found in told] == result.wait.tolist()
-    for row in range(first, len(told), 3):
-        assert told[row] == hpcgym.explain(result, row, most=0).waited_for
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.sampled_from(sorted(GROUPS)))

@@ -434,6 +434,19 @@ def test_a_node_that_is_over_used_is_found_as_if_each_second_were_looked_at(
     assert bool(over) == bool(found)
 
 
+def test_suspended_jobs_go_on_where_they_ran() -> None:
+    columns = {"submit_time": [0, 0, 5, 5], "run_time": [20, 20, 5, 5], "queue": [1, 1, 2, 2]}
+    columns |= {"requested_time": columns["run_time"], "requested_processors": [1] * 4}
+    jobs = Workload.from_columns(columns, processors=2)
+    result = hpcgym.simulate(jobs, cluster="2x1x1", preemption="queue:2>1,suspend")
+    assert {"runs", "preemption"} <= {*validate_schedule(result)}
+    pieces = result.pieces
+    assert pieces is not None
+    swapped = replace(result, pieces=pieces._replace(node=1 - pieces.node))
+    text = "job 0 goes on on other nodes than those on which it was suspended"
+    assert text in violations(swapped)
+
+
 # --- Under limits ---------------------------------------------------------------------------------
 
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
