@@ -1,12 +1,9 @@
 """Schedules on nodes: jobs are drawn on the nodes that they have, and pages tell of the machine."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from drawing import given, settings
-from drawing import strategies as st
 
 from hpcgym import simulate
 from hpcgym.baselines import SCHEDULERS
@@ -16,7 +13,7 @@ from hpcgym.explore import page, write_page
 from hpcgym.report import draw_gantt, save_picture
 from hpcgym.report.gantt import _spread
 from hpcgym.report.labels import subtitle
-from hpcgym.report.placement import first_rows, place_jobs
+from hpcgym.report.placement import place_jobs
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 
@@ -39,11 +36,6 @@ def rectangles(result):
     return list(zip(*(part.tolist() for part in place_jobs(result)), strict=True))
 
 
-def test_rows_are_counted_node_after_node():
-    assert first_rows(MACHINE).tolist() == [0, 4, 8, 16]
-    assert first_rows(Cluster(5)).tolist() == [0, 5]
-
-
 @pytest.mark.slow
 def test_a_job_is_drawn_on_its_nodes():
     # job 0 has 3 cores of each of two nodes, job 1 one of each; job 2 needs the memory of the third
@@ -63,66 +55,6 @@ def test_a_job_is_drawn_on_its_nodes():
 def test_what_a_job_has_of_adjacent_nodes_is_one_piece():
     result = simulate(jobs((0, 50, 2, 4, 1), (0, 50, 2, 4, 1)), "easy", cluster=MACHINE)
     assert rectangles(result) == [(0, 0, 50, 0, 8), (1, 0, 50, 8, 16)]
-
-
-@st.composite
-def allocations(draw):
-    """Jobs one after another on each node, so that nothing is over-used, whoever shares it."""
-    nodes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
-    made = draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
-    free_at = [[0] * cores for cores in nodes]  # of each core of each node
-    starts, ends, cells, now = [], [], [], 0
-    for run in made:
-        cores = [
-            sorted(range(size), key=lambda core, n=n: free_at[n][core])[
-                : draw(st.integers(0, size))
-            ]
-            for n, size in enumerate(nodes)
-        ]
-        if not any(cores):
-            cores[0] = [0]
-        now = max([now, *(free_at[n][core] for n, held in enumerate(cores) for core in held)])
-        for n, held in enumerate(cores):
-            for core in held:
-                free_at[n][core] = now + run
-        starts.append(now)
-        ends.append(now + run)
-        cells.append([(n, len(held)) for n, held in enumerate(cores) if held])
-    return nodes, starts, ends, cells
-
-
-@settings(deadline=None)
-@given(allocations())
-def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
-    nodes, starts, ends, cells = case
-    sizes = [sum(units for _, units in held) for held in cells]
-    groups = tuple(NodeGroup(f"g{n}", 1, {"core": cores}) for n, cores in enumerate(nodes))
-    result = SimpleNamespace(
-        workload=SimpleNamespace(requested_processors=np.array(sizes)),
-        cluster=Cluster(groups=groups),
-        start=np.array(starts),
-        end=np.array(ends),
-        allocation=SimpleNamespace(
-            first=np.cumsum([0, *map(len, cells)]),
-            node=np.array([node for held in cells for node, _ in held]),
-            units=np.array([units for held in cells for _, units in held]),
-        ),
-        coschedule=None,
-        lost=None,
-        dispatching=None,
-    )
-    rows = np.cumsum([0, *nodes])
-    held = np.zeros((sum(nodes), max(ends)), int)
-    on_node = np.zeros((len(starts), len(nodes)), int)
-    for job, begin, end, low, high in rectangles(result):
-        assert (begin, end) == (starts[job], ends[job])
-        held[low:high, begin:end] += 1
-        for row in range(low, high):
-            on_node[job, np.searchsorted(rows, row, "right") - 1] += 1
-    assert held.max() == 1
-    assert on_node.tolist() == [
-        [dict(mine).get(node, 0) for node in range(len(nodes))] for mine in cells
-    ]
 
 
 def test_group_names_do_not_lie_upon_each_other():

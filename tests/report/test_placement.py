@@ -1,100 +1,174 @@
 """Jobs are drawn on as many processors as they have, and no two on the same."""
 
-from types import SimpleNamespace
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from node_strategies import node_cases
+from strategies import cases
 
+import hpcgym
 from hpcgym.cluster import Cluster
-from hpcgym.report.placement import place_jobs
-from hpcgym.workload import Workload
+from hpcgym.report.placement import (
+    coverage,
+    envelope,
+    first_rows,
+    nodes_in_use,
+    place_jobs,
+    rows_of,
+    time_mean,
+)
+from hpcgym.schedule.result import Result
+from hpcgym.workload import assign_codes, load_workload
 
 
-def placed(start, end, sizes, processors):
-    workload = Workload.from_columns(
-        {"submit_time": np.zeros(len(start), int), "requested_processors": sizes},
-        processors=processors,
-    )
-    return place_jobs(
-        SimpleNamespace(
-            workload=workload,
-            cluster=Cluster(processors),
-            start=np.array(start, dtype=np.int64),
-            end=np.array(end, dtype=np.int64),
-            coschedule=None,
-            lost=None,
-            dispatching=None,
-        )
-    )
+def assert_placed(result: Result) -> None:
+    """Find each row held by one job at a time, and each job on the cores or lanes that it has."""
+    job, begin, end, low, high = place_jobs(result)
+    assert begin.tolist() == result.start[job].tolist()
+    assert end.tolist() == result.end[job].tolist()
+    row = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True)])
+    owner = np.repeat(job, high - low)
+    order = np.lexsort((result.start[owner], row))
+    after = owner[order][1:], owner[order][:-1]
+    same = np.diff(row[order]) == 0
+    assert (result.end[after[1]] <= result.start[after[0]])[same].all()
+    assert row.min() >= 0
+    assert row.max() < rows_of(result)[-1]
+    held, shared = result.allocation, result.coschedule
+    if held is None:
+        assert np.bincount(owner).tolist() == sizes(result).tolist()
+        return
+    of = np.repeat(np.arange(len(result.start)), np.diff(held.first))
+    cores = sizes(result)[of] // np.bincount(of, held.units).astype(int)[of] * held.units
+    if shared is not None:
+        cores = np.where(shared.shares[of], 1, shared.parts)
+    node = np.searchsorted(rows_of(result), row, "right") - 1
+    wanted = zip(np.repeat(of, cores).tolist(), np.repeat(held.node, cores).tolist(), strict=True)
+    assert sorted(zip(owner.tolist(), node.tolist(), strict=True)) == sorted(wanted)
 
 
-@st.composite
-def schedules(draw):
-    """Jobs that start as soon as they fit, in the order drawn: a schedule that fits the machine."""
-    processors = draw(st.integers(1, 12))
-    jobs = draw(
-        st.lists(
-            st.tuples(st.integers(1, processors), st.integers(1, 9), st.integers(0, 3)),
-            min_size=1,
-            max_size=25,
-        )
-    )
-    running, starts, ends, now = [], [], [], 0
-    for size, run, gap in jobs:
-        now += gap
-        while sum(q for end, q in running if end > now) + size > processors:
-            now = min(end for end, _ in running if end > now)
-        running.append((now + run, size))
-        starts.append(now)
-        ends.append(now + run)
-    order = draw(st.permutations(range(len(jobs))))
-    sizes = [size for size, _, _ in jobs]
-    return (
-        [starts[k] for k in order],
-        [ends[k] for k in order],
-        [sizes[k] for k in order],
-        processors,
-    )
+def sizes(result: Result) -> Any:
+    return result.workload.requested_processors
 
 
-@settings(deadline=None)
-@given(schedules())
-def test_every_processor_is_held_by_one_job_at_a_time(case):
-    start, end, sizes, processors = case
-    rectangles = placed(start, end, sizes, processors)
-    held = np.zeros((processors, max(end)), dtype=int)
-    widths = np.zeros(len(start), dtype=int)
-    for job, begin, stop, low, high in zip(*rectangles, strict=True):
-        assert 0 <= low < high <= processors
-        assert (begin, stop) == (start[job], end[job])
-        held[low:high, begin:stop] += 1
-        widths[job] += high - low
-    assert held.max() == 1
-    assert widths.tolist() == sizes
+@settings(max_examples=100)
+@given(st.one_of(cases().map(lambda case: (None, *case)), node_cases()))
+def test_every_core_is_held_by_one_job_at_a_time(case: Any) -> None:
+    cluster, workload, rules = case
+    assert_placed(hpcgym.simulate(workload, cluster=cluster, **rules))
 
 
-def test_a_job_is_in_one_piece_where_there_is_room():
-    # at time 2 processors 0, 3 and 4 are free; the second place has room for two, the first not
-    rectangles = placed([0, 0, 0, 2], [2, 9, 2, 4], [1, 2, 2, 2], 5)
-    assert rectangles.low.tolist() == [0, 1, 3, 3]
+@pytest.mark.slow
+@pytest.mark.parametrize("allocation", ["half-socket", "part:3", "spread", "compact"])
+def test_every_lane_is_held_by_one_job_at_a_time(allocation: str) -> None:
+    heatmap = hpcgym.generate_speedups(12, 1.05, 0.2, seed=4)
+    log = load_workload("lublin:jobs=250,processors=192,seed=5,load=0.9")
+    work = assign_codes(log, heatmap.codes, seed=6)
+    rules = hpcgym.Scheduler(allocation=allocation)
+    result = hpcgym.simulate(work, rules, cluster="16x2x6", speedups=heatmap)
+    assert_placed(result)
+    times, used, shared = nodes_in_use(result)
+    held = result.allocation
+    assert held is not None
+    job = np.repeat(np.arange(len(result.start)), np.diff(held.first))
+    for place in range(0, len(times), 37):
+        here = (result.start[job] <= times[place]) & (result.end[job] > times[place])
+        jobs = np.bincount(held.node[here], minlength=result.cluster.nodes)
+        assert ((jobs > 0).sum(), (jobs > 1).sum()) == (used[place], shared[place])
 
 
-@pytest.mark.parametrize("ends", [(1, 1, 1), (2, 1, 2), (1, 2, 2), (2, 1, 1)])
-def test_what_neighbours_give_back_is_one_piece(ends):
-    rectangles = placed([0, 0, 0, 2], [*ends, 3], [1, 1, 1, 3], 3)
-    assert rectangles.job.tolist() == [0, 1, 2, 3]
+def test_nodes_in_use_by_hand() -> None:
+    columns = {"submit_time": [0, 0], "run_time": [80, 125], "requested_time": [80, 125]}
+    jobs = hpcgym.Workload.from_columns(columns | {"requested_processors": [2, 6]}, processors=8)
+    times, used, shared = nodes_in_use(hpcgym.simulate(jobs, cluster="2x2x2"))
+    assert [times.tolist(), used.tolist(), shared.tolist()] == [[0, 80, 125], [2, 2, 0], [1, 0, 0]]
+    assert time_mean(times, used, 250) == 1
 
 
-def test_a_job_is_in_pieces_where_there_is_none():
-    rectangles = placed([0, 0, 0, 2], [2, 9, 2, 4], [1, 1, 1, 2], 3)
-    assert list(zip(rectangles.job, rectangles.low, rectangles.high, strict=True))[3:] == [
-        (3, 0, 1),
-        (3, 2, 3),
-    ]
+def test_rows_are_counted_node_after_node() -> None:
+    assert first_rows(hpcgym.cluster.find_cluster("2x2x3")).tolist() == [0, 6, 12]
+    assert first_rows(Cluster(5)).tolist() == [0, 5]
 
 
-def test_an_impossible_schedule_is_refused():
+@pytest.mark.parametrize(
+    ("jobs", "processors", "last"),
+    [
+        # at time 2 processors 0, 3 and 4 are free; the second place has room for two, the first not
+        ([(0, 2, 1), (0, 7, 2), (0, 2, 2), (2, 2, 2)], 5, [(3, 5)]),
+        ([(0, 2, 1), (0, 9, 1), (0, 2, 1), (2, 2, 2)], 3, [(0, 1), (2, 3)]),
+        # what neighbours give back is one piece
+        *(
+            ([*((0, run, 1) for run in runs), (2, 1, 3)], 3, [(0, 3)])
+            for runs in ((1, 1, 1), (2, 1, 2), (1, 2, 2), (2, 1, 1))
+        ),
+    ],
+)
+def test_a_job_is_in_one_piece_where_there_is_room(
+    make: Callable[..., Any], jobs: Any, processors: int, last: list[tuple[int, int]]
+) -> None:
+    result = make(jobs, processors)
+    assert result.start.tolist() == [submit for submit, _, _ in jobs]
+    job, _, _, low, high = place_jobs(result)
+    pieces = zip(low[job == len(jobs) - 1], high[job == len(jobs) - 1], strict=True)
+    assert list(pieces) == last
+
+
+def test_an_impossible_schedule_is_refused(make: Callable[..., Any]) -> None:
+    result = make([(0, 5, 2), (0, 5, 2)], 3)
     with pytest.raises(ValueError, match="more processors than"):
-        placed([0, 1], [5, 5], [2, 2], 3)
+        place_jobs(replace(result, start=np.array([0, 1])))
+
+
+# --- What is summed up in pixels and bins is what was there ---------------------------------------
+
+WIDTH, HEIGHT = 7, 5
+
+
+def sides(largest: int) -> Any:
+    side = st.floats(0, largest, allow_subnormal=False)
+    return st.tuples(side, side).map(sorted)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(sides(WIDTH), sides(HEIGHT)), max_size=6))
+def test_coverage_is_the_area_of_the_rectangles_in_each_pixel(rectangles: Any) -> None:
+    expected = np.zeros((HEIGHT, WIDTH))
+    for (left, right), (low, high) in rectangles:
+        x, y = np.arange(WIDTH), np.arange(HEIGHT)
+        wide = np.clip(np.minimum(x + 1, right) - np.maximum(x, left), 0, 1)
+        tall = np.clip(np.minimum(y + 1, high) - np.maximum(y, low), 0, 1)
+        expected += np.outer(tall, wide)
+    corners = np.array([[*x, *y] for x, y in rectangles]).reshape(-1, 4).T
+    assert coverage(*corners, WIDTH, HEIGHT) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=100)
+@given(st.data(), st.integers(1, 12))
+def test_a_bin_has_mean_least_and_greatest_of_what_holds_in_it(data: Any, n_bins: int) -> None:
+    gaps = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=30).filter(any))
+    times = np.cumsum([data.draw(st.integers(0, 50)), *gaps]) * n_bins  # edges are whole seconds
+    size = {"min_size": times.size, "max_size": times.size}
+    values = np.array(data.draw(st.lists(st.integers(0, 9), **size)))
+    seconds = np.arange(times[0], times[-1])
+    held = values[np.searchsorted(times, seconds, side="right") - 1].reshape(n_bins, -1)
+    bins = envelope(times, values, n_bins)
+    assert bins.edges == pytest.approx(np.linspace(times[0], times[-1], n_bins + 1))
+    assert bins.mean == pytest.approx(held.mean(axis=1))
+    assert bins.low.tolist() == held.min(axis=1).tolist()
+    assert bins.high.tolist() == held.max(axis=1).tolist()
+
+
+def test_a_peak_of_a_second_is_not_lost_in_a_year() -> None:
+    times = np.array([0, 15_000_000, 15_000_001, 31_536_000])
+    bins = envelope(times, np.array([0, 500, 0, 0]), 300)
+    assert bins.high.max() == 500
+    assert np.count_nonzero(bins.high) == 1
+    assert bins.mean.sum() * 31_536_000 / 300 == pytest.approx(500)
+    assert bins.high.argmax() == int(15_000_000 / 31_536_000 * 300)

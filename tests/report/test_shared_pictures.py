@@ -26,11 +26,11 @@ from hpcgym.report.canvas import (
     speedup_classes,
     time_axis,
 )
-from hpcgym.report.placement import nodes_in_use, place_jobs, rows_of, time_mean
+from hpcgym.report.placement import place_jobs, rows_of
 from hpcgym.report.tables import comparison
 from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap
-from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
+from hpcgym.workload import Workload, with_codes
 
 pytestmark = pytest.mark.slow
 
@@ -59,15 +59,6 @@ def three() -> Result:
     return together((0, 100, 4, "a"), (0, 100, 4, "b"), (0, 100, 2, "a"))
 
 
-@pytest.fixture(scope="module", params=["half-socket", "part:3", "spread", "compact"])
-def many(request: pytest.FixtureRequest) -> Result:
-    heatmap = hpcgym.generate_speedups(12, 1.05, 0.2, seed=4)
-    log = load_workload("lublin:jobs=250,processors=192,seed=5,load=0.9")
-    scheduler = hpcgym.Scheduler(allocation=request.param)
-    work = assign_codes(log, heatmap.codes, seed=6)
-    return hpcgym.simulate(work, scheduler, cluster="16x2x6", speedups=heatmap)
-
-
 def test_lanes_by_hand(three: Result) -> None:
     assert rows_of(three).tolist() == [0, 2, 4]
     pieces = list(zip(*(column.tolist() for column in place_jobs(three)), strict=True))
@@ -86,46 +77,6 @@ def test_a_job_that_shares_no_node_has_all_lanes() -> None:
     result = together((0, 100, 8, "a"), (0, 50, 4, "a"))
     pieces = list(zip(*(column.tolist() for column in place_jobs(result)), strict=True))
     assert pieces == [(0, 0, 100, 0, 4), (1, 100, 150, 0, 1), (1, 100, 150, 2, 3)]
-
-
-def test_lanes_overlap_nowhere_and_are_those_of_the_nodes(many: Result) -> None:
-    run, allocation = many.coschedule, many.allocation
-    assert run is not None
-    assert allocation is not None
-    job, begin, end, low, high = place_jobs(many)
-    assert begin.tolist() == many.start[job].tolist()
-    assert end.tolist() == many.end[job].tolist()
-    rows = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True)])
-    owner = np.repeat(job, high - low)
-    order = np.lexsort((run.start_ticks[owner], rows))
-    rows, owner = rows[order], owner[order]
-    same = rows[1:] == rows[:-1]
-    assert (run.end_ticks[owner[:-1]] <= run.start_ticks[owner[1:]])[same].all()
-    held = sorted(zip(owner.tolist(), (rows // run.parts).tolist(), strict=True))
-    wanted = []
-    for number in range(len(many.start)):
-        nodes = allocation.node[allocation.first[number] : allocation.first[number + 1]].tolist()
-        wanted += [(number, node) for node in nodes] * (1 if run.shares[number] else run.parts)
-    assert held == sorted(wanted)
-
-
-def test_nodes_in_use_by_hand(three: Result) -> None:
-    times, used, shared = nodes_in_use(three)
-    assert times.tolist() == [0, 80, 125, 168.75]
-    assert used.tolist() == [2, 2, 1, 0]
-    assert shared.tolist() == [2, 1, 0, 0]
-    assert time_mean(times, shared, 168.75) == pytest.approx((2 * 80 + 45) / 168.75)
-
-
-def test_nodes_in_use_as_at_each_moment(many: Result) -> None:
-    times, used, shared = nodes_in_use(many)
-    assert many.allocation is not None
-    job = np.repeat(np.arange(len(many.start)), np.diff(many.allocation.first))
-    for place in range(0, len(times), 37):
-        here = (many.start[job] <= times[place]) & (many.end[job] > times[place])
-        jobs = np.bincount(many.allocation.node[here], minlength=many.cluster.nodes)
-        assert (jobs > 0).sum() == used[place]
-        assert (jobs > 1).sum() == shared[place]
 
 
 def test_classes_of_speedups(three: Result) -> None:

@@ -1,17 +1,25 @@
-"""The books of schedules equal those of every node in every second, and close."""
+"""The books of schedules equal those of every node in every second, and close.
+
+All is worked out again in fractions (``slow_books.py``), of schedules that nobody simulated and of
+such under limits, on shared nodes and on pools; the validator proves these.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, assume, given, settings
+from drawing import assume, given, settings
 from drawing import strategies as st
-from power_strategies import schedules
-from slow_books import keep_slowly
+from limit_strategies import limited
+from node_strategies import node_schedulers, workloads_for
+from power_strategies import machines, schedules
+from slow_books import SlowBooks, keep_slowly
+from strategies import SEVERAL, clusters, schedulers, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
@@ -26,25 +34,34 @@ from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.extracts import extract
 from hpcgym.workload.model import Workload
 
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+MANY, SOME = settings(max_examples=300), settings(max_examples=100)
+PART = Fraction(1, 10**12)  # by which sums of the same energy may differ
 
 
 def close(value: float, expected: Fraction | float) -> bool:
     return math.isclose(value, float(expected), rel_tol=1e-12, abs_tol=1e-12)
 
 
-@settings(SLOW, max_examples=300)
-@given(schedules())
-def test_as_second_by_second(result: Result) -> None:
-    slow, books = keep_slowly(result), result.books
+def assert_balance(result: Result) -> SlowBooks:
+    """Each row of each table is that of all seconds, and all have the same sum."""
+    slow, books, energy = keep_slowly(result), result.books, result.energy
+    whole = sum(slow.by_state.values(), Fraction(0))
+
+    def near(value: float, expected: Fraction | float) -> bool:
+        return abs(Fraction(value) - Fraction(expected)) <= whole * PART + Fraction(1, 10**12)
+
     for state in {*slow.by_state, *books.states}:
-        assert close(books.by_state[state], slow.by_state[state]), state
-    for node in range(result.cluster.nodes):
-        assert close(books.by_node[node].sum(), slow.by_node[node])
-    for job, joules in enumerate(books.by_job().tolist()):
-        assert close(joules, slow.by_job[job])
+        assert near(books.by_state[state], slow.by_state[state]), state
+    for node, joules in enumerate(energy.by_node.energy_j.tolist()):
+        assert near(joules, slow.by_node[node])
+    for group, joules in enumerate(energy.by_group.energy_j.tolist()):
+        assert near(joules, slow.by_group[group])
+    users: dict[int, Fraction] = {}
+    for job, row in enumerate(energy.by_job.itertuples()):
+        assert near(row.energy_j, slow.by_job[job])
+        users[row.user_id] = users.get(row.user_id, Fraction(0)) + slow.by_job[job]
+    for row in energy.by_user.itertuples():
+        assert near(row.energy_j, users[row.user_id])
     table, first = result.power, int(books.time[0])
     steps = np.repeat(table.watts[:-1], np.diff(table.time)).tolist()
     assert len(steps) == len(slow.power)
@@ -54,29 +71,116 @@ def test_as_second_by_second(result: Result) -> None:
         watts = sum(books.watts(group).values())
         for second, power in enumerate(np.repeat(watts, np.diff(books.time)).tolist()):
             assert close(power, slow.of_group[group, first + second])
+    assert_tables_agree(result, float(whole))
+    return slow
 
 
-@SLOW
-@given(schedules())
-def test_books_close_and_the_validator_agrees(result: Result) -> None:
-    assert check_books(result) == []
-    # how long switching takes is drawn at random
-    assert not [text for text in check_states(result) if "runs on" in text]
-    full = np.minimum(result.workload.run_time, result.workload.requested_time)
-    assert lengths_at_frequencies(result, full).tolist() == result.run_time.tolist()
-    energy, whole = result.energy, sum(result.books.by_state.values())
+def assert_tables_agree(result: Result, whole: float) -> None:
+    """The sums of all tables are the whole [J]."""
+    energy = result.energy
     for table in (energy.by_state, energy.by_node, energy.by_group):
         assert close(math.fsum(table.energy_j), whole)
     for table in (energy.by_job, energy.by_user):
         assert close(math.fsum(table.energy_j) + energy.overhead_j, whole)
         # without a job there is nobody over whom it could be spread
         assert close(math.fsum(table.with_overhead_j), whole if len(result.start) else 0)
-    power = result.power
-    assert close(math.fsum((power.watts[:-1] * np.diff(power.time)).tolist()), whole)
+    assert close(energy.total_j, whole)
+    assert close(result.metrics["energy_j"], whole)
     assert energy.by_user.jobs.sum() == len(result.start)
 
 
-@SLOW
+@MANY
+@given(schedules())
+def test_as_second_by_second(result: Result) -> None:
+    assert_balance(result)
+    assert check_books(result) == []
+    # how long switching takes is drawn at random
+    assert not [text for text in check_states(result) if "runs on" in text]
+    full = np.minimum(result.workload.run_time, result.workload.requested_time)
+    assert lengths_at_frequencies(result, full).tolist() == result.run_time.tolist()
+
+
+def measured(draw: st.DrawFn, workload: Workload) -> Workload:
+    """The workload, in some cases with jobs whose power is known."""
+    if draw(st.booleans()):
+        return workload
+    known = st.sampled_from([-1.0, -1.0, 0.0, 5.0, 1 / 7, 22.5])
+    n = len(workload)
+    return workload.with_columns(power_w=draw(st.lists(known, min_size=n, max_size=n)))
+
+
+@st.composite
+def on_shared_nodes(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
+    """Nodes of several kinds that jobs share, with levels above; some jobs are measured."""
+    cluster = draw(machines(pools=False))
+    workload = draw(workloads_for(cluster, brief=True))
+    rules = draw(node_schedulers(workload))
+    return measured(draw, workload), {"cluster": cluster, **rules}
+
+
+@st.composite
+def on_pools(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
+    """A pool whose processors may be switched off."""
+    workload = draw(workloads(25, 12, brief=True))
+    rules = draw(schedulers(workload))
+    cluster = draw(clusters(workload.processors))
+    if rules["backfill"] in SEVERAL or rules["passes"] == "per-event":
+        cluster = Cluster(workload.processors, cluster.idle_power_w, cluster.busy_power_w)
+    return measured(draw, workload), {"cluster": cluster, **rules}
+
+
+UNDER_LIMITS = limited("caps caps switching switching budgets both none", brief=True).map(
+    lambda case: (case.workload, {"cluster": case.cluster, "limits": case.limits, **case.rules})
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "where", [UNDER_LIMITS, on_shared_nodes(), on_pools()], ids=["limits", "nodes", "pools"]
+)
+@SOME
+@given(data=st.data())
+def test_simulations_second_by_second(where: Any, data: st.DataObject) -> None:
+    workload, rules = data.draw(where)
+    try:
+        result = hpcgym.simulate(workload, **rules)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    assert "energy" in validate_schedule(result)
+    if result.idle_seconds is None:
+        assert_metrics(result, assert_balance(result))
+    else:  # what single processors do: `tests/engine/test_power.py` proves their seconds
+        assert_tables_agree(result, math.fsum(result.energy.by_state.energy_j))
+
+
+def assert_metrics(result: Result, slow: SlowBooks) -> None:
+    """Each second counts once, of whatever caps hold."""
+    caps = [limit for limit in result.limits or () if hasattr(limit, "watts")]
+    budgets = [limit for limit in result.limits or () if hasattr(limit, "joules")]
+    above = [
+        any(
+            max(cap.start, cap.announced or 0) <= now < (math.inf if cap.end is None else cap.end)
+            and power > Fraction(cap.watts) * (1 + PART)
+            for cap in caps
+        )
+        for now, power in slow.power.items()
+    ]
+    assert result.metrics.get("cap_exceeded_s", 0) == sum(above)
+    excess = Fraction(0)
+    for one in budgets:
+        used = sum(slow.power[now] for now in slow.power if one.start <= now < one.end)
+        excess += max(used - Fraction(one.joules), 0)
+    whole = sum(slow.power.values())
+    told = Fraction(result.metrics.get("budget_exceeded_j", 0))
+    assert abs(told - excess) <= whole * PART
+    waits, runs = result.wait.tolist(), result.run_time.tolist()
+    times = zip(waits, runs, result.full_speed_run_time.tolist(), strict=True)
+    slowdowns = [max((wait + run) / max(length, 10), 1) for wait, run, length in times]
+    assert close(result.metrics["mean_bsld"], math.fsum(slowdowns) / len(slowdowns))
+
+
+@SOME
 @given(schedules(), st.data())
 def test_the_validator_finds_books_that_do_not_close(result: Result, data: st.DataObject) -> None:
     books = result.books
