@@ -23,7 +23,8 @@ from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.explanation.explain import explain
+    from hpcgym.explanation import explain
+    from hpcgym.explore import show
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.continued import continued
@@ -48,6 +49,7 @@ __all__ = [
     "generate_speedups",
     "load_workload",
     "read_speedups",
+    "show",
     "simulate",
     "validate_schedule",
 ]
@@ -65,6 +67,7 @@ _HOMES = {
     "generate_speedups": "hpcgym.speedups",
     "load_workload": "hpcgym.workload.load",
     "read_speedups": "hpcgym.speedups",
+    "show": "hpcgym.explore",
     "simulate": "hpcgym.simulation.run",
     "validate_schedule": "hpcgym.validation.validate",
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from sys import modules
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,6 @@ from hpcgym.workload.model import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.explanation import Explanation
-    from hpcgym.explore.page import Frame
     from hpcgym.schedule.runs import LostRuns, NodeStates
     from hpcgym.scheduler.dispatchers.asking import Dispatching
     from hpcgym.scheduler.estimates.learning import Learned
@@ -384,20 +383,17 @@ class Result:
         most: int | None = None,
         seconds: float | None = 20.0,
         progress: Callable[[int, int], None] = silence,
-    ) -> Explanation:
+    ) -> Any:
         """Say why a job waited: :func:`hpcgym.explain` of this schedule, which tells all of it."""
-        from hpcgym.explanation import explain
-
+        explain = modules["hpcgym"].explain  # the package has what later rooms do
         return explain(self, job, most=most, seconds=seconds, progress=progress)
 
-    def show(self, *, height: int = 760) -> Frame:
+    def show(self, *, height: int = 760) -> Any:
         """Return the page that shows each job, for a notebook, as :func:`hpcgym.explore.show`.
 
         As the last line of a cell it is shown below it.
         """
-        from hpcgym.explore import show
-
-        return show(self, height=height)
+        return modules["hpcgym"].show(self, height=height)
 
     def as_workload(self) -> Workload:
         """Return the workload with the simulated waiting and run times in place of the logged.
