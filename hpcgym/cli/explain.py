@@ -87,7 +87,7 @@ def _table(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
 
 def _print(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
     """Print for people: how long all waited, and which share of that is due to what."""
-    from hpcgym.report.labels import subtitle
+    from hpcgym.report.tables import subtitle
 
     out = output.console()
     out.print(subtitle(dict(results)), style="bold", markup=False)
@@ -138,8 +138,8 @@ def _hours(seconds: int) -> str:
 def _draw(table: pd.DataFrame, results: Mapping[str, Result], path: Path) -> None:
     """Draw a bar a row into a file."""
     from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
-    from hpcgym.report.labels import subtitle
-    from hpcgym.report.waits import draw_waits
+    from hpcgym.report.tables import subtitle
+    from hpcgym.report.timeline import draw_waits
     from hpcgym.schedule.provenance import provenance_of
 
     axes = draw_waits(table, subtitle(dict(results)))

@@ -192,8 +192,7 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.report.labels import shown, shown_p
-    from hpcgym.report.tables import best, text_of
+    from hpcgym.report.tables import best, shown, shown_p, text_of
 
     name = metric.name
     shows: Callable[[float], str] = partial(text_of, metric)

@@ -143,8 +143,7 @@ def _print_table(found: Replay) -> None:
 
     from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
-    from hpcgym.report.labels import subtitle
-    from hpcgym.report.tables import rich_comparison
+    from hpcgym.report.tables import rich_comparison, subtitle
 
     out = output.console()
     results, facts = _named(found), facts_of(found)

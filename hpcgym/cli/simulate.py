@@ -163,8 +163,7 @@ def simulated(
 def _print_table(name: str, result: Result) -> None:
     """Print a result for people."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.labels import limits_in_words, subtitle
-    from hpcgym.report.tables import rich_metrics
+    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle
 
     out = output.console()
     out.print(subtitle({name: result}), style="bold", markup=False)
@@ -436,8 +435,7 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
 def _print_comparison(rows: Sequence[Row], results: Mapping[str, Result]) -> None:
     """Print a comparison for people."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.labels import limits_in_words, subtitle
-    from hpcgym.report.tables import rich_comparison
+    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle
 
     out = output.console()
     out.print(subtitle(results), style="bold", markup=False)

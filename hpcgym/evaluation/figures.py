@@ -22,8 +22,8 @@ from hpcgym.report.canvas import (
     shortened,
     title,
 )
-from hpcgym.report.labels import shown_p
 from hpcgym.report.overview import bare_figure
+from hpcgym.report.tables import shown_p
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from hpcgym.evaluation.intervals import (
     win_rates,
 )
 from hpcgym.files.writing import csv_text, json_text, whole_text
-from hpcgym.report.labels import shown_p
-from hpcgym.report.tables import Cell, best, latex, text_of
+from hpcgym.report.tables import Cell, best, latex, shown_p, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
 

@@ -19,7 +19,7 @@ from hpcgym.errors import HpcgymError, one_line
 from hpcgym.files.recorded import READERS, ending_of, meta_of, record_of_file, table_of
 from hpcgym.files.writing import same_file, whole_text
 from hpcgym.report.canvas import save_figure
-from hpcgym.report.labels import origin_rows, shown
+from hpcgym.report.tables import origin_rows, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

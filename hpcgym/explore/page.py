@@ -25,9 +25,8 @@ from hpcgym.explore.sections import report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.naming import NAMED, duration, zone_of
-from hpcgym.report.labels import Results, drawable, limits_of
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
-from hpcgym.report.tables import comparison, in_order
+from hpcgym.report.tables import Results, comparison, drawable, in_order, limits_of
 from hpcgym.schedule.metrics import Metric, told_metrics, watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hpcgym.explore.page import check_same_jobs
 from hpcgym.files.writing import whole_text
-from hpcgym.report.labels import Results, drawable
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
+from hpcgym.report.tables import Results, drawable
 from hpcgym.schedule.metrics import processors_in_use, queue_length
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result

@@ -21,10 +21,18 @@ from hpcgym.report.distribution import (
     has_speedups,
 )
 from hpcgym.report.gantt import draw_gantt
-from hpcgym.report.labels import by_machine, limits_of, shown, subtitle
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.tables import comparison, dispatches, in_order, in_words
+from hpcgym.report.tables import (
+    by_machine,
+    comparison,
+    dispatches,
+    in_order,
+    in_words,
+    limits_of,
+    shown,
+    subtitle,
+)
 from hpcgym.report.timeline import (
     draw_nodes_in_use,
     draw_power,

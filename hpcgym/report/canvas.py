@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,6 +57,17 @@ _LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
+#: Fonts of PDF and PostScript are embedded as TrueType: many journals refuse Type 3, the default.
+#: Names inside SVG are the same each time: by default they are random.
+_SETTINGS = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "hpcgym"}
+_SETTLED = RLock()  # the settings are those of the process, and threads draw at once
+
+
+def unit_of(seconds: float) -> tuple[int, str]:
+    """Return the largest unit of time of which there are two, or else seconds: [s], its name."""
+    return next((unit for unit in UNITS if seconds >= 2 * unit[0]), UNITS[-1])
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches, drawn without display and without pyplot.
 
@@ -64,9 +78,39 @@ def new_figure(width: float, height: float) -> Figure:
     HpcgymError : matplotlib is not installed; the message says how to install it.
     """
     require_matplotlib()
-    from hpcgym.report.figure import empty_figure  # which imports matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    return empty_figure(width, height)
+    figure = _embedding()(figsize=(width, height), dpi=150, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+@cache
+def _embedding() -> type[Figure]:
+    """Return the kind of figure whose files have fonts that journals take, however it is saved."""
+    from matplotlib.figure import Figure
+
+    class EmbeddingFigure(Figure):
+        def savefig(self, *args: Any, **options: Any) -> None:
+            with _same_everywhere():
+                super().savefig(*args, **options)
+
+    return EmbeddingFigure
+
+
+@contextmanager
+def _same_everywhere() -> Iterator[None]:
+    """Embed fonts and name things alike meanwhile; the user's own settings come back."""
+    import matplotlib
+
+    settings: Any = matplotlib.rcParams
+    with _SETTLED:
+        before = {name: settings[name] for name in _SETTINGS}
+        settings.update(_SETTINGS)
+        try:
+            yield
+        finally:
+            settings.update(before)
 
 
 def require_matplotlib() -> None:
@@ -318,7 +362,7 @@ def time_axis(results: Mapping[str, Result], span: tuple[float, float] | None = 
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
         label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"
         return TimeAxis(first, last, zone, -began, 86_400, label)
-    unit_s, unit = next((u for u in UNITS if last - first >= 2 * u[0]), UNITS[-1])
+    unit_s, unit = unit_of(last - first)
     # A slice keeps the times of its trace; only beside its own length are they worth keeping.
     if first <= 10 * (last - first):
         return TimeAxis(first, last, None, 0, unit_s, f"time ({unit})")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import counted
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -28,7 +29,7 @@ from hpcgym.report.canvas import (
     speedup_classes,
     title,
 )
-from hpcgym.report.labels import Results, drawable, shown, subtitle
+from hpcgym.report.tables import Results, drawable, shown, subtitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -405,7 +406,7 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
 def _in_words(speedups: NDArray[np.float64]) -> str:
     """Return the mean of job speedups, which share of them is slowed down, and their number."""
     slowed = 100 * float((speedups < 1 - 1e-9).mean())
-    number = f"{len(speedups):,} job{'' if len(speedups) == 1 else 's'}"
+    number = counted(len(speedups), "job")
     return f"mean {speedups.mean():.3f} · {slowed:.0f} % slowed · {number}"
 
 

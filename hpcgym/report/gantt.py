@@ -25,8 +25,8 @@ from hpcgym.report.canvas import (
     time_axis,
     title,
 )
-from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.placement import Rectangles, coverage, has_nodes, place_jobs, rows_of
+from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.extracts import WEEK_S
 
 if TYPE_CHECKING:

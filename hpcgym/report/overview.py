@@ -36,16 +36,18 @@ from hpcgym.report.distribution import (
     has_speedups,
 )
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
-from hpcgym.report.labels import (
+from hpcgym.report.placement import has_nodes
+from hpcgym.report.tables import (
     Results,
     by_machine,
+    comparison,
+    described,
     drawable,
     limits_of,
     machine_in_words,
     subtitle,
+    text_of,
 )
-from hpcgym.report.placement import has_nodes
-from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import (
     draw_class_waits,
     nodes_on,

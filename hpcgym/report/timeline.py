@@ -13,11 +13,13 @@ from hpcgym.report.canvas import (
     BLACK,
     BLUE,
     DARK_GREY,
+    GREEN,
     LIGHT_GREY,
     ORANGE,
     PURPLE,
     SKY_BLUE,
-    UNITS,
+    VERMILLION,
+    YELLOW,
     TimeAxis,
     axes_or_new,
     figure_of,
@@ -26,12 +28,14 @@ from hpcgym.report.canvas import (
     plain,
     time_axis,
     title,
+    unit_of,
 )
-from hpcgym.report.labels import Results, drawable, shown, subtitle
 from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
+from hpcgym.report.tables import Results, drawable, shown, subtitle
 from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from hpcgym.schedule.result import Result
@@ -228,7 +232,7 @@ def bins_of(axes: Axes) -> int:
 def means_of_bins(span: float, number: int) -> str:
     """Return what a line of so many bins over a time [s] shows, such as "means of 27 hours"."""
     length = span / number
-    unit_s, unit = next((u for u in UNITS if length >= 2 * u[0]), UNITS[-1])
+    unit_s, unit = unit_of(length)
     return f"means of {length / unit_s:.3g} {unit}"
 
 
@@ -394,7 +398,7 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     # both pictures have the same unit
     longest = max(max(waits.values()) for of in every.values() for waits in of.values())
     told = min(means.values()) if unequal else longest
-    unit_s, unit = next((u for u in UNITS if told >= 2 * u[0]), UNITS[-1])
+    unit_s, unit = unit_of(told)
     axes = axes_or_new(axes, 6, 4)
     for place, (name, waits) in enumerate(found.items()):
         heights = [waits.get(one, np.nan) / unit_s for one in names]
@@ -452,3 +456,76 @@ def _in_order(found: Mapping[str, Mapping[str, float]], by: str) -> list[str]:
 def _class_text(name: str, by: str) -> str:
     """Return what a class is called at the axis."""
     return _LENGTHS[name] if by == "length" else name.replace(" to ", "-")
+
+
+# --- A picture of what waiting is due to, a bar a group of jobs or a scheduler --------------------
+
+#: Bars that a picture has at most, but of sizes and weeks; the others are one, "others".
+MOST_BARS = 30
+_BAR_INCHES, _ROUND_BARS_INCHES = 0.24, 1.2
+_LETTERS_OF_BARS = 32  # of a name
+_REASON_COLOURS = {
+    "quota": BLACK,
+    "processors": BLUE,
+    "nodes": SKY_BLUE,
+    "partition": LIGHT_GREY,
+    "order": DARK_GREY,
+    "reservation": VERMILLION,
+    "plan": ORANGE,
+    "clock": PURPLE,
+    "unseen": YELLOW,
+    "hold": GREEN,
+}
+
+
+def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) -> Axes:
+    """Draw what waiting is due to, a bar a row, as long as all of it.
+
+    Parameters
+    ----------
+    table : of :func:`hpcgym.explanation.waits_by`: columns of reasons [s], index what the bars are
+        called. Of more than 30 rows, but of sizes and weeks, the last ones are one bar; and rows in
+        which nobody waited are left out.
+    note : what it shows, for a new figure.
+    axes : where to draw; without it a new figure.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : matplotlib is not installed.
+    """
+    from hpcgym.explanation.explain import ORDERED, shortened  # slow, and help needs none of it
+    from hpcgym.explanation.story import CALLED
+
+    reasons = [name for name in CALLED if name in table and table[name].any()]
+    waited = table[reasons].any(axis=1)
+    shown = table if table.index.name in ORDERED else table[waited]
+    shown = shortened(shown, MOST_BARS)
+    names = [_short(str(name)) for name in shown.index]
+    seconds = shown[reasons].to_numpy(np.float64)
+    size, unit = unit_of(float(seconds.sum(axis=1).max(initial=0)))
+    axes = axes_or_new(axes, 9, _BAR_INCHES * max(len(names), 3) + _ROUND_BARS_INCHES)
+    left = np.zeros(len(names))
+    for name, part in zip(reasons, seconds.T / size, strict=True):
+        rows = np.arange(len(names))
+        axes.barh(rows, part, left=left, color=_REASON_COLOURS[name], label=CALLED[name])
+        left += part
+    axes.set_yticks(range(len(names)), names)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)  # users may have any name
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel(f"time that jobs waited ({unit}, all together)")
+    plain(axes, grid="x")
+    axes.tick_params(left=False)
+    rows_of_legend = legend_above(axes, [CALLED[name] for name in reasons]) if reasons else 0
+    heading = "What jobs waited for" if reasons else "No job waited"
+    title(axes, heading, note, rows_of_legend)
+    return axes
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves room for bars."""
+    return name if len(name) <= _LETTERS_OF_BARS else f"{name[: _LETTERS_OF_BARS - 1]}…"

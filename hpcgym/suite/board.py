@@ -13,8 +13,7 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
 from hpcgym.naming import printable
 from hpcgym.progress import Progress, silent
-from hpcgym.report.labels import shown
-from hpcgym.report.tables import Cell, latex, markdown
+from hpcgym.report.tables import Cell, latex, markdown, shown
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import PROVED, Proof, prove
 from hpcgym.suite.submissions import Submission, easy_of, static_of

@@ -20,7 +20,7 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import GROUPS, waits, waits_by
 from hpcgym.explanation.story import CALLED, REASONS
-from hpcgym.report.waits import MOST_BARS, draw_waits
+from hpcgym.report.timeline import MOST_BARS, draw_waits
 
 RUNNER = CliRunner()
 

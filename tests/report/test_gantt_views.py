@@ -7,8 +7,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report import draw_gantt
 from hpcgym.report.canvas import time_axis
 from hpcgym.report.gantt import MOST_RECTANGLES
-from hpcgym.report.labels import named
 from hpcgym.report.overview import draw_overview
+from hpcgym.report.tables import named
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 

@@ -12,8 +12,8 @@ from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explore import page, write_page
 from hpcgym.report import draw_gantt, save_picture
 from hpcgym.report.gantt import _spread
-from hpcgym.report.labels import subtitle
 from hpcgym.report.placement import place_jobs
+from hpcgym.report.tables import subtitle
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 

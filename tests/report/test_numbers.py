@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.report.labels import shown, shown_p
+from hpcgym.report.tables import shown, shown_p
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from hpcgym.report import (
 )
 from hpcgym.report.canvas import USER_COLOURS, save_figure, time_axis
 from hpcgym.report.gantt import MOST_RECTANGLES
-from hpcgym.report.labels import named
 from hpcgym.report.overview import draw_overview, panels, why_no_gantts
 from hpcgym.report.placement import place_jobs
+from hpcgym.report.tables import named
 from hpcgym.report.timeline import BINS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload

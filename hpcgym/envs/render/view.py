@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing
-from hpcgym.report.labels import shown
+from hpcgym.report.tables import shown
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Coschedule, of_some, ran_before, runs_of
 

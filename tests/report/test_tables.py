@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.labels import drawable, named, subtitle
+from hpcgym.report.tables import drawable, named, subtitle
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
