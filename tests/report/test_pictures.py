@@ -1,5 +1,6 @@
 """Pictures are there, of the right size, and show what they should."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -54,15 +55,6 @@ def colour_share(image, colour):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_the_suffix_tells_the_format(schedule, tmp_path, suffix):
-    path = tmp_path / f"picture{suffix.upper()}"
-    save_picture(schedule(), path)
-    begin = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
-    assert path.read_bytes().startswith(begin)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("schedulers", [1, 2, 3, 4, 9])
 def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers):
     from matplotlib.image import imread
@@ -78,10 +70,12 @@ def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers)
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_same_results_give_the_same_picture(schedule, tmp_path, suffix):
-    one, other = (tmp_path / f"{name}{suffix}" for name in "ab")
+    one, other = tmp_path / f"a{suffix}", tmp_path / f"b{suffix.upper()}"
     for path in (one, other):
         save_picture(schedule(LARGE), path)
     assert one.read_bytes() == other.read_bytes()
+    begin = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
+    assert one.read_bytes().startswith(begin)
 
 
 @pytest.mark.filterwarnings("error")
@@ -252,13 +246,37 @@ def test_time_counts_from_the_first_submission_where_that_is_far_away(make):
     assert axis.place(10**9) == 0
 
 
+def kinds_of_fonts(path):
+    """Return the subtypes of the fonts of a PDF that nothing has packed."""
+    return {
+        *re.findall(rb"/Subtype\s*/(Type0|Type1|Type3|TrueType|CIDFontType2)", path.read_bytes())
+    }
+
+
 @pytest.mark.slow
-def test_threads_can_draw_at_once(schedule, tmp_path):
-    result = schedule(LARGE)
-    paths = [tmp_path / f"{place}.png" for place in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda path: save_picture(result, path), paths))
-    assert len({path.read_bytes() for path in paths}) == 1
+def test_fonts_are_such_as_journals_take_and_settings_of_the_user_stay(schedule, tmp_path):
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.suptitle("text")
+    figure.savefig(tmp_path / "usual.pdf")
+    assert kinds_of_fonts(tmp_path / "usual.pdf") == {b"Type3"}  # the way of looking finds them
+    result = schedule()
+    draw_utilization(result).figure.savefig(tmp_path / "drawn.eps")
+    kinds = re.findall(rb"/FontType\s+(\d+)", (tmp_path / "drawn.eps").read_bytes())
+    assert {*kinds} == {b"42"}
+    with matplotlib.rc_context({"pdf.fonttype": 3, "ps.fonttype": 3}):
+        before = dict(matplotlib.rcParams)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: save_picture(result, tmp_path / f"{n}.pdf"), range(6)))
+        draw_utilization(result).figure.savefig(tmp_path / "6.pdf")
+        with pytest.raises(OSError, match="No such file"):
+            draw_utilization(result).figure.savefig(tmp_path / "none" / "a.pdf")
+        assert dict(matplotlib.rcParams) == before
+    true_type = {b"Type0", b"CIDFontType2"}
+    assert all(kinds_of_fonts(tmp_path / f"{n}.pdf") == true_type for n in range(7))
+    assert len({(tmp_path / f"{n}.pdf").read_bytes() for n in range(6)}) == 1
 
 
 def test_a_wrong_ending_is_refused(schedule, tmp_path):

@@ -1,11 +1,12 @@
-"""Results have names that people know."""
+"""Results, numbers and machines in words that people know."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.tables import drawable, named, subtitle
+from hpcgym.report.tables import drawable, named, shown, shown_p, subtitle
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
@@ -99,3 +100,19 @@ def test_the_subtitle_names_all_machines():
     workload = load_workload("lublin:jobs=30,processors=16")
     sizes = {f"easy on {size}": simulate(workload, processors=size) for size in (16, 24, 32)}
     assert " · 16 processors, 24 processors and 32 processors · " in subtitle(sizes)
+
+
+NUMBERS = {
+    92.57653973362949: "92.58", 0.685613241: "0.6856", 1.0: "1.000", 9.99996: "10.00",
+    999.96: "1,000", 14805.2: "14,805", 1234567.8: "1,234,568", 0.0: "0", -12.345: "-12.35",
+    1.2e-7: "1.200e-07", 28481: "28,481", float("nan"): "-", float("inf"): "inf",
+}  # fmt: skip
+
+
+def test_numbers_have_four_digits_and_whole_ones_all_of_theirs():
+    for value, text in NUMBERS.items():
+        assert shown(value) == text
+        assert shown(np.float64(value)) == text or value == 28481
+    assert (shown(7), shown(np.int64(12345))) == ("7", "12,345")
+    ps = (1.0, 0.5, 0.012345, 2e-5, float("nan"))
+    assert [shown_p(p) for p in ps] == ["1", "0.5", "0.0123", "2e-05", "-"]
