@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,74 +13,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
-
-
-# --- Jobs that share nodes as lanes ---------------------------------------------------------------
-
-Ints = NDArray[np.int64]
-
-
-def place_on_lanes(result: Result) -> tuple[Ints, Ints, Ints]:
-    """Give every job rows of its nodes that no other holds at the same time, from start to end.
-
-    A node with K parts has K rows. A job that shares it has one of them, on all of its nodes the
-    same lane if that is free there, else the lowest free one; another job has all K. Of each second
-    node the lanes are counted from above, so that what a job has of two nodes is often one piece.
-
-    Returns
-    -------
-    job, low, high : (n_pieces,) int64; the job has rows low, low + 1, ... high - 1. Lanes are
-        pieces, and so are adjacent nodes of a job that does not share them.
-
-    Raises
-    ------
-    ValueError : more parts are in use than a node has, which no valid schedule does.
-    """
-    run, allocation = result.coschedule, result.allocation
-    assert run is not None
-    assert allocation is not None
-    free = np.ones((result.cluster.nodes, run.parts), np.bool_)
-    shares = run.shares.tolist()
-    lanes: list[NDArray[np.int64] | None] = [None] * len(shares)
-    rows: list[Ints] = [np.zeros(0, np.int64)] * len(shares)
-    for job, begins in _events(run.start_ticks, run.end_ticks):
-        nodes = allocation.node[allocation.first[job] : allocation.first[job + 1]].astype(np.int64)
-        lane = lanes[job]
-        if not begins:
-            if lane is None:
-                free[nodes] = True
-            else:
-                free[nodes, lane] = True
-            continue
-        here = free[nodes]
-        if not (here.any(axis=1) if shares[job] else here.all(axis=1)).all():
-            raise ValueError("the schedule uses more parts of a node than it has")
-        if shares[job]:
-            most = int(here.sum(axis=0).argmax())
-            lane = lanes[job] = np.where(here[:, most], most, here.argmax(axis=1))
-            free[nodes, lane] = False
-            rows[job] = np.sort(nodes * run.parts + lane)
-        else:
-            free[nodes] = False
-            rows[job] = np.sort((nodes[:, np.newaxis] * run.parts + np.arange(run.parts)).ravel())
-    return _pieces(rows, run.shares)
-
-
-def _events(start: Ints, end: Ints) -> list[tuple[int, bool]]:
-    """Return jobs, and whether they begin, in the order of time; who ends makes room first."""
-    n = len(start)
-    order = np.lexsort((np.repeat([1, 0], n), np.concatenate((start, end))))
-    return list(zip((order % max(n, 1)).tolist(), (order < n).tolist(), strict=True))
-
-
-def _pieces(rows: list[Ints], shares: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Return the rows of jobs, rising: each lane for itself, adjacent nodes as one piece."""
-    job = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
-    row = np.concatenate([np.zeros(0, np.int64), *rows])
-    breaks = np.append(True, (np.diff(row) != 1) | (np.diff(job) != 0))[: len(row)] | shares[job]
-    first = np.flatnonzero(breaks)
-    last = np.append(first[1:], len(row))[: len(first)] - 1
-    return job[first], row[first], row[last] + 1
 
 
 # --- Rectangles as pixels -------------------------------------------------------------------------
@@ -229,6 +160,7 @@ class Rectangles(NamedTuple):
     high: NDArray[np.int64]
 
 
+Ints = NDArray[np.int64]
 Piece = tuple[int, int]  # adjacent processors, from the lowest to the one after the highest
 
 
@@ -237,24 +169,50 @@ def place_jobs(result: Result) -> Rectangles:
 
     A job gets the lowest adjacent processors that are free over its whole width, as a rectangle is
     easiest to read; where there are none, the lowest free ones. On nodes it gets so those of each
-    node that it has. Each job costs time in proportion to its nodes and to the number of gaps
-    between the running jobs, some microseconds in all. Where jobs share nodes, they get rows of
-    parts of nodes: see :func:`hpcgym.report.placement.place_on_lanes`.
+    node that it has, and where jobs share nodes, parts of these: one lane of each if it shares
+    them, else all. Each job costs time in proportion to its nodes and to the number of gaps between
+    the running jobs, some microseconds in all.
 
     Raises
     ------
     ValueError : more processors are in use than there are, which no valid schedule does.
     """
-    if result.coschedule is not None:
-        job, low, high = place_on_lanes(result)
-        return Rectangles(job, result.start[job], result.end[job], low, high)
-    if has_nodes(result):
-        return _in_time(result, *_on_nodes(result))
-    free = _FreeProcessors(result.cluster.processors)
-    sizes = result.workload.requested_processors.tolist()
-    return _in_time(
-        result, lambda job: free.allocate(sizes[job]), lambda piece: free.release(*piece)
-    )
+    rows = rows_of(result).tolist() if has_nodes(result) else [0, result.cluster.processors]
+    free = [_FreeProcessors(high, low) for low, high in pairwise(rows)]
+    first, nodes, amounts = (column.tolist() for column in _cells(result))
+    start, end = result.start.tolist(), result.end.tolist()
+    running: list[tuple[float, int]] = []  # (end, job), a heap
+    pieces: list[list[Piece]] = [[] for _ in start]
+    for job in np.argsort(result.start, kind="stable").tolist():
+        while running and running[0][0] <= start[job]:
+            for low, high in pieces[heappop(running)[1]]:
+                free[bisect_right(rows, low) - 1].release(low, high)
+        for cell in range(first[job], first[job + 1]):
+            pieces[job] += free[nodes[cell]].allocate(amounts[cell])
+        heappush(running, (end[job], job))
+    shared = result.coschedule
+    if shared is None:
+        pieces = [_joined(held) for held in pieces]
+    else:  # lanes of nodes stay apart
+        lone = shared.shares.tolist()
+        pieces = [held if lone[job] else _joined(held) for job, held in enumerate(pieces)]
+    ranges = np.array([piece for held in pieces for piece in held], np.int64).reshape(-1, 2)
+    owner = np.repeat(np.arange(len(start)), [len(held) for held in pieces])
+    return Rectangles(owner, result.start[owner], result.end[owner], ranges[:, 0], ranges[:, 1])
+
+
+def _cells(result: Result) -> tuple[Ints, Ints, Ints]:
+    """Return the first cell of each job; and of each cell its node, and how many rows it has."""
+    sizes, held = result.workload.requested_processors, result.allocation
+    if held is None or not has_nodes(result):
+        return np.arange(len(sizes) + 1), np.zeros(len(sizes), np.int64), sizes
+    job = np.repeat(np.arange(len(sizes)), np.diff(held.first))
+    node = held.node.astype(np.int64)
+    if (shared := result.coschedule) is not None:
+        return held.first, node, np.where(shared.shares[job], 1, shared.parts)
+    units = np.zeros(len(sizes), np.int64)
+    np.add.at(units, job, held.units)
+    return held.first, node, held.units * (sizes // np.maximum(units, 1))[job]
 
 
 def has_nodes(result: Result) -> bool:
@@ -272,51 +230,6 @@ def rows_of(result: Result) -> NDArray[np.int64]:
     if result.coschedule is not None:
         return np.arange(result.cluster.nodes + 1) * result.coschedule.parts
     return first_rows(result.cluster)
-
-
-def _in_time(
-    result: Result, allocate: Callable[[int], list[Piece]], release: Callable[[Piece], None]
-) -> Rectangles:
-    """Go through starts and ends in their order, and note what each job is given."""
-    start, end = result.start.tolist(), result.end.tolist()
-    running: list[tuple[int, int]] = []  # (end, job), a heap
-    pieces: list[list[Piece]] = [[] for _ in start]
-    for job in np.argsort(result.start, kind="stable").tolist():
-        while running and running[0][0] <= start[job]:
-            for piece in pieces[heappop(running)[1]]:
-                release(piece)
-        pieces[job] = allocate(job)
-        heappush(running, (end[job], job))
-    pieces = [_joined(held) for held in pieces]
-    counts = [len(held) for held in pieces]
-    ranges: NDArray[Any] = np.array([piece for held in pieces for piece in held], dtype=np.int64)
-    ranges = ranges.reshape(-1, 2)
-    owner = np.repeat(np.arange(len(start)), counts)
-    return Rectangles(owner, result.start[owner], result.end[owner], ranges[:, 0], ranges[:, 1])
-
-
-def _on_nodes(
-    result: Result,
-) -> tuple[Callable[[int], list[Piece]], Callable[[Piece], None]]:
-    """Return how a job is given processors of its nodes, and how they are given back."""
-    allocation = result.allocation
-    assert allocation is not None
-    rows = first_rows(result.cluster).tolist()
-    free = [_FreeProcessors(high, low) for low, high in pairwise(rows)]
-    cells, nodes, units = (
-        array.tolist() for array in (allocation.first, allocation.node, allocation.units)
-    )
-    sizes = result.workload.requested_processors.tolist()
-
-    def allocate(job: int) -> list[Piece]:
-        mine = range(cells[job], cells[job + 1])
-        cores = sizes[job] // sum(units[cell] for cell in mine)
-        return [piece for cell in mine for piece in free[nodes[cell]].allocate(units[cell] * cores)]
-
-    def release(piece: Piece) -> None:
-        free[bisect_right(rows, piece[0]) - 1].release(*piece)
-
-    return allocate, release
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
