@@ -49,11 +49,8 @@ from hpcgym.report.tables import (
     text_of,
 )
 from hpcgym.report.timeline import (
+    curve_on,
     draw_class_waits,
-    nodes_on,
-    queue_length_on,
-    throughput_on,
-    utilization_on,
 )
 from hpcgym.schedule.provenance import provenance_of
 
@@ -75,6 +72,8 @@ COLUMN_INCHES, MOST_INCHES = 3.5, 12.0
 LEAST_INCHES = 2.5
 _LINES_OF_NAMES = 4
 _INCHES = 2.4  # of what is drawn, without a legend above it
+
+_MACHINE = ("utilization", "queue")  # what is drawn over time of any schedule
 
 #: Draws on axes.
 Draw = Callable[["Axes"], Any]
@@ -194,16 +193,15 @@ def _draws_of(parts: Mapping[str, Result]) -> dict[str, Draw]:
     time = time_axis(parts)
     found: dict[str, Draw] = {
         "slowdown": partial(_slowdown, parts=parts),
-        "utilization": partial(utilization_on, parts=parts, time=time),
-        "queue": partial(queue_length_on, parts=parts, time=time),
+        **{name: partial(curve_on, name=name, parts=parts, time=time) for name in _MACHINE},
         "waits-by-size": partial(draw_class_waits, parts, "size"),
         "waits-by-length": partial(draw_class_waits, parts, "length"),
     }
     if has_speedups(parts):
-        found["throughput"] = partial(throughput_on, parts=parts, time=time)
+        found["throughput"] = partial(curve_on, name="throughput", parts=parts, time=time)
         found["job-speedups"] = partial(draw_job_speedups, parts)
         if all(map(has_nodes, parts.values())):
-            found["nodes"] = partial(nodes_on, parts=parts, time=time)
+            found["nodes"] = partial(curve_on, name="nodes", parts=parts, time=time)
     return found
 
 
@@ -401,13 +399,12 @@ def _boxes_heights(parts: Mapping[str, Result]) -> list[float]:
     return [boxes_inches(parts)] if has_speedups(parts) else []
 
 
-def _timelines(parts: Mapping[str, Result]) -> list[Callable[..., Axes]]:
-    """Return what draws over time; how many jobs end only where their lengths differ."""
-    found = [utilization_on, queue_length_on]
+def _timelines(parts: Mapping[str, Result]) -> list[str]:
+    """Return what is drawn over time; how many jobs end only where their lengths differ."""
     if not has_speedups(parts):
-        return found
-    nodes = [nodes_on] if all(map(has_nodes, parts.values())) else []
-    return [found[0], *nodes, found[1], throughput_on]
+        return [*_MACHINE]
+    nodes = ["nodes"] if all(map(has_nodes, parts.values())) else []
+    return ["utilization", *nodes, "queue", "throughput"]
 
 
 def _new_overview(parts: Mapping[str, Result], heights: list[float]) -> tuple[Figure, GridSpec]:
@@ -435,8 +432,8 @@ def _draw_over_time(
     rows = [figure.add_subplot(grid[first + row, :]) for row in range(number)]
     shown, which = gantt_time(parts, *span) if gantts else (time, "")
     apart = gantts > 0 and (which or span != (None, None))  # their time is another
-    for axes, draw in zip(rows[gantts:], timelines, strict=True):
-        draw(axes, parts, time, where, legend=legend)
+    for axes, name in zip(rows[gantts:], timelines, strict=True):
+        curve_on(axes, name, parts, time, where, legend=legend)
         if apart:
             ends = time.place(shown.first), time.place(shown.last)
             axes.axvspan(*ends, color=LIGHT_GREY, zorder=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from hpcgym.report.canvas import (
 )
 from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
 from hpcgym.report.tables import Results, drawable, shown, subtitle
-from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class
+from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class, processors_in_use, queue_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
     -------
     The axes; ``axes.figure.savefig(path)`` saves the picture.
     """
-    return _alone(utilization_on, drawable(results), axes)
+    return _alone("utilization", drawable(results), axes)
 
 
 def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
@@ -77,7 +77,7 @@ def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
 
     The legend tells mean and maximum.
     """
-    return _alone(queue_length_on, drawable(results), axes)
+    return _alone("queue", drawable(results), axes)
 
 
 def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
@@ -93,104 +93,107 @@ def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
     for name, result in parts.items():
         if not has_nodes(result):
             raise HpcgymError(f"{name} does not tell who has which nodes")
-    return _alone(nodes_on, parts, axes)
+    return _alone("nodes", parts, axes)
 
 
 def draw_throughput(results: Results, axes: Axes | None = None) -> Axes:
     """Draw how many jobs have ended by each time, one line a scheduler; as ``draw_utilization``."""
-    return _alone(throughput_on, drawable(results), axes)
+    return _alone("throughput", drawable(results), axes)
 
 
-def utilization_on(
-    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
+Line = tuple[NDArray[Any], NDArray[Any]]  # times, and what holds from each to the next
+
+
+class Curve(NamedTuple):
+    """What is drawn over time, a line a scheduler.
+
+    Attributes
+    ----------
+    heading, label : of the picture, and of its axis.
+    line : takes a schedule and the axis of time; returns what the legend says of it, and its line.
+    percent : whether it is a part of the machine; else a number of jobs.
+    """
+
+    heading: str
+    label: str
+    line: Callable[[Result, TimeAxis], tuple[str, Line]]
+    percent: bool = False
+
+
+def _utilization(result: Result, time: TimeAxis) -> tuple[str, Line]:
+    times, used = processors_in_use(result)
+    mean = f"mean {shown(100 * result.metrics['utilization'])} %"
+    return mean, (times, used * (100 / result.cluster.processors))
+
+
+def _queue(result: Result, time: TimeAxis) -> tuple[str, Line]:
+    mean, most = (result.metrics[f"{which}_queue_length"] for which in ("mean", "max"))
+    return f"mean {shown(float(mean))}, max {int(most):,}", queue_length(result)
+
+
+def _nodes(result: Result, time: TimeAxis) -> tuple[str, Line]:
+    times, used, shared = nodes_in_use(result)
+    percent, span = 100 / result.cluster.nodes, float(result.metrics["makespan_s"])
+    mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
+    return f"mean {mean} %, shared {both} %", (times, used * percent)
+
+
+def _throughput(result: Result, time: TimeAxis) -> tuple[str, Line]:
+    end = np.sort(result.end[result.decided])
+    hours = float(result.metrics["makespan_s"]) / 3600
+    mean = f"{shown(end.size / hours)} jobs/h" if hours else "all at once"
+    # what has ended stays so up to the end of the picture
+    moments = np.append(end, max(time.last, end[-1]))
+    return mean, (moments, np.append(np.arange(1, end.size + 1), end.size))
+
+
+#: What there is, by the names of figures.
+CURVES = {
+    "utilization": Curve("Utilization", "in use (% of processors)", _utilization, percent=True),
+    "queue": Curve("Queue", "queued jobs", _queue),
+    "nodes": Curve("Nodes with jobs", "with jobs (% of nodes)", _nodes, percent=True),
+    "throughput": Curve("Throughput", "ended jobs", _throughput),
+}
+
+
+def curve_on(
+    axes: Axes, name: str, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
 ) -> Axes:
-    """Draw utilization over a time axis that others may share; see :func:`draw_utilization`."""
-    from hpcgym.schedule.metrics import processors_in_use
-
-    lines = {}
-    for name, result in parts.items():
-        times, used = processors_in_use(result)
-        mean = f"mean {shown(100 * result.metrics['utilization'])} %"
-        lines[_label(name, mean, parts)] = (times, used * (100 / result.cluster.processors))
-    axes.set_ylim(0, 105)
-    axes.set_ylabel("in use (% of processors)")
-    return _draw(axes, "Utilization", lines, time, note, legend)
-
-
-def queue_length_on(
-    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
-) -> Axes:
-    """Draw queue lengths over a time axis that others may share; see :func:`draw_queue_length`."""
+    """Draw one of :data:`CURVES` over a time axis that others may share."""
     from matplotlib.ticker import MaxNLocator
 
-    from hpcgym.schedule.metrics import queue_length
-
+    curve = CURVES[name]
     lines = {}
-    means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
-    for mean, (name, result) in zip(means, parts.items(), strict=True):
-        text = f"mean {shown(mean)}, max {int(result.metrics['max_queue_length']):,}"
-        lines[_label(name, text, parts)] = queue_length(result)
-    axes.set_ylabel("queued jobs")
-    if max(means) > UNEQUAL * min(means) > 0:
-        axes.set_yscale("symlog", linthresh=1)
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    for who, result in parts.items():
+        text, line = curve.line(result, time)
+        lines[f"{who}: {text}" if len(parts) > 1 else text] = line
+    axes.set_ylabel(curve.label)
+    if curve.percent:
+        axes.set_ylim(0, 105)
+        return _draw(axes, curve.heading, lines, time, note, legend)
+    if name == "queue":
+        means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
+        if max(means) > UNEQUAL * min(means) > 0:
+            axes.set_yscale("symlog", linthresh=1)
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, "Queue", lines, time, note, legend)
+    _draw(axes, curve.heading, lines, time, note, legend)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     return axes
 
 
-def nodes_on(
-    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
-) -> Axes:
-    """Draw nodes in use over a time axis that others may share; see :func:`draw_nodes_in_use`."""
-    lines = {}
-    for name, result in parts.items():
-        times, used, shared = nodes_in_use(result)
-        percent, span = 100 / result.cluster.nodes, float(result.metrics["makespan_s"])
-        mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
-        lines[_label(name, f"mean {mean} %, shared {both} %", parts)] = (times, used * percent)
-    axes.set_ylim(0, 105)
-    axes.set_ylabel("with jobs (% of nodes)")
-    return _draw(axes, "Nodes with jobs", lines, time, note, legend)
-
-
-def throughput_on(
-    axes: Axes, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
-) -> Axes:
-    """Draw ended jobs over a time axis that others may share; see :func:`draw_throughput`."""
-    lines = {}
-    for name, result in parts.items():
-        end = np.sort(result.end[result.decided])
-        hours = float(result.metrics["makespan_s"]) / 3600
-        mean = f"{shown(end.size / hours)} jobs/h" if hours else "all at once"
-        counts = np.arange(1, end.size + 1)
-        # what has ended stays so up to the end of the picture
-        moments = np.append(end, max(time.last, end[-1]))
-        lines[_label(name, mean, parts)] = (moments, np.append(counts, end.size))
-    axes.set_ylabel("ended jobs")
-    axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, "Throughput", lines, time, note, legend)
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1))
-    return axes
-
-
-def _alone(draw: Callable[..., Axes], parts: Parts, axes: Axes | None) -> Axes:
+def _alone(name: str, parts: Parts, axes: Axes | None) -> Axes:
     """Draw over the time of all results; a new figure has room for a legend, and a note."""
     note = "" if axes else subtitle(parts)
-    return draw(axes_or_new(axes, height=2.5 + 0.1 * len(parts)), parts, time_axis(parts), note)
-
-
-def _label(name: str, text: str, parts: Parts) -> str:
-    """Return the text for a legend, with the scheduler's name where there are several."""
-    return f"{name}: {text}" if len(parts) > 1 else text
+    axes = axes_or_new(axes, height=2.5 + 0.1 * len(parts))
+    return curve_on(axes, name, parts, time_axis(parts), note)
 
 
 def _draw(
     axes: Axes,
     heading: str,
-    lines: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+    lines: Mapping[str, Line],
     time: TimeAxis,
     note: str,
     legend: bool,
@@ -236,9 +239,7 @@ def means_of_bins(span: float, number: int) -> str:
     return f"means of {length / unit_s:.3g} {unit}"
 
 
-def _over(
-    times: NDArray[Any], values: NDArray[Any], time: TimeAxis
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _over(times: NDArray[Any], values: NDArray[Any], time: TimeAxis) -> Line:
     """Return a step function from the first to the last time of the picture, 0 where undefined."""
     before, after = times[:1] > time.first, times[-1:] < time.last
     return (
@@ -282,14 +283,10 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     """
     parts = drawable(result)
     ((_, one),) = parts.items()
-    note = "" if axes else subtitle(parts)
-    return power_on(axes_or_new(axes, height=3.6), one, time_axis(parts), note)
-
-
-def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes:
-    """Draw power over a time axis that others may share; see :func:`draw_power`."""
-    times = result.books.time
-    known = result.books.watts()
+    note, time = "" if axes else subtitle(parts), time_axis(parts)
+    axes = axes_or_new(axes, height=3.6)
+    times = one.books.time
+    known = one.books.watts()
     busy = [name for name in known if name not in _COLOURS]
     # from below: what is busy stands on what never changes much
     order = ["components", *busy, *list(_COLOURS)[1:]]
@@ -327,8 +324,8 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
     time.apply(axes)
     plain(axes)
     _, names = axes.get_legend_handles_labels()
-    span = float(result.books.time[-1] - result.books.time[0])
-    mean = float(result.metrics["energy_j"]) / span / scale
+    span = float(one.books.time[-1] - one.books.time[0])
+    mean = float(one.metrics["energy_j"]) / span / scale
     heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
     title(axes, heading, note, legend_above(axes, names))
     return axes
