@@ -10,36 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_whole
-from hpcgym.explanation.story import (
-    REASONS,
-    Facts,
-    Spell,
-    kept_by_quotas,
-    moves,
-    needs_of_nodes,
-    reasons_at,
-    rights,
-    spells_of,
-    story,
-    summed,
-    who_delayed,
-)
-from hpcgym.explanation.watching import (
-    SECONDS,
-    Meanwhile,
-    Moment,
-    Pass,
-    TimeOverError,
-    Watched,
-    meanwhile,
-    over_after,
-    said_before,
-    stopped_by,
-    stops_of,
-    time_of,
-    watch,
-    why_not_watched,
-)
+from hpcgym.explanation import story, watching
 from hpcgym.files.writing import plain
 from hpcgym.naming import NAMED, ONCE_CALLED, counted
 from hpcgym.progress import silence
@@ -180,7 +151,7 @@ class Explanation:
     @property
     def delayed(self) -> dict[int, int]:
         """The jobs that delayed it, by their numbers, the most first: by how much [s]."""
-        return who_delayed(self.others)
+        return story.who_delayed(self.others)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -204,7 +175,7 @@ def explain(
     job: int,
     *,
     most: int | None = None,
-    seconds: float | None = SECONDS,
+    seconds: float | None = watching.SECONDS,
     progress: Callable[[int, int], None] = silence,
 ) -> Explanation:
     """Explain why a job of a schedule waited.
@@ -231,26 +202,26 @@ def explain(
     """
     if not isinstance(result, Result):
         raise HpcgymError(f"explain takes a result of hpcgym.simulate, not {result!r}")
-    job, allowed = check_whole("job", job, 0), time_of(seconds)
-    over, half = over_after(allowed), over_after(allowed / 2)
+    job, allowed = check_whole("job", job, 0), watching.time_of(seconds)
+    over, half = watching.over_after(allowed), watching.over_after(allowed / 2)
     row = _row(result.workload, job)
-    ran = meanwhile(result, row)
+    ran = watching.meanwhile(result, row)
     most = MOST if most is None else most
     tried = _largest(result, row, ran.row, most if can_repeat(result) else 0)
-    unwatched = why_not_watched(result)
-    passes: list[Pass] = []
-    spells: list[Spell] = []
+    unwatched = watching.why_not_watched(result)
+    passes: list[watching.Pass] = []
+    spells: list[story.Spell] = []
 
     def going_on() -> None:
         progress(0, len(tried))
         if half():
-            raise TimeOverError
+            raise watching.TimeOverError
 
-    with said_before():
+    with watching.said_before():
         try:
-            passes = [] if unwatched else watch(result, row, going_on)
-            spells = spells_of(result, row, passes, going_on)
-        except TimeOverError:
+            passes = [] if unwatched else watching.watch(result, row, going_on)
+            spells = story.spells_of(result, row, passes, going_on)
+        except watching.TimeOverError:
             told_half = f"{allowed / 2:g} s, half of the {allowed:g} s that this may take"
             passes, unwatched = [], f"in {told_half}"
         earlier = delays(result, row, tried, progress, over).tolist()
@@ -258,17 +229,17 @@ def explain(
     others = _others(result, ran, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
-    quotas = kept_by_quotas(passes, facts["start_time"])
+    quotas = story.kept_by_quotas(passes, facts["start_time"])
     later = 0
     if result.given is not None:
         given = result.given.submit_time[_row(result.given, job)]
         later = int(result.workload.submit_time[row] - given)
-    moved = moves(result, row, passes)
+    moved = story.moves(result, row, passes)
     order = _order(result)
-    told = Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
-    behind = summed([spell for spell in spells if spell.behind])
+    told = story.Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
+    behind = story.summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
-    return Explanation(job, story(told), facts, summed(spells), behind, table, others)
+    return Explanation(job, story.story(told), facts, story.summed(spells), behind, table, others)
 
 
 def _row(workload: Workload, job: int) -> int:
@@ -302,8 +273,8 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "start_time": plain(result.start[row]),
         "wait_time": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
-        "stops": [one._asdict() for one in stops_of(result, row)],
-        "stopped": [one._asdict() for one in stopped_by(result, row)],
+        "stops": [one._asdict() for one in watching.stops_of(result, row)],
+        "stopped": [one._asdict() for one in watching.stopped_by(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),
@@ -318,7 +289,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
 
 
 def _others(
-    result: Result, ran: Meanwhile, passes: list[Pass], delay: dict[int, int]
+    result: Result, ran: watching.Meanwhile, passes: list[watching.Pass], delay: dict[int, int]
 ) -> pd.DataFrame:
     """Return the table of the jobs that ran while the job waited."""
     import pandas as pd
@@ -330,18 +301,18 @@ def _others(
             "start_time": ran.start,
             "end_time": ran.end,
             "requested_processors": workload.requested_processors[rows],
-            "right": rights(result, ran, passes),
+            "right": story.rights(result, ran, passes),
             "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),
         },
         index=pd.Index(workload.job_number[rows], name="job_number"),
     )
 
 
-def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
+def _passes(result: Result, passes: list[watching.Pass]) -> pd.DataFrame:
     """Return the table of passes, heads by their numbers."""
     import pandas as pd
 
-    table = pd.DataFrame([one.at for one in passes], columns=list(Moment._fields))
+    table = pd.DataFrame([one.at for one in passes], columns=list(watching.Moment._fields))
     table.insert(1, "ahead", [one.ahead for one in passes])
     table["before"] = [one.before for one in passes]
     table["quotas"] = ["; ".join(map(str, one.quotas)) for one in passes]
@@ -392,16 +363,16 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     """
     import pandas as pd
 
-    why = why_not_watched(result)
+    why = watching.why_not_watched(result)
     if not why and result.workload.initial is not None:
         why = "for an extract, whose first jobs waited before it begins"
     if why:
         raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
-    seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
-    with said_before():
-        watched = Watched(result)
-    submit, needs = result.workload.submit_time, needs_of_nodes(result)
-    processors = list(REASONS).index("processors")
+    seconds = np.zeros((len(result.start), len(story.REASONS)), np.int64)
+    with watching.said_before():
+        watched = watching.Watched(result)
+    submit, needs = result.workload.submit_time, story.needs_of_nodes(result)
+    processors = list(story.REASONS).index("processors")
     queue, codes = np.empty(0, np.int64), np.empty(0, np.int8)
     came = time = 0
     for passes, at in enumerate(watched.each_pass(int(result.start.max(initial=0)))):
@@ -414,11 +385,11 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
         queue = watched.queued(before)
         unseen = np.isin(queue, watched.unseen(before))
         barred = np.any(watched.exceeding(queue), axis=1)
-        codes = reasons_at(result, queue, at, unseen, barred, needs)
+        codes = story.reasons_at(result, queue, at, unseen, barred, needs)
         if passes % _EVERY == 0:
             progress(came, len(seconds))
     jobs = pd.Index(result.workload.job_number, name="job_number")
-    return pd.DataFrame(seconds, index=jobs, columns=list(REASONS))
+    return pd.DataFrame(seconds, index=jobs, columns=list(story.REASONS))
 
 
 def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.explanation.watching import (
-    SURELY,
-    Meanwhile,
-    Moment,
-    Pass,
-    Stop,
-    Stopped,
-    in_words,
-    times,
-    who_was_stopped,
-)
+from hpcgym.explanation import watching
 from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.nodes import as_on_pool, needs_on
@@ -76,7 +66,7 @@ RIGHTS = {
 def reasons_at(
     result: Result,
     rows: NDArray[np.int64],
-    at: Moment,
+    at: watching.Moment,
     unseen: NDArray[np.bool_],
     barred: NDArray[np.bool_],
     needs: Needs | None,
@@ -175,7 +165,10 @@ class Spell(NamedTuple):
 
 
 def spells_of(
-    result: Result, job: int, passes: Sequence[Pass], going_on: Callable[[], None] = lambda: None
+    result: Result,
+    job: int,
+    passes: Sequence[watching.Pass],
+    going_on: Callable[[], None] = lambda: None,
 ) -> list[Spell]:
     """Return the parts of a job's wait, of each reason at most two, the longest first.
 
@@ -207,7 +200,7 @@ def summed(spells: Sequence[Spell]) -> dict[str, int]:
     return seconds
 
 
-def kept_by_quotas(passes: Sequence[Pass], start: int) -> dict[str, int]:
+def kept_by_quotas(passes: Sequence[watching.Pass], start: int) -> dict[str, int]:
     """Return for how long a job would have exceeded each quota, quota -> [s]; at once, several."""
     seconds: dict[str, int] = {}
     for one, spent in _with_times(passes, start):
@@ -216,7 +209,7 @@ def kept_by_quotas(passes: Sequence[Pass], start: int) -> dict[str, int]:
     return seconds
 
 
-def _with_times(passes: Sequence[Pass], start: int) -> Iterator[tuple[Pass, int]]:
+def _with_times(passes: Sequence[watching.Pass], start: int) -> Iterator[tuple[watching.Pass, int]]:
     """Yield the passes at which a job did not start, with the time from each to the next [s]."""
     times = [one.at.time for one in passes] + [start]
     for one, until in zip(passes, times[1:], strict=True):
@@ -224,7 +217,9 @@ def _with_times(passes: Sequence[Pass], start: int) -> Iterator[tuple[Pass, int]
             yield one, min(until, start) - one.at.time
 
 
-def rights(result: Result, others: Meanwhile, passes: Sequence[Pass]) -> list[str]:
+def rights(
+    result: Result, others: watching.Meanwhile, passes: Sequence[watching.Pass]
+) -> list[str]:
     """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
     shadows = {one.at.time: one.at.shadow for one in passes}
     chosen = result.outside or result.dispatcher is not None
@@ -235,7 +230,9 @@ def rights(result: Result, others: Meanwhile, passes: Sequence[Pass]) -> list[st
         if others.before[place]:
             found.append("ran")
         elif others.stopped[place]:
-            found.append("stopped" if others.stopped[place] == SURELY else "may have stopped")
+            found.append(
+                "stopped" if others.stopped[place] == watching.SURELY else "may have stopped"
+            )
         elif others.resumed[place]:
             found.append("resumed")
         elif chosen:
@@ -293,7 +290,7 @@ class Facts(NamedTuple):
     unwatched: str  # why the passes cannot be made again, if they cannot
 
 
-def moves(result: Result, job: int, passes: Sequence[Pass]) -> Moves | None:
+def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | None:
     """Return how a job's reservation moved in the passes of its wait; None without passes."""
     if not passes:
         return None
@@ -333,8 +330,10 @@ def story(told: Facts) -> list[str]:
         lines.append(
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
-    stops = in_words([Stop(**one) for one in job["stops"]], job["submit_time"])
-    stopped = who_was_stopped([Stopped(**one) for one in job["stopped"]], told.number)
+    stops = watching.in_words([watching.Stop(**one) for one in job["stops"]], job["submit_time"])
+    stopped = watching.who_was_stopped(
+        [watching.Stopped(**one) for one in job["stopped"]], told.number
+    )
     if job["wait_time"] == 0:
         return [*lines, "It started at once.", *stopped, *stops]
     lines += _of_delays(told.others)
@@ -432,7 +431,7 @@ def _of_the_queue(told: Facts) -> list[str]:
             f"It was promised to start {duration(found.first - job['submit_time'])} after it came"
         )
         moved = (found.earlier, "an earlier"), (found.later, "a later")
-        told_moves = [f"{times(often)} to {which} time" for often, which in moved if often]
+        told_moves = [f"{watching.times(often)} to {which} time" for often, which in moved if often]
         line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
         before = found.last - job["start_time"]
         line += (

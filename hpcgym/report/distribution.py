@@ -12,23 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    LIGHT_GREY,
-    SKY_BLUE,
-    SPEEDUP_COLOURS,
-    SPEEDUP_NAMES,
-    VERMILLION,
-    axes_or_new,
-    figure_of,
-    legend_above,
-    line_style,
-    plain,
-    speedup_classes,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.report.tables import Results, drawable, shown, subtitle
 
 if TYPE_CHECKING:
@@ -61,7 +45,7 @@ def draw_bsld(results: Results, axes: Axes | None = None) -> Axes:
     """
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
-    axes = bsld_on(axes_or_new(axes, 6, 4), parts, note)
+    axes = bsld_on(canvas.axes_or_new(axes, 6, 4), parts, note)
     bsld_legend(axes, axes)
     return axes
 
@@ -73,14 +57,14 @@ def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> Axes:
         slowdown = np.sort(result.bsld[result.decided])
         x, share = _shares_above(slowdown)
         mean = float(slowdown.mean())
-        style: dict[str, Any] = line_style(place)
+        style: dict[str, Any] = canvas.line_style(place)
         label = textwrap.fill(f"{name}: mean {shown(mean)}", 40)
         axes.step(x, share, where="post", label=label, linewidth=1.2, **style)
         at_mean = _share_above(slowdown, np.array([mean]))
         axes.plot([mean], at_mean, "o", color=style["color"], markersize=6, zorder=3)
     if not any(result.wait.any() for result in parts.values()):
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
-    title(axes, "Bounded slowdown", note)
+    canvas.title(axes, "Bounded slowdown", note)
     return axes
 
 
@@ -113,7 +97,7 @@ def _scale(axes: Axes, parts: Mapping[str, Result]) -> None:
     axes.yaxis.set_minor_formatter("")
     axes.set_xlabel("bounded slowdown x")
     axes.set_ylabel("share of jobs above x")
-    plain(axes, grid="both")
+    canvas.plain(axes, grid="both")
 
 
 def _shares_above(slowdown: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -157,7 +141,7 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
     """
     side = _INCHES_A_CODE * min(max(len(heatmap), _LEAST_CODES), _MOST_NUMBERS)
     names = _INCHES_A_LETTER * max(map(len, heatmap.codes))
-    axes = axes_or_new(axes, width=side + names + 1.5, height=side + names + 0.8)
+    axes = canvas.axes_or_new(axes, width=side + names + 1.5, height=side + names + 0.8)
     cells = _draw_cells(axes, heatmap.speedup)
     if len(heatmap) <= _MOST_NUMBERS:
         _write_numbers(axes, heatmap.speedup)
@@ -169,7 +153,7 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
         note += f" · {heatmap.unknown} of {heatmap.speedup.size} pairs not measured (hatched)"
     if heatmap.unknown < heatmap.speedup.size:
         mean = f": mean {heatmap.mean_speedup:.3f}"
-    title(axes, f"Speedups side by side{mean}", note)
+    canvas.title(axes, f"Speedups side by side{mean}", note)
     return axes
 
 
@@ -180,7 +164,9 @@ def _draw_cells(axes: Axes, speedup: NDArray[np.float64]) -> Any:
 
     known = speedup[~np.isnan(speedup)]
     span = max(float(np.abs(known - 1).max(initial=0)), _LEAST_SPAN)
-    colours = LinearSegmentedColormap.from_list("speedups", [VERMILLION, "#FFFFFF", BLUE])
+    colours = LinearSegmentedColormap.from_list(
+        "speedups", [canvas.VERMILLION, "#FFFFFF", canvas.BLUE]
+    )
     size = len(speedup)
     for row, column in np.argwhere(np.isnan(speedup)).tolist():
         axes.add_patch(
@@ -188,7 +174,7 @@ def _draw_cells(axes: Axes, speedup: NDArray[np.float64]) -> Any:
                 (column - 0.5, row - 0.5),
                 1,
                 1,
-                facecolor=LIGHT_GREY,
+                facecolor=canvas.LIGHT_GREY,
                 edgecolor=_HATCHES,
                 hatch="////",
                 linewidth=0,
@@ -224,13 +210,13 @@ def _write_numbers(axes: Axes, speedup: NDArray[np.float64]) -> None:
             ha="center",
             va="center",
             fontsize=size,
-            color="white" if abs(value - 1) > 0.6 * span else BLACK,
+            color="white" if abs(value - 1) > 0.6 * span else canvas.BLACK,
         )
 
 
 def _draw_bar(axes: Axes, cells: Any, speedup: NDArray[np.float64]) -> None:
     """Draw what the colours mean, from the least speedup to the greatest."""
-    bar = figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
+    bar = canvas.figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8)
     bar.set_label("compact run time / run time side by side", fontsize=9)
@@ -286,11 +272,11 @@ def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
     parts = _with_speedups(results)
     groups, left_out = _groups(parts)
     note = "" if axes else subtitle(parts)
-    axes = axes_or_new(axes, 8, boxes_inches(parts))
+    axes = canvas.axes_or_new(axes, 8, boxes_inches(parts))
     _draw_boxes(axes, groups)
     by = "code" if len(parts) == 1 else "scheduler"
     heading = f"Job speedups by {by}"
-    title(axes, f"{heading}, {left_out} codes left out" if left_out else heading, note)
+    canvas.title(axes, f"{heading}, {left_out} codes left out" if left_out else heading, note)
     return axes
 
 
@@ -301,10 +287,12 @@ def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
     """
     parts = _with_speedups(results)
     note = "" if axes else subtitle(parts)
-    axes = axes_or_new(axes, 8, _ROW_INCHES * max(len(parts), 3) + _FRAME_INCHES)
+    axes = canvas.axes_or_new(axes, 8, _ROW_INCHES * max(len(parts), 3) + _FRAME_INCHES)
     counts = np.array(
         [
-            np.bincount(speedup_classes(result)[result.decided], minlength=len(SPEEDUP_NAMES))
+            np.bincount(
+                canvas.speedup_classes(result)[result.decided], minlength=len(canvas.SPEEDUP_NAMES)
+            )
             for result in parts.values()
         ]
     )
@@ -315,19 +303,19 @@ def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
             np.arange(len(parts)),
             percent[:, place],
             left=below[:, place],
-            color=SPEEDUP_COLOURS[place],
-            label=SPEEDUP_NAMES[place],
+            color=canvas.SPEEDUP_COLOURS[place],
+            label=canvas.SPEEDUP_NAMES[place],
         )
     _name_rows(axes, list(parts))
     slowed = percent[:, :_SLOWED].sum(axis=1)
     axes.set_xlim(0, 100)
     _write_right(axes, [f"{part:.0f} % slowed" for part in slowed])
     axes.set_xlabel("jobs (%)")
-    plain(axes, grid=None)
+    canvas.plain(axes, grid=None)
     axes.tick_params(left=False)
     _, names = axes.get_legend_handles_labels()
-    rows = legend_above(axes, names, inches=_inches(axes))
-    title(axes, "Jobs by their speedups", note, rows)
+    rows = canvas.legend_above(axes, names, inches=_inches(axes))
+    canvas.title(axes, "Jobs by their speedups", note, rows)
     return axes
 
 
@@ -365,7 +353,7 @@ def _groups(parts: Mapping[str, Result]) -> tuple[Groups, int]:
 
 def _draw_boxes(axes: Axes, groups: Groups) -> None:
     """Draw a box for each group, the first on top."""
-    line: dict[str, Any] = {"color": DARK_GREY, "linewidth": 0.9}
+    line: dict[str, Any] = {"color": canvas.DARK_GREY, "linewidth": 0.9}
     axes.boxplot(
         list(groups.values()),
         positions=range(len(groups)),
@@ -375,11 +363,11 @@ def _draw_boxes(axes: Axes, groups: Groups) -> None:
         showmeans=True,
         patch_artist=True,
         widths=0.6,
-        boxprops={"facecolor": SKY_BLUE, "edgecolor": DARK_GREY, "linewidth": 0.9},
-        medianprops={"color": BLACK, "linewidth": 1.4},
+        boxprops={"facecolor": canvas.SKY_BLUE, "edgecolor": canvas.DARK_GREY, "linewidth": 0.9},
+        medianprops={"color": canvas.BLACK, "linewidth": 1.4},
         meanprops={
             "marker": "o",
-            "markerfacecolor": VERMILLION,
+            "markerfacecolor": canvas.VERMILLION,
             "markeredgecolor": "white",
             "markersize": 5,
         },
@@ -387,11 +375,11 @@ def _draw_boxes(axes: Axes, groups: Groups) -> None:
         capprops=line,
         manage_ticks=False,
     )
-    axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
+    axes.axvline(1, color=canvas.BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
     _name_rows(axes, list(groups))
     _write_right(axes, [_in_words(values) for values in groups.values()])
     axes.set_xlabel("job speedup: run time compact / run time")
-    plain(axes, grid="x")
+    canvas.plain(axes, grid="x")
     axes.tick_params(left=False)
 
 
@@ -400,7 +388,9 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     across = axes.get_yaxis_transform()
-    axes.hlines(np.arange(1, len(names)) - 0.5, 0, 1, LIGHT_GREY, linewidth=0.5, transform=across)
+    axes.hlines(
+        np.arange(1, len(names)) - 0.5, 0, 1, canvas.LIGHT_GREY, linewidth=0.5, transform=across
+    )
 
 
 def _in_words(speedups: NDArray[np.float64]) -> str:
@@ -426,7 +416,7 @@ def _write_right(axes: Axes, texts: list[str]) -> None:
             text,
             transform=axes.get_yaxis_transform(),
             fontsize=8,
-            color=DARK_GREY,
+            color=canvas.DARK_GREY,
             horizontalalignment="right",
             verticalalignment="center",
         )
@@ -434,4 +424,4 @@ def _write_right(axes: Axes, texts: list[str]) -> None:
 
 def _inches(axes: Axes) -> float:
     """Return about how wide axes are."""
-    return float(axes.get_position().width * figure_of(axes).get_figwidth())
+    return float(axes.get_position().width * canvas.figure_of(axes).get_figwidth())

@@ -12,19 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import printable
-from hpcgym.report.canvas import (
-    DARK_GREY,
-    LIGHT_GREY,
-    Palette,
-    TimeAxis,
-    axes_or_new,
-    figure_of,
-    legend_above,
-    palette_of,
-    plain,
-    time_axis,
-    title,
-)
+from hpcgym.report import canvas
 from hpcgym.report.placement import Rectangles, coverage, has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.extracts import WEEK_S
@@ -53,14 +41,14 @@ def label_nodes(axes: Axes, cluster: Cluster, rows: NDArray[np.int64]) -> None:
     rows : (nodes + 1,) the first row of each node, and the number of all: the axis counts cores,
         node after node, so that larger nodes are higher, or parts of nodes that jobs share.
     """
-    figure = figure_of(axes)
+    figure = canvas.figure_of(axes)
     height_pt = axes.get_window_extent().height * 72 / figure.dpi
     axes.set_ylabel("node")
     nodes = cluster.nodes
     if height_pt / nodes >= APART_POINTS:
         named = np.arange(nodes)
         lanes = nodes < rows[-1] < cluster.processors  # have lines of their own
-        colour = DARK_GREY if lanes else LIGHT_GREY
+        colour = canvas.DARK_GREY if lanes else canvas.LIGHT_GREY
         across = axes.get_yaxis_transform()
         axes.hlines(rows[1:-1], 0, 1, colour, linewidth=0.6, transform=across, zorder=1.5)
     else:
@@ -85,7 +73,7 @@ def _name_groups(axes: Axes, cluster: Cluster, rows: NDArray[np.int64], height_p
     ends = np.concatenate(([0], np.cumsum([group.nodes for group in cluster.groups])))
     edges = rows[ends] / rows[-1]  # as shares of the axis
     across = axes.get_yaxis_transform()
-    axes.hlines(edges[1:-1] * rows[-1], 0, 1, DARK_GREY, linewidth=0.8, transform=across)
+    axes.hlines(edges[1:-1] * rows[-1], 0, 1, canvas.DARK_GREY, linewidth=0.8, transform=across)
     texts = [f"{printable(group.name)} ({group.nodes:,})" for group in cluster.groups]
     middles = [(low + high) / 2 for low, high in pairwise(edges.tolist())]
     for text, middle in zip(texts, _spread(middles, _LINE_POINTS / height_pt), strict=True):
@@ -96,7 +84,7 @@ def _name_groups(axes: Axes, cluster: Cluster, rows: NDArray[np.int64], height_p
             xycoords="axes fraction",
             textcoords="offset points",
             fontsize=8,
-            color=DARK_GREY,
+            color=canvas.DARK_GREY,
             verticalalignment="center",
         )
 
@@ -145,8 +133,8 @@ class Chart:
         axes: Axes,
         result: Result,
         rectangles: Rectangles,
-        time: TimeAxis,
-        palette: Palette,
+        time: canvas.TimeAxis,
+        palette: canvas.Palette,
     ) -> None:
         self.axes, self.result, self.rectangles = axes, result, rectangles
         self.time, self.palette = time, palette
@@ -207,7 +195,7 @@ class Chart:
 
     def _numbers(self, seen: Rectangles, view: View, colours: NDArray[np.float64]) -> list[Artist]:
         """Write the number of each job where there is room, in what contrasts with its colour."""
-        letter = 7 * figure_of(self.axes).dpi / 72  # of 7 points, in pixels
+        letter = 7 * canvas.figure_of(self.axes).dpi / 72  # of 7 points, in pixels
         begin, end = np.maximum(seen.begin, view.first), np.minimum(seen.end, view.last)
         low, high = np.maximum(seen.low, view.low), np.minimum(seen.high, view.high)
         per_second, per_row = self._scales(view)
@@ -334,16 +322,16 @@ def draw_gantt(
     ((name, result),) = parts.items()
     time, which = gantt_time(parts, begin, end)
     if axes is None:
-        axes = axes_or_new(None, height=gantt_inches(result))
+        axes = canvas.axes_or_new(None, height=gantt_inches(result))
         return gantt_on(axes, result, time, "Gantt chart", subtitle(parts), which, colours)
     return gantt_on(axes, result, time, f"Gantt chart, {name}", which=which, colours=colours)
 
 
 def gantt_time(
     parts: Mapping[str, Result], begin: float | None = None, end: float | None = None
-) -> tuple[TimeAxis, str]:
+) -> tuple[canvas.TimeAxis, str]:
     """Return the axis of Gantt charts, and which part it is in words if nobody said which."""
-    whole = time_axis(parts)
+    whole = canvas.time_axis(parts)
     if begin is None and end is None:
         if whole.last - whole.first <= LONG_S:
             return whole, ""
@@ -352,7 +340,7 @@ def gantt_time(
         number, first = busiest_week(parts, whole)
         weeks = math.ceil((whole.last - whole.first) / WEEK_S)
         which = f", the busiest week: {number} of {weeks}"
-        return time_axis(parts, (first, first + WEEK_S)), which
+        return canvas.time_axis(parts, (first, first + WEEK_S)), which
     for name, value in (("begin", begin), ("end", end)):
         if not (value is None or (is_number(value) and value == value)):
             raise HpcgymError(f"{name} must be a number of seconds, not {value!r}")
@@ -364,10 +352,10 @@ def gantt_time(
             f"no job runs from {first:g} s to {last:g} s: the schedule lasts from {whole.first:g} s"
             f" to {whole.last:g} s"
         )
-    return time_axis(parts, (first, last)), ""
+    return canvas.time_axis(parts, (first, last)), ""
 
 
-def busiest_week(parts: Mapping[str, Result], time: TimeAxis) -> tuple[int, float]:
+def busiest_week(parts: Mapping[str, Result], time: canvas.TimeAxis) -> tuple[int, float]:
     """Return the number of the week in which most processors are in use, and its first second.
 
     Weeks count from 1 and from the first second of the axis; of several schedules the sum counts.
@@ -396,12 +384,12 @@ def gantt_inches(result: Result, least: float = _LEAST_INCHES) -> float:
 def gantt_on(
     axes: Axes,
     result: Result,
-    time: TimeAxis,
+    time: canvas.TimeAxis,
     heading: str,
     note: str = "",
     which: str = "",
     colours: str | None = None,
-    palette: Palette | None = None,
+    palette: canvas.Palette | None = None,
     legend: bool = True,
 ) -> Axes:
     """Draw a Gantt chart whose time axis and palette others may share; see :func:`draw_gantt`.
@@ -411,7 +399,7 @@ def gantt_on(
     lost = result.lost
     fails = lost is not None and result.scheduler.preemption is None
     result = result.runs
-    palette = palette or palette_of(result, colours, (time.first, time.last))
+    palette = palette or canvas.palette_of(result, colours, (time.first, time.last))
     rows = rows_of(result)
     time.apply(axes)
     if which:
@@ -422,21 +410,25 @@ def gantt_on(
         axes.set_ylabel("processor")
         axes.locator_params(axis="y", integer=True)
         axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
-    plain(axes, grid=None)
-    title(axes, heading, note, legend_rows=_draw_legend(axes, palette, fails) if legend else 0)
+    canvas.plain(axes, grid=None)
+    canvas.title(
+        axes, heading, note, legend_rows=_draw_legend(axes, palette, fails) if legend else 0
+    )
     rectangles = place_jobs(result)
     # The layout comes first: what fits depends on the chart's size in pixels.
-    figure_of(axes).draw_without_rendering()
+    canvas.figure_of(axes).draw_without_rendering()
     if has_nodes(result):
         label_nodes(axes, result.cluster, rows)
-        figure_of(axes).draw_without_rendering()  # the labels take room
+        canvas.figure_of(axes).draw_without_rendering()  # the labels take room
     Chart(axes, result, rectangles, time, palette).draw()
     if lost is not None and fails:
         _draw_down(axes, lost.failures, rows, time)
     return axes
 
 
-def _draw_down(axes: Axes, failures: Failures, rows: NDArray[np.int64], time: TimeAxis) -> None:
+def _draw_down(
+    axes: Axes, failures: Failures, rows: NDArray[np.int64], time: canvas.TimeAxis
+) -> None:
     """Draw when nodes are down, in dark grey."""
     from matplotlib.collections import PolyCollection
 
@@ -448,7 +440,7 @@ def _draw_down(axes: Axes, failures: Failures, rows: NDArray[np.int64], time: Ti
     axes.add_collection(down, autolim=False)
 
 
-def _draw_legend(axes: Axes, palette: Palette, fails: bool) -> int:
+def _draw_legend(axes: Axes, palette: canvas.Palette, fails: bool) -> int:
     """Say which colour is whose, and of nodes that are down; return in how many rows."""
     from matplotlib.patches import Patch
 
@@ -458,4 +450,4 @@ def _draw_legend(axes: Axes, palette: Palette, fails: bool) -> int:
     # matplotlib leaves out what begins with an underscore
     labels = {f" {name}" if name[0] == "_" else name: colour for name, colour in meaning.items()}
     keys = [Patch(color=colour, label=label) for label, colour in labels.items()]
-    return legend_above(axes, list(meaning), handles=keys)
+    return canvas.legend_above(axes, list(meaning), handles=keys)

@@ -14,40 +14,9 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import writing
-from hpcgym.report.canvas import (
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    TimeAxis,
-    legend_above,
-    new_figure,
-    palette_of,
-    picture_suffix,
-    save_figure,
-    shortened,
-    time_axis,
-)
-from hpcgym.report.distribution import (
-    boxes_inches,
-    bsld_legend,
-    bsld_on,
-    draw_job_speedups,
-    draw_slowed,
-    has_speedups,
-)
+from hpcgym.report import canvas, distribution, tables
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.tables import (
-    Results,
-    by_machine,
-    comparison,
-    described,
-    drawable,
-    limits_of,
-    machine_in_words,
-    subtitle,
-    text_of,
-)
 from hpcgym.report.timeline import (
     curve_on,
     draw_class_waits,
@@ -80,7 +49,7 @@ Draw = Callable[["Axes"], Any]
 
 
 def save_figures(
-    results: Results, folder: str | os.PathLike[str], width: float = COLUMN_INCHES
+    results: tables.Results, folder: str | os.PathLike[str], width: float = COLUMN_INCHES
 ) -> list[Path]:
     """Write each figure of one or several schedules of a workload as PDF and as SVG.
 
@@ -105,34 +74,34 @@ def save_figures(
     ------
     HpcgymError : another width, no jobs, a file that cannot be written, or matplotlib is missing.
     """
-    parts = drawable(results)
+    parts = tables.drawable(results)
     drawn = {name: draw_figure(parts, name, width) for name in _draws_of(parts)}
     record = provenance_of(parts)
     return write_figures(drawn, folder, lambda name: record | _told(name, width))
 
 
-def draw_figure(results: Results, name: str, width: float = COLUMN_INCHES) -> Figure:
+def draw_figure(results: tables.Results, name: str, width: float = COLUMN_INCHES) -> Figure:
     """Return one of the figures that :func:`save_figures` writes.
 
     Raises
     ------
     HpcgymError : another name, or what that function raises.
     """
-    given = drawable(results)
+    given = tables.drawable(results)
     # at rows there is room for few letters; a legend has names over some lines
-    short = shortened(given, width if name == "job-speedups" else _LINES_OF_NAMES * width)
+    short = canvas.shortened(given, width if name == "job-speedups" else _LINES_OF_NAMES * width)
     parts = {short[name]: result for name, result in given.items()}
     draws = _draws_of(parts)
     check_choice("figure", name, draws)
-    inches = boxes_inches(parts) if name == "job-speedups" else _INCHES
+    inches = distribution.boxes_inches(parts) if name == "job-speedups" else _INCHES
     return bare_figure(draws[name], width, inches)
 
 
-def figure_again(results: Results, told: Mapping[str, Any], path: Path) -> None:
+def figure_again(results: tables.Results, told: Mapping[str, Any], path: Path) -> None:
     """Write a figure once more, from what its record tells as "figure"."""
     figure = draw_figure(results, told["name"], told["width"])
-    record = provenance_of(drawable(results)) | _told(told["name"], told["width"])
-    save_figure(figure, path, path.suffix.casefold(), record)
+    record = provenance_of(tables.drawable(results)) | _told(told["name"], told["width"])
+    canvas.save_figure(figure, path, path.suffix.casefold(), record)
 
 
 def _told(name: str, width: float) -> dict[str, Any]:
@@ -151,7 +120,7 @@ def bare_figure(draw: Draw, width: float, inches: float = _INCHES) -> Figure:
         raise HpcgymError(
             f"figures are from {LEAST_INCHES:g} to {MOST_INCHES:g} inches wide, not {width:g}"
         )
-    figure = new_figure(width, inches)
+    figure = canvas.new_figure(width, inches)
     axes = figure.add_subplot()
     draw(axes)
     axes.set_title("", loc="left")
@@ -184,22 +153,22 @@ def write_figures(
     for name, figure in figures.items():
         for suffix in SUFFIXES:
             found.append(folder / f"{name}{suffix}")
-            save_figure(figure, found[-1], suffix, record(name))
+            canvas.save_figure(figure, found[-1], suffix, record(name))
     return found
 
 
 def _draws_of(parts: Mapping[str, Result]) -> dict[str, Draw]:
     """Return what draws each figure there is of these results, by its name."""
-    time = time_axis(parts)
+    time = canvas.time_axis(parts)
     found: dict[str, Draw] = {
         "slowdown": partial(_slowdown, parts=parts),
         **{name: partial(curve_on, name=name, parts=parts, time=time) for name in _MACHINE},
         "waits-by-size": partial(draw_class_waits, parts, "size"),
         "waits-by-length": partial(draw_class_waits, parts, "length"),
     }
-    if has_speedups(parts):
+    if distribution.has_speedups(parts):
         found["throughput"] = partial(curve_on, name="throughput", parts=parts, time=time)
-        found["job-speedups"] = partial(draw_job_speedups, parts)
+        found["job-speedups"] = partial(distribution.draw_job_speedups, parts)
         if all(map(has_nodes, parts.values())):
             found["nodes"] = partial(curve_on, name="nodes", parts=parts, time=time)
     return found
@@ -207,10 +176,10 @@ def _draws_of(parts: Mapping[str, Result]) -> dict[str, Draw]:
 
 def _slowdown(axes: Axes, parts: Mapping[str, Result]) -> None:
     """Draw slowdowns with the legend above the curves, which fill a narrow figure."""
-    bsld_on(axes, parts)
-    axes.plot([], [], "o", color=DARK_GREY, markersize=6, label="means")
+    distribution.bsld_on(axes, parts)
+    axes.plot([], [], "o", color=canvas.DARK_GREY, markersize=6, label="means")
     _, names = axes.get_legend_handles_labels()
-    legend_above(axes, names)
+    canvas.legend_above(axes, names)
 
 
 # --- One picture of everything --------------------------------------------------------------------
@@ -259,7 +228,7 @@ _OF_SPEEDUPS = (
 
 
 def save_picture(
-    results: Results,
+    results: tables.Results,
     path: str | os.PathLike[str],
     *,
     begin: float | None = None,
@@ -285,8 +254,10 @@ def save_picture(
     HpcgymError : another ending, a file that cannot be written, or matplotlib is not installed.
     """
     path = Path(path)
-    suffix = picture_suffix(path)
-    save_figure(draw_overview(results, begin, end), path, suffix, provenance_of(drawable(results)))
+    suffix = canvas.picture_suffix(path)
+    canvas.save_figure(
+        draw_overview(results, begin, end), path, suffix, provenance_of(tables.drawable(results))
+    )
 
 
 def why_no_gantts(parts: Mapping[str, Result]) -> str:
@@ -298,9 +269,11 @@ def why_no_gantts(parts: Mapping[str, Result]) -> str:
     return f"Gantt charts are left out: there are {number} schedulers, and {most}."
 
 
-def draw_overview(results: Results, begin: float | None = None, end: float | None = None) -> Figure:
+def draw_overview(
+    results: tables.Results, begin: float | None = None, end: float | None = None
+) -> Figure:
     """Return the figure that :func:`save_picture` saves."""
-    parts = drawable(results)
+    parts = tables.drawable(results)
     draw = _draw_one if len(parts) == 1 else _draw_several
     return draw(parts, (begin, end))
 
@@ -310,34 +283,36 @@ def _draw_one(parts: Mapping[str, Result], span: Span) -> Figure:
     timelines = _timelines(parts)
     heights = [*_gantt_heights(parts), *[_TIMELINE_INCHES] * len(timelines), *_boxes_heights(parts)]
     figure, grid = _new_overview(parts, [*heights, _BSLD_INCHES])
-    bsld_on(figure.add_subplot(grid[-1, 0]), parts)
+    distribution.bsld_on(figure.add_subplot(grid[-1, 0]), parts)
     ((_, result),) = parts.items()
-    names = (*_LISTED, *_OF_SPEEDUPS) if has_speedups(parts) else _LISTED
+    names = (*_LISTED, *_OF_SPEEDUPS) if distribution.has_speedups(parts) else _LISTED
     rows = [
-        [(metric.heading, False), (text_of(metric, result.metrics[metric.name]), False)]
-        for metric in described(names)
+        [(metric.heading, False), (tables.text_of(metric, result.metrics[metric.name]), False)]
+        for metric in tables.described(names)
         if metric.name in result.metrics
     ]
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)
-    if has_speedups(parts):
-        draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
-    _draw_over_time(figure, grid, parts, 0, time_axis(parts), span)
+    if distribution.has_speedups(parts):
+        distribution.draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
+    _draw_over_time(figure, grid, parts, 0, canvas.time_axis(parts), span)
     return figure
 
 
 def _draw_several(parts: Mapping[str, Result], span: Span) -> Figure:
     """Draw the panels, one below the other, then the metrics, which have long names in full."""
-    short = shortened(parts, _WIDTH_INCHES)
+    short = canvas.shortened(parts, _WIDTH_INCHES)
     groups = [{short[name]: one for name, one in group.items()} for group in panels(parts)]
     heights = [_panel_heights(group) for group in groups]
-    rows_of_table = wrapped(comparison(parts))
+    rows_of_table = wrapped(tables.comparison(parts))
     lines = sum(row[0][0].count("\n") + 1 for row in rows_of_table)
     table = _ROW_INCHES * (lines + 1.5)
     figure, grid = _new_overview(parts, [*chain(*heights), table])
     first = 0
     for group, rows in zip(groups, heights, strict=True):
-        where = machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
-        _draw_panel(figure, grid, group, first, time_axis(parts), span, where)
+        where = (
+            tables.machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
+        )
+        _draw_panel(figure, grid, group, first, canvas.time_axis(parts), span, where)
         first += len(rows)
     _draw_table(figure.add_subplot(grid[-1, :]), rows_of_table)
     return figure
@@ -349,7 +324,7 @@ def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
     Those of each machine, if there are more than can be followed together, and on machines of which
     a picture has room; else all.
     """
-    groups = by_machine(parts)
+    groups = tables.by_machine(parts)
     apart = len(parts) > max(MOST_TOGETHER, len(groups)) and len(groups) <= MOST_PANELS
     return [*groups] if apart else [parts]
 
@@ -366,7 +341,7 @@ def _draw_panel(
     grid: GridSpec,
     parts: Mapping[str, Result],
     first: int,
-    time: TimeAxis,
+    time: canvas.TimeAxis,
     span: Span,
     where: str,
 ) -> None:
@@ -374,14 +349,14 @@ def _draw_panel(
 
     ``where`` is the machine, if others are in other panels.
     """
-    curves = bsld_on(figure.add_subplot(grid[first, 0]), parts, where)
+    curves = distribution.bsld_on(figure.add_subplot(grid[first, 0]), parts, where)
     names = figure.add_subplot(grid[first, 1])
     names.axis("off")
-    bsld_legend(names, curves)
+    distribution.bsld_legend(names, curves)
     boxes = _boxes_heights(parts)
     if boxes:
-        draw_job_speedups(parts, figure.add_subplot(grid[first + 1, 0]))
-        draw_slowed(parts, figure.add_subplot(grid[first + 1, 1]))
+        distribution.draw_job_speedups(parts, figure.add_subplot(grid[first + 1, 0]))
+        distribution.draw_slowed(parts, figure.add_subplot(grid[first + 1, 1]))
     _draw_over_time(figure, grid, parts, first + 1 + len(boxes), time, span, where)
 
 
@@ -396,12 +371,12 @@ def _gantt_heights(parts: Mapping[str, Result]) -> list[float]:
 
 def _boxes_heights(parts: Mapping[str, Result]) -> list[float]:
     """Return the height of the boxes of job speedups in inches, if there are any."""
-    return [boxes_inches(parts)] if has_speedups(parts) else []
+    return [distribution.boxes_inches(parts)] if distribution.has_speedups(parts) else []
 
 
 def _timelines(parts: Mapping[str, Result]) -> list[str]:
     """Return what is drawn over time; how many jobs end only where their lengths differ."""
-    if not has_speedups(parts):
+    if not distribution.has_speedups(parts):
         return [*_MACHINE]
     nodes = ["nodes"] if all(map(has_nodes, parts.values())) else []
     return ["utilization", *nodes, "queue", "throughput"]
@@ -409,7 +384,7 @@ def _timelines(parts: Mapping[str, Result]) -> list[str]:
 
 def _new_overview(parts: Mapping[str, Result], heights: list[float]) -> tuple[Figure, GridSpec]:
     """Return a figure with a heading, and its grid: two columns, rows of the given heights."""
-    figure = new_figure(_WIDTH_INCHES, sum(heights) + 0.5)
+    figure = canvas.new_figure(_WIDTH_INCHES, sum(heights) + 0.5)
     width = int(_WIDTH_INCHES * _LETTERS_PER_INCH)
     lines = [part for line in _heading(parts).split("\n") for part in textwrap.wrap(line, width)]
     figure.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
@@ -421,7 +396,7 @@ def _draw_over_time(
     grid: GridSpec,
     parts: Mapping[str, Result],
     first: int,
-    time: TimeAxis,
+    time: canvas.TimeAxis,
     span: Span,
     where: str = "",
 ) -> None:
@@ -436,9 +411,9 @@ def _draw_over_time(
         curve_on(axes, name, parts, time, where, legend=legend)
         if apart:
             ends = time.place(shown.first), time.place(shown.last)
-            axes.axvspan(*ends, color=LIGHT_GREY, zorder=0)
+            axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
     # of several the users of all times, or colours would differ; they are named once
-    palettes = [None] if legend else [palette_of(result.runs) for result in parts.values()]
+    palettes = [None] if legend else [canvas.palette_of(result.runs) for result in parts.values()]
     told: list[dict[str, str]] = []
     for axes, (name, result), palette in zip(rows[:gantts], parts.items(), palettes, strict=False):
         heading = name if len(parts) > 1 else "Gantt chart"
@@ -455,10 +430,10 @@ def _draw_over_time(
 
 def _heading(parts: Mapping[str, Result]) -> str:
     """Return what the picture is of, the rules of a scheduler that is alone, and the limits."""
-    heading = subtitle(parts)
+    heading = tables.subtitle(parts)
     rules = describe(next(iter(parts.values())).scheduler)
     alone = [rules] if len(parts) == 1 and rules not in heading else []
-    return "\n".join(filter(None, [heading, *alone, limits_of(parts)]))
+    return "\n".join(filter(None, [heading, *alone, tables.limits_of(parts)]))
 
 
 def wrapped(rows: Rows) -> Rows:
@@ -487,10 +462,10 @@ def _draw_table(axes: Axes, rows: Rows) -> None:
     table.auto_set_font_size(False)
     table.set_fontsize(8)
     for (row, column), cell in table.get_celld().items():
-        cell.set_edgecolor(LIGHT_GREY)
+        cell.set_edgecolor(canvas.LIGHT_GREY)
         cell.set_height(cell.get_height() * (rows[row][0][0].count("\n") + 1))
         if not column:
             cell.PAD = _PAD
             cell.set_text_props(horizontalalignment="left")
         if rows[row][column][1]:
-            cell.set_text_props(fontweight="bold", color=GREEN)
+            cell.set_text_props(fontweight="bold", color=canvas.GREEN)

@@ -9,27 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.report.canvas import (
-    BLACK,
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    ORANGE,
-    PURPLE,
-    SKY_BLUE,
-    VERMILLION,
-    YELLOW,
-    TimeAxis,
-    axes_or_new,
-    figure_of,
-    legend_above,
-    line_style,
-    plain,
-    time_axis,
-    title,
-    unit_of,
-)
+from hpcgym.report import canvas
 from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
 from hpcgym.report.tables import Results, drawable, shown, subtitle
 from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class, processors_in_use, queue_length
@@ -116,29 +96,29 @@ class Curve(NamedTuple):
 
     heading: str
     label: str
-    line: Callable[[Result, TimeAxis], tuple[str, Line]]
+    line: Callable[[Result, canvas.TimeAxis], tuple[str, Line]]
     percent: bool = False
 
 
-def _utilization(result: Result, time: TimeAxis) -> tuple[str, Line]:
+def _utilization(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
     times, used = processors_in_use(result)
     mean = f"mean {shown(100 * result.metrics['utilization'])} %"
     return mean, (times, used * (100 / result.cluster.processors))
 
 
-def _queue(result: Result, time: TimeAxis) -> tuple[str, Line]:
+def _queue(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
     mean, most = (result.metrics[f"{which}_queue_length"] for which in ("mean", "max"))
     return f"mean {shown(float(mean))}, max {int(most):,}", queue_length(result)
 
 
-def _nodes(result: Result, time: TimeAxis) -> tuple[str, Line]:
+def _nodes(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
     times, used, shared = nodes_in_use(result)
     percent, span = 100 / result.cluster.nodes, float(result.metrics["makespan_s"])
     mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
     return f"mean {mean} %, shared {both} %", (times, used * percent)
 
 
-def _throughput(result: Result, time: TimeAxis) -> tuple[str, Line]:
+def _throughput(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
     end = np.sort(result.end[result.decided])
     hours = float(result.metrics["makespan_s"]) / 3600
     mean = f"{shown(end.size / hours)} jobs/h" if hours else "all at once"
@@ -157,7 +137,13 @@ CURVES = {
 
 
 def curve_on(
-    axes: Axes, name: str, parts: Parts, time: TimeAxis, note: str = "", *, legend: bool = True
+    axes: Axes,
+    name: str,
+    parts: Parts,
+    time: canvas.TimeAxis,
+    note: str = "",
+    *,
+    legend: bool = True,
 ) -> Axes:
     """Draw one of :data:`CURVES` over a time axis that others may share."""
     from matplotlib.ticker import MaxNLocator
@@ -186,15 +172,15 @@ def curve_on(
 def _alone(name: str, parts: Parts, axes: Axes | None) -> Axes:
     """Draw over the time of all results; a new figure has room for a legend, and a note."""
     note = "" if axes else subtitle(parts)
-    axes = axes_or_new(axes, height=2.5 + 0.1 * len(parts))
-    return curve_on(axes, name, parts, time_axis(parts), note)
+    axes = canvas.axes_or_new(axes, height=2.5 + 0.1 * len(parts))
+    return curve_on(axes, name, parts, canvas.time_axis(parts), note)
 
 
 def _draw(
     axes: Axes,
     heading: str,
     lines: Mapping[str, Line],
-    time: TimeAxis,
+    time: canvas.TimeAxis,
     note: str,
     legend: bool,
 ) -> Axes:
@@ -206,7 +192,7 @@ def _draw(
     binned = any(times.size > MOST_STEPS for times, _ in steps.values())
     number = bins_of(axes)
     for place, (name, (times, values)) in enumerate(steps.items()):
-        style: dict[str, Any] = {**line_style(place), "linewidth": 1.1}
+        style: dict[str, Any] = {**canvas.line_style(place), "linewidth": 1.1}
         if not binned:
             axes.step(time.place(times), values, where="post", label=name, **style)
             continue
@@ -215,31 +201,31 @@ def _draw(
         axes.plot((edges[1:] + edges[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
         if len(lines) == 1:  # the bands of several would hide each other
             axes.stairs(
-                bins.high, edges, baseline=bins.low, fill=True, color=SKY_BLUE, alpha=0.4,
+                bins.high, edges, baseline=bins.low, fill=True, color=canvas.SKY_BLUE, alpha=0.4,
                 linewidth=0, label="least to greatest",
             )  # fmt: skip
     if binned:
         axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
     time.apply(axes)
-    plain(axes)
+    canvas.plain(axes)
     _, names = axes.get_legend_handles_labels()
-    title(axes, heading, note, legend_above(axes, names) if legend else 0)
+    canvas.title(axes, heading, note, canvas.legend_above(axes, names) if legend else 0)
     return axes
 
 
 def bins_of(axes: Axes) -> int:
     """Return how many bins a picture has room for."""
-    return min(BINS, int(BINS_AN_INCH * figure_of(axes).get_figwidth()))
+    return min(BINS, int(BINS_AN_INCH * canvas.figure_of(axes).get_figwidth()))
 
 
 def means_of_bins(span: float, number: int) -> str:
     """Return what a line of so many bins over a time [s] shows, such as "means of 27 hours"."""
     length = span / number
-    unit_s, unit = unit_of(length)
+    unit_s, unit = canvas.unit_of(length)
     return f"means of {length / unit_s:.3g} {unit}"
 
 
-def _over(times: NDArray[Any], values: NDArray[Any], time: TimeAxis) -> Line:
+def _over(times: NDArray[Any], values: NDArray[Any], time: canvas.TimeAxis) -> Line:
     """Return a step function from the first to the last time of the picture, 0 where undefined."""
     before, after = times[:1] > time.first, times[-1:] < time.last
     return (
@@ -252,10 +238,10 @@ def _over(times: NDArray[Any], values: NDArray[Any], time: TimeAxis) -> Line:
 
 #: Colours of states; busy nodes are the darker the faster.
 _COLOURS = {
-    "components": DARK_GREY,
-    "idle": LIGHT_GREY,
-    "switching_off": PURPLE,
-    "switching_on": ORANGE,
+    "components": canvas.DARK_GREY,
+    "idle": canvas.LIGHT_GREY,
+    "switching_off": canvas.PURPLE,
+    "switching_on": canvas.ORANGE,
     "off": "#9A9A9A",
 }
 _SLOWEST = np.array([0xCF, 0xE6, 0xF5]) / 255  # a pale blue
@@ -283,8 +269,8 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     """
     parts = drawable(result)
     ((_, one),) = parts.items()
-    note, time = "" if axes else subtitle(parts), time_axis(parts)
-    axes = axes_or_new(axes, height=3.6)
+    note, time = "" if axes else subtitle(parts), canvas.time_axis(parts)
+    axes = canvas.axes_or_new(axes, height=3.6)
     times = one.books.time
     known = one.books.watts()
     busy = [name for name in known if name not in _COLOURS]
@@ -303,7 +289,12 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
         bins = envelope(times, np.append(total, total[-1:]) / scale, number)
         levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
         levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
-        line: dict[str, Any] = {"color": BLACK, "linewidth": 0.7, "label": "greatest", "zorder": 3}
+        line: dict[str, Any] = {
+            "color": canvas.BLACK,
+            "linewidth": 0.7,
+            "label": "greatest",
+            "zorder": 3,
+        }
         axes.stairs(bins.high, time.place(bins.edges), **line)
         edges = bins.edges
         label += f",\n{means_of_bins(times[-1] - times[0], number)}"
@@ -322,19 +313,19 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     axes.set_ylabel(label)
     axes.set_ylim(0, 1.05 * max(float(total.max(initial=0)) / scale, 1e-9))
     time.apply(axes)
-    plain(axes)
+    canvas.plain(axes)
     _, names = axes.get_legend_handles_labels()
     span = float(one.books.time[-1] - one.books.time[0])
     mean = float(one.metrics["energy_j"]) / span / scale
     heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
-    title(axes, heading, note, legend_above(axes, names))
+    canvas.title(axes, heading, note, canvas.legend_above(axes, names))
     return axes
 
 
 def _colours(states: Mapping[str, Any]) -> dict[str, Any]:
     """Return the colour of each state that there is."""
     busy = [name for name in states if name not in _COLOURS]
-    fastest = np.array([int(BLUE[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    fastest = np.array([int(canvas.BLUE[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     shades = np.linspace(0, 1, len(busy)) if len(busy) > 1 else [1.0]
     blues = {
         name: tuple(_SLOWEST + shade * (fastest - _SLOWEST))
@@ -395,13 +386,13 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     # both pictures have the same unit
     longest = max(max(waits.values()) for of in every.values() for waits in of.values())
     told = min(means.values()) if unequal else longest
-    unit_s, unit = unit_of(told)
-    axes = axes_or_new(axes, 6, 4)
+    unit_s, unit = canvas.unit_of(told)
+    axes = canvas.axes_or_new(axes, 6, 4)
     for place, (name, waits) in enumerate(found.items()):
         heights = [waits.get(one, np.nan) / unit_s for one in names]
         mean = f"mean {shown(means[name] / unit_s)} {_SHORT[unit]}"
         style: dict[str, Any] = {
-            "color": line_style(place)["color"],
+            "color": canvas.line_style(place)["color"],
             "marker": _MARKERS[place % len(_MARKERS)],
             "linestyle": "none",  # there is nothing between classes
         }
@@ -410,7 +401,7 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
         axes.plot(x, heights, label=f"{name}: {mean}", markersize=5, **style)
     edges = np.arange(len(names) - 1) + 0.5
     high = axes.get_xaxis_transform()
-    axes.vlines(edges, 0, 1, LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
+    axes.vlines(edges, 0, 1, canvas.LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), [_class_text(one, by) for one in names])
     if sum(len(_class_text(one, by)) + 2 for one in names) > 40:
@@ -421,9 +412,9 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
         axes.set_yscale("symlog", linthresh=1)
         axes.yaxis.set_major_formatter(lambda wait, _: f"{wait:,g}")
     axes.set_ylim(0, max(axes.get_ylim()[1] * (1.5 if unequal else 1), 1e-9))
-    plain(axes)
+    canvas.plain(axes)
     _, labels = axes.get_legend_handles_labels()
-    title(axes, f"Waits by {by}", note, legend_above(axes, labels))
+    canvas.title(axes, f"Waits by {by}", note, canvas.legend_above(axes, labels))
     return axes
 
 
@@ -462,16 +453,16 @@ MOST_BARS = 30
 _BAR_INCHES, _ROUND_BARS_INCHES = 0.24, 1.2
 _LETTERS_OF_BARS = 32  # of a name
 _REASON_COLOURS = {
-    "quota": BLACK,
-    "processors": BLUE,
-    "nodes": SKY_BLUE,
-    "partition": LIGHT_GREY,
-    "order": DARK_GREY,
-    "reservation": VERMILLION,
-    "plan": ORANGE,
-    "clock": PURPLE,
-    "unseen": YELLOW,
-    "hold": GREEN,
+    "quota": canvas.BLACK,
+    "processors": canvas.BLUE,
+    "nodes": canvas.SKY_BLUE,
+    "partition": canvas.LIGHT_GREY,
+    "order": canvas.DARK_GREY,
+    "reservation": canvas.VERMILLION,
+    "plan": canvas.ORANGE,
+    "clock": canvas.PURPLE,
+    "unseen": canvas.YELLOW,
+    "hold": canvas.GREEN,
 }
 
 
@@ -503,8 +494,8 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     shown = shortened(shown, MOST_BARS)
     names = [_short(str(name)) for name in shown.index]
     seconds = shown[reasons].to_numpy(np.float64)
-    size, unit = unit_of(float(seconds.sum(axis=1).max(initial=0)))
-    axes = axes_or_new(axes, 9, _BAR_INCHES * max(len(names), 3) + _ROUND_BARS_INCHES)
+    size, unit = canvas.unit_of(float(seconds.sum(axis=1).max(initial=0)))
+    axes = canvas.axes_or_new(axes, 9, _BAR_INCHES * max(len(names), 3) + _ROUND_BARS_INCHES)
     left = np.zeros(len(names))
     for name, part in zip(reasons, seconds.T / size, strict=True):
         rows = np.arange(len(names))
@@ -515,11 +506,11 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
         label.set_parse_math(False)  # users may have any name
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel(f"time that jobs waited ({unit}, all together)")
-    plain(axes, grid="x")
+    canvas.plain(axes, grid="x")
     axes.tick_params(left=False)
-    rows_of_legend = legend_above(axes, [CALLED[name] for name in reasons]) if reasons else 0
+    rows_of_legend = canvas.legend_above(axes, [CALLED[name] for name in reasons]) if reasons else 0
     heading = "What jobs waited for" if reasons else "No job waited"
-    title(axes, heading, note, rows_of_legend)
+    canvas.title(axes, heading, note, rows_of_legend)
     return axes
 
 
