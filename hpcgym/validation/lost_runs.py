@@ -194,6 +194,8 @@ def check_going_on(
     held = {
         name: over_time(line.time.size, begin, end, width * (group == name)) for name in rule.levels
     }
+    # who stops others may free more than it takes, after those of its level have been tried
+    settled = ~np.isin(line.time, pieces.end)
     for piece, job in enumerate(pieces.job.tolist()):
         span = slice(begin[piece], end[piece])
         taken = line.used[span] + width[piece]

@@ -366,10 +366,25 @@ def _of_energy_and_limits(case: _Case) -> Proofs:
     elif result.scheduler.dispatcher is None and (lost is not None or not result.replayed_on):
         # up to the end of the last window a job may wait for it, whatever is idle
         excused = line.time < restrictions.window_ends(result).max(initial=-1)
+        excused |= _may_have_passed(result, case.length)
         if case.down is not None:
             excused |= schedules.over_time(line.time.size, *case.down[1:]) > 0
         found["progress"] = schedules.check_progress(line, schedules.delays_s(result), excused)
     return found
+
+
+def _may_have_passed(result: Result, length: Times) -> bool:
+    """Tell whether the time of a reservation that is kept may have passed before the next pass.
+
+    Where a prediction expires all are made anew at the next submission, but a pass comes after the
+    next end alone.
+    """
+    rules = result.scheduler
+    return (
+        rules.reserve.conservative
+        and rules.passes == "per-event"
+        and bool((result.predicted_run_time < length).any())
+    )
 
 
 def _of_passes(case: _Case, *, sound: bool) -> Proofs:
@@ -390,6 +405,9 @@ def _of_passes(case: _Case, *, sound: bool) -> Proofs:
     rank = None if times is None else passes.static_rank(workload, rules.policy, times)
     if rank is None or not sound:  # the order of an impossible schedule means nothing
         return found
+    ties = len(np.unique(workload.submit_time)) < len(workload)
+    if ties and rules.moves_submissions and rules.passes == "per-event":
+        return found  # who comes by an end comes behind who is submitted in that second
     # runs of a job never wait together: any order of them will do
     number, of_run = np.empty_like(job), np.empty_like(job)
     number[np.argsort(job, kind="stable")] = np.arange(len(job))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
+from few_jobs import few_jobs
 from limit_strategies import Case, limited
 from node_strategies import node_cases
 from strategies import cases
@@ -432,6 +433,48 @@ def test_a_node_that_is_over_used_is_found_as_if_each_second_were_looked_at(
     told = {(line.rpartition(" (and")[0] or line).split()[-1] for line in found}
     assert {name for _, name in over} == told
     assert bool(over) == bool(found)
+
+
+def test_a_window_that_ends_where_nobody_waits_is_no_event_for_the_looks_of_slurm() -> None:
+    """They are at 0, 30, 70 and 100 s: nothing happens from 30 to 70 s."""
+    jobs = few_jobs(2, [0, 70, 70, 80], [10, 1000, 5, 20], [1, 1, 2, 1])
+    rules = {"backfill": "slurm:bf_interval=30+bf_resolution=1", "maintenance": "35/36"}
+    result = hpcgym.simulate(jobs, **rules)
+    assert result.start.tolist() == [0, 70, 1070, 100]
+    validate_schedule(result)
+
+
+def test_who_comes_by_an_end_stands_behind_who_is_submitted_in_that_second() -> None:
+    """With a pass after each event: at 10 s the last job comes first, and does not fit."""
+    jobs = few_jobs(
+        *(2, [0, 0, 1, 10], [10, 100, 5, 5], [1, 1, 1, 2]),
+        job_number=[1, 2, 3, 4],
+        preceding_job=[-1, -1, 1, -1],
+        think_time=[-1, -1, 0, -1],
+    )
+    result = hpcgym.simulate(jobs, backfill="none", passes="per-event", dependencies="after")
+    assert result.start.tolist() == [0, 0, 105, 100]
+    validate_schedule(result)
+
+
+def test_the_time_of_a_kept_reservation_may_pass_before_the_next_pass() -> None:
+    """The first job's prediction expires: all reservations are made anew as the next job comes.
+
+    A pass comes at the next end alone, at 85 s. The reservation of then, which has passed, still
+    stands in the way of all others: nobody starts until the next job comes, at 110 s.
+    """
+    jobs = few_jobs(
+        *(5, [35, 47, 54, 65, 78, 110], [50, 6, 8, 13, 24, 42], [3, 2, 5, 2, 3, 2]),
+        requested=[100] * 6,
+    )
+    rules = {"policy": "lqf", "backfill": "conservative", "passes": "per-event"}
+    rules |= {"estimate": [18, 7, 10, 10, 18, 9], "correction": "recursive-doubling"}
+    result = hpcgym.simulate(jobs, **rules)
+    assert result.start.tolist() == [35, 47, 152, 160, 160, 110]
+    assert (
+        hpcgym.simulate(jobs, engine="reference", **rules).start.tolist() == result.start.tolist()
+    )
+    validate_schedule(result)
 
 
 def test_suspended_jobs_go_on_where_they_ran() -> None:
