@@ -268,8 +268,7 @@ class Baseline:
         self._expressed = None
         expression = parse_policy(self.policy).expression
         if expression is not None and expression.general:
-            program = expression.program(columns, np.array(workload.requested_time))
-            self._expressed = program.told()
+            self._expressed = expression.program(columns)
         self._submit = columns.submit
         self._moving = env if rules.moves_submissions else None
         if env.action_kind == "selection":

@@ -22,12 +22,13 @@ from hpcgym.errors import HpcgymError
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.orders import FUNCTIONS, NAMES, POLICIES, ByExpression
+from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
 from hpcgym.reference.pool import Simulation
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
-from hpcgym.scheduler.policies.index import parse_policy
+from hpcgym.scheduler.policies.expressions import IN_EXPRESSIONS
+from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -97,8 +98,8 @@ def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> 
         "orders by what users have used": any(scheduler.usage_orders),
         f"allocation={scheduler.allocation!r}": scheduler.allocation.startswith("random"),
     }
-    for rule in ("policy", "backfill_order"):
-        lacks[f"{rule}={scheduler.describe()[rule]!r}"] = not _is_order(getattr(scheduler, rule))
+    for rule, order in zip(("policy", "backfill_order"), scheduler.orders, strict=True):
+        lacks[f"{rule}={scheduler.describe()[rule]!r}"] = not _is_order(order)
     for rule in ("estimate", "policy_estimate"):
         given = getattr(scheduler, rule)
         lacks[f"{rule}={given!r}"] = isinstance(given, str) and not _ESTIMATES.fullmatch(given)
@@ -115,39 +116,32 @@ def lacking(what: str) -> HpcgymError:
     )
 
 
-def _is_order(order: Any) -> bool:
+def _is_order(order: IndexPolicy | None) -> bool:
     """Return whether the reference has an order: a name, six weights or an expression."""
-    if isinstance(order, str):
-        return order in POLICIES or order == "sjbf" or _is_expression(order)
-    return isinstance(order, tuple)
+    if order is None or order.expression is None:
+        return order is None or isinstance(order.given, tuple) or str(order.given) in POLICIES
+    steps, text = order.expression.steps, order.expression.text
+    known = all(not step.text and step.name in ("", *NAMES) for step in steps)
+    return known and order.expression.general and not any(word in text for word in IN_EXPRESSIONS)
 
 
-def _is_expression(order: str) -> bool:
-    """Return whether an order is an expression that is worked out anew, of names it knows."""
-    expression = parse_policy(order).expression
-    if expression is None or not expression.general:
-        return False
-    code = compile(order, order, "eval")
-    texts = any(isinstance(one, str) for one in code.co_consts)
-    return {*code.co_names} <= {*NAMES, *FUNCTIONS} and not texts
-
-
-def _order(order: Any, workload: Workload) -> Any:
+def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
     """Return an order as the reference takes it."""
-    named = not isinstance(order, str) or order in POLICIES or order == "sjbf"
-    return order if named else ByExpression(order, workload)
+    if order is None:
+        return "sjbf" if given == "sjbf" else "fcfs"
+    return order.given if order.expression is None else ByExpression(order.given, workload)
 
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:
     """Return the rules as :class:`hpcgym.reference.Simulation` takes them."""
     hold = scheduler.hold
     same = ("backfill", "correction", "passes", "threshold")
-    orders = ("policy", "backfill_order")
+    orders = zip(("policy", "backfill_order"), scheduler.orders, strict=True)
     estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
     quotas = scheduler.quota
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
-        **{rule: _order(getattr(scheduler, rule), workload) for rule in orders},
+        **{rule: _order(one, getattr(scheduler, rule), workload) for rule, one in orders},
         **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [

@@ -266,10 +266,9 @@ def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, N
     run_time = np.minimum(workload.run_time, workload.requested_time)
     estimate = scheduler.policy_estimate
     known = predicted_run_times(estimate, run_time, workload, "policy_estimate")
-    times = workload.requested_time if known is None else known  # the latter where they are learned
-    columns = JobColumns(workload)
+    columns = JobColumns(workload, known)  # where they are learned, requested ones to begin with
     return [
-        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns, times).told()
+        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
         for one in scheduler.anew
     ]
 

@@ -8,21 +8,17 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from online import EASY, FORMULAS, oracle
 from online import assert_same as assert_same_as
 from online import cases as learning_cases
-from slow_expressions import general, trees
-from strategies import workloads
+from online import oracle
+from slow_expressions import general
 
 import hpcgym
-from hpcgym._engine import values_of
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import POLICIES, ByExpression
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.scheduler.policies.expressions import NAMES, read_expression
-from hpcgym.scheduler.policies.features import USER_FEATURES, JobColumns
 from hpcgym.workload.model import Workload
 
 WFP3 = "(wait / requested) ** 3 * processors"
@@ -90,18 +86,6 @@ def known_to_change(rules: dict[str, Any], rule: str) -> bool:
     return not is_text(order) or hpcgym.Scheduler(**rules).anew[RULES.index(rule)] is not None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("estimate", FORMULAS[1:3])
-@pytest.mark.parametrize("text", ["-requested * processors", WFP3])
-def test_a_policy_by_name_where_run_times_are_learned(text: str, estimate: str) -> None:
-    name = "wfp3" if text == WFP3 else "saf"
-    for backfill in ("easy", "depth:3", "conservative"):
-        rules: dict[str, Any] = {"policy_estimate": estimate, "backfill": backfill}
-        named = hpcgym.simulate(EASY, policy=name, backfill_order=name, **rules)
-        result = hpcgym.simulate(EASY, policy=text, backfill_order=text, **rules)
-        assert result.start.tolist() == named.start.tolist()
-
-
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 def test_queues_of_many_blocks(passes: str) -> None:
     random = np.random.default_rng(3)
@@ -123,47 +107,11 @@ def test_queues_of_many_blocks(passes: str) -> None:
     assert_same(workload, rules)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES.keys() - USER_FEATURES.keys()))
-def test_names_are_the_same_worked_out_once_and_anew(name: str) -> None:
-    columns = JobColumns(EASY.with_columns(queue=np.arange(len(EASY)) % 5))
-    rows, waiting = np.arange(len(EASY)), np.arange(len(EASY)) * 7.0
-    once = read_expression(name if name != "wait" else "wait + 0 * area").of_jobs(columns)
-    program = read_expression(f"{name} + 0 * wait ** 2").program(columns, EASY.requested_time)
-    found = values_of(program.told(), len(EASY), rows, waiting)
-    assert found == pytest.approx(once.static + once.gain * waiting, rel=1e-13)
-
-
-@settings(max_examples=300)
-@given(trees())
-def test_all_trees_are_taken(text: str) -> None:
-    assert read_expression(f"{text} + 0 * wait ** 2").general
-
-
 # --- Other machines, and where simulations begin --------------------------------------------------
 
 
 def fair(policy: Any) -> dict[str, Any]:
     return {"policy": policy, "backfill_order": policy}
-
-
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(
-    workloads(),
-    st.sampled_from(["none", "easy", "depth:3", "slurm:bf_interval=7", "conservative"]),
-    st.sampled_from([None, "queue:1>0", "queue:0>1,cancel", "queue:1>0,suspend"]),
-)
-@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
-def test_what_usage_adds(workload: Workload, backfill: str, preemption: str | None) -> None:
-    rows = np.arange(len(workload))
-    workload = workload.with_columns(user_id=rows % 3, queue=rows // 2 % 2)
-    rules: dict[str, Any] = {"backfill": backfill}
-    rules["preemption"] = None if backfill == "conservative" else preemption
-    weights = fair({"fairshare": 3.0, "processors": 0.5})
-    text = fair("3 * fairshare + processors / 2 + 0 * wait ** 2")
-    named = hpcgym.simulate(workload, **rules, **weights)
-    result = hpcgym.simulate(workload, **rules, **text)
-    assert result.start.tolist() == named.start.tolist()
 
 
 @pytest.mark.slow

@@ -156,17 +156,6 @@ def test_scores_beyond_double_precision_are_refused(columns: JobColumns) -> None
             rank(policy, columns)
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0, 1e9, -3.0])
-def test_serial_jobs_that_have_waited_come_first(weight: float, columns: JobColumns) -> None:
-    """Log2 of one processor is 0, but no score of UNICEF is infinite or 0 / 0."""
-    ours = scores(rank({"unicef": weight}, columns))
-    assert all(map(math.isfinite, ours))
-    serial = sorted(abs(ours[i]) for i, (_, q, _) in enumerate(ROWS) if q == 1)
-    others = [abs(ours[i]) for i, (_, q, _) in enumerate(ROWS) if q > 1]
-    assert serial[0] > 1e100 * max(others)
-    assert ours[-1] == 0.0
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_text_of_a_weight_is_exact(weight: float) -> None:
     assert float(weight_text(weight)) == weight

@@ -324,9 +324,10 @@ JOBS = "lublin:jobs=30,processors=16,seed=1"
 @pytest.mark.parametrize(
     ("rules", "lacks"),
     [
-        ({"policy": "2 * wait - processors"}, "policy='2 \\* wait - processors'"),
+        ({"policy": "-2 * processors"}, "policy='-2 \\* processors'"),
         ({"policy": lambda view: view.wait}, "a policy that is a function"),
-        ({"backfill_order": "wait / requested"}, "backfill_order='wait / requested'"),
+        ({"backfill_order": "wait_time ** 2"}, "backfill_order='wait_time"),
+        ({"policy": {"area": -1.0}}, "policy='area=-1'"),
         ({"policy": "wait ** 2 if user == 'ann' else 0"}, "policy="),
         ({"policy": "fairshare"}, "orders by what users have used"),
         ({"estimate": "e-loss"}, "estimate='e-loss'"),

@@ -156,9 +156,6 @@ def _profiles(x: dict[str, Any]) -> Iterator[tuple[Hashable, ...]]:
 BRANCHES = ("absolute", "squared", "exponential")
 WEIGHTINGS = ("1", "long", "wide", "small", "large")
 
-#: Exponents are cut off here: the squares of slopes, times features, still are finite.
-LARGEST_EXPONENT = 300.0
-
 _PREFIX = "regression"
 
 

@@ -1,9 +1,8 @@
 """Policies as expressions over features of jobs: ``-(requested * processors) + 20 * wait``.
 
-The score of a job is the value of the expression, and the highest score is served first. Waiting
-may change it not at all, or by a multiple of the waiting time, which is then a number of each job:
-such scores are worked out once, for all jobs, as those of other policies are. All others, which are
-*general*, are worked out anew at each pass, by the engine.
+The score of a job is the value of the expression, and the highest score is served first. The engine
+works it out: once for all jobs where waiting does not change it, or does so alone, as in an order
+of submission; else, where it is *general*, anew at each pass.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import ast
 import keyword
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
@@ -20,10 +19,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import NAMED
+from hpcgym.naming import NAMED, NICE
 from hpcgym.scheduler.policies import operations as op
-from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, JobColumns
 
 # --- The grammar of policies that are expressions -------------------------------------------------
 #
@@ -277,67 +277,34 @@ def _is_text(node: ast.expr) -> bool:
 
 # --- Policies as expressions over features of jobs ------------------------------------------------
 
-#: What an expression may name beside features: columns of the log.
-COLUMNS: dict[str, Feature] = {
-    "submit": Feature("submit time [s], by the log's clock", "SWF", lambda jobs: jobs.submit),
-    "clock": Feature(
-        "the time now [s], by the log's clock",
-        "SWF",
-        lambda jobs: jobs.submit,
-        lambda jobs: np.ones_like(jobs.submit),
-    ),
-    "time_limit": Feature(
+#: What an expression may name beside features -> what it is, and the column of the log.
+COLUMNS = {
+    "submit": ("submit time [s], by the log's clock", "submit_time"),
+    "clock": ("the time now [s], by the log's clock", "submit_time"),
+    "time_limit": (
         "requested time [s], also where a predicted one stands for `requested`",
-        "SWF",
-        lambda jobs: jobs.field("requested_time"),
+        "requested_time",
     ),
-    "nice": Feature(
-        "what the user takes from its priority in Slurm", "sbatch --nice", lambda jobs: jobs.nice
-    ),
-    "user": Feature("number of the user", "SWF", lambda jobs: jobs.field("user_id")),
-    "group": Feature("number of the group", "SWF", lambda jobs: jobs.field("group_id")),
-    "code": Feature("number of the code", "SWF", lambda jobs: jobs.field("executable")),
-    "queue": Feature("number of the queue", "SWF", lambda jobs: jobs.field("queue")),
-    "partition": Feature("number of the partition", "SWF", lambda jobs: jobs.field("partition")),
+    "nice": ("what the user takes from its priority in Slurm", NICE),
+    "user": ("number of the user", "user_id"),
+    "group": ("number of the group", "group_id"),
+    "code": ("number of the code", "executable"),
+    "queue": ("number of the queue", "queue"),
+    "partition": ("number of the partition", "partition"),
 }
-
-_OF_JOBS = FEATURES | COLUMNS
 
 #: All that an expression may name -> what it is.
 NAMES: dict[str, str] = {
-    **{name: feature.meaning for name, feature in _OF_JOBS.items()},
+    **{name: feature.meaning for name, feature in FEATURES.items()},
+    **{name: meaning for name, (meaning, _) in COLUMNS.items()},
     **USER_FEATURES,
 }
 
 _CODES: dict[str, int] = {
-    **dict.fromkeys(_OF_JOBS, op.FEATURE),
+    **dict.fromkeys(FEATURES, op.FEATURE),
+    **dict.fromkeys(COLUMNS, op.COLUMN),
     **dict.fromkeys(USER_FEATURES, op.USAGE),
     "wait": op.WAIT,
-}
-
-#: Operations on columns of numbers; sums, products and choices are in :func:`_value`.
-_ON_COLUMNS: dict[int, Callable[..., Any]] = {
-    op.NOT: lambda a: (a == 0) * 1.0,
-    op.LOG: np.log,
-    op.LOG2: np.log2,
-    op.LOG10: np.log10,
-    op.EXP: np.exp,
-    op.SQRT: np.sqrt,
-    op.ABS: np.abs,
-    op.FLOOR: np.floor,
-    op.WHOLE_PARTS: np.floor_divide,
-    op.REST: np.remainder,
-    op.POWER: np.power,
-    op.LEAST: np.minimum,
-    op.GREATEST: np.maximum,
-    op.LESS: lambda a, b: (a < b) * 1.0,
-    op.AT_MOST: lambda a, b: (a <= b) * 1.0,
-    op.MORE: lambda a, b: (a > b) * 1.0,
-    op.AT_LEAST: lambda a, b: (a >= b) * 1.0,
-    op.EQUAL: lambda a, b: (a == b) * 1.0,
-    op.UNEQUAL: lambda a, b: (a != b) * 1.0,
-    op.AND: lambda a, b: ((a != 0) & (b != 0)) * 1.0,
-    op.OR: lambda a, b: ((a != 0) | (b != 0)) * 1.0,
 }
 
 
@@ -347,23 +314,15 @@ class Form(NamedTuple):
     job: bool = False
     wait: bool = False
     usage: bool = False
-    general: bool = False  # waiting changes it otherwise than by a multiple of the waiting time
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is the same for all jobs at all times."""
-        return not any(self)
+    bent: bool = False  # waiting changes it otherwise than by a multiple of the waiting time
 
 
-_NO_USAGE = np.zeros(len(USER_FEATURES))
+class _Part(NamedTuple):
+    """A value of the expression, and by what the priorities of USER_FEATURES are multiplied."""
 
-
-class Linear(NamedTuple):
-    """A value ``static + gain * wait``, and priorities of users; numbers, or float64 (n_jobs,)."""
-
-    static: Any
-    gain: Any = 0.0  # [1/s]
-    usage: Any = _NO_USAGE  # (2,) what the priorities of USER_FEATURES are multiplied by
+    form: Form
+    first: int  # of its steps
+    usage: tuple[float, ...] = (0.0,) * len(USER_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -374,69 +333,57 @@ class Expression:
     ----------
     text : as it was given.
     steps : what works it out.
-    form : what its value depends on.
+    usage : the weights of users' priorities in it, by name.
+    general : whether it is worked out anew at each pass: the time that jobs wait changes it, and
+        not as it changes an order of submission.
+    reversed : whether who has waited least comes first, where nothing but waiting counts; None:
+        something else does.
     """
 
     text: str
     steps: tuple[Step, ...]
-    form: Form
+    usage: Mapping[str, float]
+    general: bool
+    reversed: bool | None
 
     @property
     def looks_at_time(self) -> bool:
         """Whether it looks at requested times, or at what stands for them."""
-        apart = {"processors", *COLUMNS}
-        return any(step.code == op.FEATURE and step.name not in apart for step in self.steps)
+        return any(one.code == op.FEATURE and one.name != "processors" for one in self.steps)
 
-    @property
-    def general(self) -> bool:
-        """Whether waiting changes it otherwise than by a multiple of the waiting time."""
-        return self.form.general
+    def values(self, jobs: JobColumns) -> NDArray[np.float64]:
+        """Return its value for each job before that waits, without what usage adds, (n_jobs,)."""
+        return jobs.values_of(*self._operations(jobs))
 
-    @property
-    def usage(self) -> dict[str, float]:
-        """The weights of users' priorities in it, by name."""
-        weights = self.of_jobs(None).usage if self.form.usage else _NO_USAGE
-        return {name: float(w) for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
+    def program(self, jobs: JobColumns) -> dict[str, NDArray[Any]]:
+        """Return it as the engine works it out anew, for jobs, without what usage adds."""
+        return jobs.told(*self._operations(jobs))
 
-    def of_jobs(self, jobs: JobColumns | None) -> Linear:
-        """Return its value for jobs, unless it is general.
-
-        None: only its usage is wanted, which no job changes.
-        """
-        stack: list[Linear] = []
-        with np.errstate(all="ignore"):
-            for step in self.steps:
-                stack.append(_value(step, _taken(stack, step), jobs))
-        return stack[0]
-
-    def program(self, jobs: JobColumns, times: NDArray[np.int64]) -> op.Program:
-        """Return it as it is worked out anew, for jobs, without what usage adds.
-
-        ``times`` [s], (n_jobs,), stand for the requested times, and may be renewed.
-        """
+    def _operations(self, jobs: JobColumns) -> tuple[Any, Any, list[NDArray[np.float64]]]:
+        """Return its operations, what each takes, and the columns of jobs that they take."""
         steps: list[tuple[int, float]] = []
-        columns = [jobs.since_first, jobs.processors]
+        columns: list[NDArray[np.float64]] = []
         for step in self.steps:
             if step.code == op.USAGE:
                 steps.append((op.NUMBER, 0.0))
-            elif step.name in COLUMNS:
-                steps.append((op.COLUMN, len(columns)))
-                column = COLUMNS[step.name]
-                assert column.static is not None
-                columns.append(column.static(jobs) if not step.text else _called(jobs, step))
-                if column.patience is not None:  # the time now
+            elif step.code == op.COLUMN:
+                steps.append((op.COLUMN, 2 + len(columns)))  # behind those of features
+                columns.append(_column(jobs, step))
+                if step.name == "clock":
                     steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
             elif step.code == op.FEATURE:
                 steps.append((op.FEATURE, list(FEATURES).index(step.name)))
             else:
                 steps.append((step.code, step.number))
         codes, numbers = zip(*steps, strict=True)
-        return op.Program(
-            np.array(codes, np.int64),
-            np.array(numbers, np.float64),
-            np.array(columns, np.float64),
-            times,
-        )
+        return np.array(codes, np.int64), np.array(numbers, np.float64), columns
+
+
+def _column(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
+    """Return a column of jobs; or 1 for each whose number is called as a step says, else 0."""
+    if step.text:
+        return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)
+    return jobs.nice if step.name == NICE else jobs.field(COLUMNS[step.name][1])
 
 
 #: Signs that names and paths may have, but not between blanks.
@@ -465,39 +412,76 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         otherwise than as in :class:`Linear`; it names the column.
     """
     steps = read_steps(text, argument, _CODES, NAMED)
-    stack: list[Form] = []
-    for step in steps:
-        taken = _taken(stack, step)
-        problem = _problem(step, taken)
+    stack: list[_Part] = []
+    for k, step in enumerate(steps):
+        first = len(stack) - op.takes(step.code)
+        taken = stack[first:]
+        problem = _problem(step, [part.form for part in taken])
         if problem:
             fail(text, argument, step.column, problem)
-        stack.append(_form(step, taken))
-    found = Expression(text, tuple(steps), stack[0])
-    _, gain, usage = found.of_jobs(None)
-    changes = found.form.job or found.general
-    if not (np.isfinite(usage).all() and (changes or np.isfinite(gain))):
+        begin = taken[0].first if taken else k
+        stack[first:] = [_Part(_form(step, [part.form for part in taken]), begin)]
+        if stack[-1].form.usage:
+            stack[-1] = stack[-1]._replace(usage=_usage(step, taken, steps[:k]))
+    ((form, _, weights),) = stack
+    usage = {name: w for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
+    if not np.isfinite(weights).all():
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
-    if not (changes or gain != 0 or usage.any()):
+    if form.job or form.bent:
+        return Expression(text, tuple(steps), usage, form.wait, None)
+    before, soon, late = _values(steps, [0.0, 1.0, 2.0**53])
+    if not np.isfinite([before, soon]).all():
+        raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
+    gains = (soon - before) or (late - before)
+    if not (usage or gains):
         raise HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
-    return found
+    alone = None if form.usage else bool(gains < 0)
+    return Expression(text, tuple(steps), usage, form.wait and form.usage, alone)
 
 
-def _taken(stack: list[Any], step: Step) -> list[Any]:
-    """Take from the stack what a step takes, and return it."""
-    first = len(stack) - op.takes(step.code)
-    taken = stack[first:]
-    del stack[first:]
-    return taken
+def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float64]:
+    """Return what steps that look at no job leave when so much time has passed [s]."""
+    usual = [step if step.code != op.USAGE else Step(op.NUMBER) for step in steps]
+    told = {
+        "codes": np.array([step.code for step in usual], np.int64),
+        "numbers": np.array([step.number for step in usual], np.float64),
+        "columns": np.zeros((2, 1)),
+        "n_columns": np.array([2]),
+        "times": np.zeros(1, np.int64),
+    }
+    rows = np.zeros(len(waiting), np.int64)
+    return values_of(told, 1, rows, np.array(waiting, np.float64))
+
+
+def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[float, ...]:
+    """Return by what priorities are multiplied in what a step leaves; ``steps``: before it."""
+    if step.code == op.USAGE:
+        return tuple(float(name == step.name) for name in USER_FEATURES)
+    a, b = np.array(taken[0].usage), np.array(taken[-1].usage)
+    with np.errstate(all="ignore"):
+        if step.code == op.NEGATIVE:
+            found = -a
+        elif step.code in (op.ADD, op.SUBTRACT):
+            found = a + b if step.code == op.ADD else a - b
+        elif taken[-1].form.usage:  # a number times it
+            found = b * _values(steps[taken[0].first : taken[-1].first], [0.0])
+        else:
+            number = _values(steps[taken[-1].first :], [0.0])
+            found = a * number if step.code == op.MULTIPLY else a / number
+    return tuple(found.tolist())
 
 
 def _form(step: Step, taken: Sequence[Form]) -> Form:
     """Return what the value that a step leaves depends on."""
-    if step.code == op.FEATURE:
-        return Form(job=True, wait=_OF_JOBS[step.name].patience is not None)
+    if step.code in (op.FEATURE, op.COLUMN):
+        waits = step.name == "clock" or (
+            step.code == op.FEATURE and FEATURES[step.name].patience is not None
+        )
+        return Form(job=True, wait=waits)
     if step.code in op.PUSHES:
         return Form(wait=step.code == op.WAIT, usage=step.code == op.USAGE)
     found = Form(*(any(parts) for parts in zip(*taken, strict=True)))
-    return found._replace(general=found.general or not _keeps(step, taken, "wait"))
+    return found._replace(bent=found.bent or not _keeps(step, taken, "wait"))
 
 
 def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
@@ -522,67 +506,8 @@ def _problem(step: Step, taken: Sequence[Form]) -> str:
     if not any(form.usage for form in taken):
         return ""
     others = [form for form in taken if not form.usage]
-    scales = step.code in (op.MULTIPLY, op.DIVIDE) and all(form.is_number for form in others)
+    scales = step.code in (op.MULTIPLY, op.DIVIDE) and not any(map(any, others))
     sums = step.code in (op.NEGATIVE, op.ADD, op.SUBTRACT)
     if sums or (scales and _keeps(step, taken, "usage")):
         return ""
     return "what users have used can be added, and multiplied by numbers, and no more"
-
-
-def _value(step: Step, taken: Sequence[Linear], jobs: JobColumns | None) -> Linear:
-    """Return what a step leaves."""
-    if step.code in op.PUSHES:
-        return _pushed(step, jobs)
-    if step.code == op.NEGATIVE:
-        return Linear(*(-part for part in taken[0]))
-    a, b = taken[0], taken[-1]
-    if step.code == op.ADD:
-        return Linear(*(x + y for x, y in zip(a, b, strict=True)))
-    if step.code == op.SUBTRACT:
-        return Linear(*(x - y for x, y in zip(a, b, strict=True)))
-    if step.code == op.MULTIPLY:
-        if _is_static(a):
-            a, b = b, a
-        return _each(np.multiply, a, b.static)
-    if step.code == op.DIVIDE:
-        return _each(np.divide, a, b.static)
-    if step.code == op.CHOICE:
-        test = taken[0].static != 0
-        return Linear(*(np.where(test, x, y) for x, y in zip(taken[1][:2], b[:2], strict=True)))
-    return Linear(_ON_COLUMNS[step.code](*(part.static for part in taken)))
-
-
-def _each(operation: Any, value: Linear, by: Any) -> Linear:
-    """Return a value multiplied or divided by what neither waiting nor usage changes."""
-    static, gain, usage = value
-    return Linear(
-        operation(static, by),
-        operation(gain, by) if np.any(gain) else gain,
-        operation(usage, by) if np.any(usage) else usage,
-    )
-
-
-def _is_static(value: Linear) -> bool:
-    """Return whether neither waiting nor usage is added to a value."""
-    return not np.any(value.gain) and not np.any(value.usage)
-
-
-def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
-    """Return what a step pushes."""
-    if step.code == op.WAIT:
-        return Linear(0.0, 1.0)
-    if step.code == op.USAGE:
-        return Linear(0.0, 0.0, np.array([float(name == step.name) for name in USER_FEATURES]))
-    if step.code == op.NUMBER or jobs is None:
-        return Linear(step.number)
-    if step.text:
-        return Linear(_called(jobs, step))
-    feature = _OF_JOBS[step.name]
-    static = 0.0 if feature.static is None else feature.static(jobs)
-    gain = 0.0 if feature.patience is None else 1.0 / feature.patience(jobs)
-    return Linear(static, gain)
-
-
-def _called(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
-    """Return 1 for each job whose number is called as a step says, else 0, (n_jobs,) float64."""
-    return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)

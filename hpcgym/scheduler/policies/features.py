@@ -11,81 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
 from hpcgym.naming import NICE
+from hpcgym.scheduler.policies.operations import FEATURE
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.model import MISSING, Workload
-
-# --- The formulas of job features, of columns of jobs or of one job -------------------------------
-#
-# Each takes something with the attributes ``requested`` [s] (or the run time that stands for it),
-# ``processors`` and ``since_first`` [s], the submit time counted from the first submission of the
-# whole log: columns, (n_jobs,) float64, or numbers where it is compiled.
-
-
-def processors(jobs: Any) -> Any:
-    """Return q."""
-    return jobs.processors
-
-
-def requested(jobs: Any) -> Any:
-    """Return p [s]."""
-    return jobs.requested
-
-
-def ratio(jobs: Any) -> Any:
-    """Return p / q [s]."""
-    return jobs.requested / jobs.processors
-
-
-def one(jobs: Any) -> Any:
-    """Return 1."""
-    return jobs.requested * 0.0 + 1.0
-
-
-def area(jobs: Any) -> Any:
-    """Return p q [processor seconds]."""
-    return jobs.requested * jobs.processors
-
-
-# that of the first job is 0, where the published formulas have no value
-
-
-def f1(jobs: Any) -> Any:
-    """Return log10(p) q + 870 log10(s), s the seconds since the first submission."""
-    since = np.log10(np.maximum(jobs.since_first, 1.0))
-    return np.log10(jobs.requested) * jobs.processors + 870.0 * since
-
-
-def f2(jobs: Any) -> Any:
-    """Return sqrt(p) q + 25,600 log10(s), s the seconds since the first submission."""
-    since = np.log10(np.maximum(jobs.since_first, 1.0))
-    return np.sqrt(jobs.requested) * jobs.processors + 25_600.0 * since
-
-
-def f3(jobs: Any) -> Any:
-    """Return p q + 6,860,000 log10(s), s the seconds since the first submission."""
-    since = np.log10(np.maximum(jobs.since_first, 1.0))
-    return jobs.requested * jobs.processors + 6_860_000.0 * since
-
-
-def f4(jobs: Any) -> Any:
-    """Return p sqrt(q) + 530,000 log10(s), s the seconds since the first submission."""
-    since = np.log10(np.maximum(jobs.since_first, 1.0))
-    return jobs.requested * np.sqrt(jobs.processors) + 530_000.0 * since
-
-
-def serial_patience(jobs: Any) -> Any:
-    """Return log2(q) p [s]."""
-    # log2 of one processor is 0: a serial job that has waited at all comes before all others
-    return np.maximum(np.log2(jobs.processors) * jobs.requested, 1e-200)
-
 
 # --- The job features that policies weigh, each a line of one table -------------------------------
 #
 # A feature is known when a job is submitted, but for the time that the job waits: its value is
-# ``static + wait / patience``. All look at the requested time, which the scheduler knows, or at a
-# predicted run time in its place, never at the actual one.
+# ``static + wait / patience``, of which the engine has the formulas. All look at the requested
+# time, which the scheduler knows, or at a predicted run time in its place, never at the actual one.
 
 Column = NDArray[np.float64]  # (n_jobs,)
 
@@ -98,7 +35,7 @@ class JobColumns:
 
     def __init__(self, workload: Workload, times: NDArray[np.int64] | None = None):
         self._workload = workload
-        self._times = workload.requested_time if times is None else times
+        self.times = workload.requested_time if times is None else times
 
     @cached_property
     def submit(self) -> Column:
@@ -113,7 +50,7 @@ class JobColumns:
     @cached_property
     def requested(self) -> Column:
         """Requested time [s], or the run time that stands for it."""
-        return self._times.astype(np.float64)
+        return self.times.astype(np.float64)
 
     @cached_property
     def processors(self) -> Column:
@@ -125,6 +62,31 @@ class JobColumns:
         """What users of Slurm take from the priority of each job, 0 where it is unknown."""
         told = self.field(NICE)
         return np.where(told == MISSING, 0.0, told)
+
+    def feature(self, name: str) -> Column:
+        """Return the part of a feature that waiting does not change."""
+        codes, numbers = np.array([FEATURE]), np.array([list(FEATURES).index(name)], np.float64)
+        return self.values_of(codes, numbers, [])
+
+    def values_of(
+        self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
+    ) -> Column:
+        """Return what operations on features and columns are before jobs wait; -inf: no number."""
+        rows = np.arange(len(self.times))
+        return values_of(self.told(codes, numbers, columns), len(rows), rows, np.zeros(len(rows)))
+
+    def told(
+        self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
+    ) -> dict[str, NDArray[Any]]:
+        """Return operations on features and columns as the engine takes them."""
+        both = np.array([self.since_first, self.processors, *columns])
+        return {
+            "codes": codes,
+            "numbers": numbers,
+            "columns": both,
+            "n_columns": np.array([len(both)]),
+            "times": self.times,
+        }
 
     def field(self, name: str) -> Column:
         """Return a column of the log, by its name in the workload."""
@@ -160,14 +122,10 @@ class Feature:
     Attributes
     ----------
     meaning : what it is, with its unit.
-    source : where its formula comes from.
-    static : the part that waiting does not change, (n_jobs,) float64; None means 0.
     patience : seconds of waiting that add 1, (n_jobs,) float64; None: waiting changes nothing.
     """
 
     meaning: str
-    source: str
-    static: Callable[[JobColumns], Column] | None = None
     patience: Callable[[JobColumns], Column] | None = None
 
 
@@ -196,28 +154,25 @@ def meanings(usage: bool) -> dict[str, str]:
     return {**static, **USER_FEATURES} if usage else static
 
 
-_LEGRAND = "Legrand et al. 2018, section 4.1"
-_TANG = "Tang et al., Cluster 2009"
-_CARASTAN = "Carastan-Santos and de Camargo, SC 2017"
-
-#: Name -> feature. The first six, in this order, are the features of Legrand et al. 2018.
+#: Name -> feature, in the order of the engine. The first six are those of Legrand et al. 2018,
+#: section 4.1; unicef is of Tang et al., Cluster 2009, f1 to f4 of Carastan-Santos and de Camargo,
+#: SC 2017, with s the seconds since the first submission of the whole log.
 FEATURES: dict[str, Feature] = {
-    "processors": Feature("requested processors q", _LEGRAND, static=processors),
-    "requested": Feature("requested time p [s]", _LEGRAND, static=requested),
-    "wait": Feature("waiting time [s]", _LEGRAND, patience=lambda jobs: np.ones_like(jobs.submit)),
-    "ratio": Feature("p / q [s]", _LEGRAND, static=ratio),
-    "expansion": Feature(
-        "expansion factor (wait + p) / p",
-        _LEGRAND,
-        static=one,
-        patience=lambda jobs: jobs.requested,
+    "processors": Feature("requested processors q"),
+    "requested": Feature("requested time p [s]"),
+    "wait": Feature("waiting time [s]", lambda jobs: np.ones_like(jobs.submit)),
+    "ratio": Feature("p / q [s]"),
+    "expansion": Feature("expansion factor (wait + p) / p", lambda jobs: jobs.requested),
+    "area": Feature("p q [processor seconds]"),
+    # log2 of one processor is 0: a serial job that has waited at all comes before all others
+    "unicef": Feature(
+        "wait / (log2(q) p)",
+        lambda jobs: np.maximum(np.log2(jobs.processors) * jobs.requested, 1e-200),
     ),
-    "area": Feature("p q [processor seconds]", _LEGRAND, static=area),
-    "unicef": Feature("wait / (log2(q) p)", _TANG, patience=serial_patience),
-    "f1": Feature("log10(p) q + 870 log10(s)", _CARASTAN, static=f1),
-    "f2": Feature("sqrt(p) q + 25,600 log10(s)", _CARASTAN, static=f2),
-    "f3": Feature("p q + 6,860,000 log10(s)", _CARASTAN, static=f3),
-    "f4": Feature("p sqrt(q) + 530,000 log10(s)", _CARASTAN, static=f4),
+    "f1": Feature("log10(p) q + 870 log10(s)"),
+    "f2": Feature("sqrt(p) q + 25,600 log10(s)"),
+    "f3": Feature("p q + 6,860,000 log10(s)"),
+    "f4": Feature("p sqrt(q) + 530,000 log10(s)"),
 }
 
 #: Features of a job's user rather than the job: priorities of fair share, from 0 to 1, which change
@@ -261,9 +216,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
     names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
     static = np.zeros((n_jobs, len(names)))
     for k, name in enumerate(names):
-        part = FEATURES[name].static
-        if part is not None:
-            static[:, k] = part(columns)
+        static[:, k] = columns.feature(name)
     patience = FEATURES["unicef"].patience
     assert patience is not None
     return Weighed(
@@ -291,11 +244,9 @@ def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.fl
         if name in USER_FEATURES:
             found.append(1.0)
             continue
-        feature, size = FEATURES[name], 0.0
-        if feature.static is not None:
-            size += float(np.std(np.concatenate([feature.static(part) for part in jobs])))
-        if feature.patience is not None:
-            patience = np.concatenate([feature.patience(part) for part in jobs])
-            size += wait / float(np.median(patience))
+        size = float(np.std(np.concatenate([part.feature(name) for part in jobs])))
+        patience = FEATURES[name].patience
+        if patience is not None:
+            size += wait / float(np.median(np.concatenate([patience(part) for part in jobs])))
         found.append(size if 0 < size < np.inf else 1.0)
     return np.array(found)

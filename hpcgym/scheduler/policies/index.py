@@ -332,9 +332,7 @@ def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
     score = np.zeros_like(jobs.submit)
     with np.errstate(over="ignore", invalid="ignore"):
         for name, weight in weights.items():
-            static = FEATURES[name].static
-            if static is not None:
-                score = score + weight * static(jobs)
+            score = score + weight * jobs.feature(name)
     return _checked(Ranking(score, _patience(weights, jobs)), index.meaning)
 
 
@@ -351,18 +349,11 @@ def _checked(ranking: Ranking, meaning: str) -> Ranking:
 
 def _expressed(expression: Expression, jobs: JobColumns) -> Ranking:
     """Return the scores of jobs by an expression, without what usage adds."""
-    form = expression.form
-    if form.general:
+    if expression.general:
         return unknown_yet(jobs)
-    static, gain, _ = expression.of_jobs(jobs)
-    if not (form.job or form.usage):  # who has waited longer was submitted earlier
-        return Ranking(jobs.submit if gain < 0 else None, None)
-    score = np.zeros_like(jobs.submit) + static
-    if not form.wait:
-        return _checked(Ranking(score, None), expression.text)
-    with np.errstate(divide="ignore", over="ignore"):
-        patience = 1.0 / (np.zeros_like(jobs.submit) + gain)
-    return _checked(Ranking(score, patience), expression.text)
+    if expression.reversed is not None:  # who has waited longer was submitted earlier
+        return Ranking(jobs.submit if expression.reversed else None, None)
+    return _checked(Ranking(expression.values(jobs), None), expression.text)
 
 
 def _patience(weights: Mapping[str, float], jobs: JobColumns) -> NDArray[np.float64] | None:
