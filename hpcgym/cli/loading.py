@@ -54,7 +54,7 @@ def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
 
 def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
     """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
-    from hpcgym.simulation.quotas import check_within, within_quotas
+    from hpcgym.simulation.restricted import check_within, within_quotas
 
     quotas = [quota for one in schedulers for quota in one.quota]
     if drop:

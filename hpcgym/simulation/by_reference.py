@@ -33,8 +33,7 @@ from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for
-from hpcgym.simulation.quotas import nodes_in
-from hpcgym.simulation.restricted import as_came
+from hpcgym.simulation.restricted import as_came, nodes_in
 from hpcgym.workload.model import Workload, followed, think_times
 from hpcgym.workload.needs import partitions_of
 

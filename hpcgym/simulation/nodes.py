@@ -26,7 +26,7 @@ from hpcgym.scheduler.dispatchers.asking import Asking, Facts, LateDispatcher, b
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
 from hpcgym.simulation.prepare import job_records
-from hpcgym.simulation.quotas import closings, holders_of
+from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.extracts import Cells
 from hpcgym.workload.model import Workload

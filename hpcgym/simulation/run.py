@@ -61,8 +61,7 @@ from hpcgym.simulation.nodes import (
     scored_by,
 )
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.simulation.quotas import for_result
-from hpcgym.simulation.restricted import as_came
+from hpcgym.simulation.restricted import as_came, for_result
 from hpcgym.speedups.files import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import MAX_TIME, Workload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,19 +10,17 @@ import pytest
 import share_strategies
 from drawing import given, settings
 from drawing import strategies as st
-from extract_strategies import parts_of, recorded, usable
 from limit_strategies import limited, possible
 from node_strategies import node_cases, partitioned_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
 from pieces import same_in_pieces
 from predictors import Crooked
-from quota_strategies import fitted, quotas, with_queues
 from restrictions import DRAWN
 from slow_expressions import general
 from strategies import DEPTHS, cases, clusters, holds
 
-from hpcgym import WorkloadError, load_workload, simulate
+from hpcgym import load_workload, simulate
 from hpcgym.cluster.pool import Cluster
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates.by_name import KNOWN
@@ -69,80 +66,6 @@ def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], An
     elif rules["backfill"] != "conservative":
         rules["hold"] = data.draw(holds())
     assert_same(workload, rules | data.draw(estimates()), data.draw(SEEDS))
-
-
-@settings(max_examples=300)
-@given(st.data(), st.one_of(cases(), share_strategies.cases()))
-@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*no window is between")
-def test_extracts(data: st.DataObject, case: tuple[Any, ...]) -> None:
-    """They begin with predictions, usage, scores and quotas as of then."""
-    workload, rules = with_queues(case[0], [1, 2]), usable(case[1])
-    part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
-    if part is None:
-        return
-    if data.draw(st.booleans()):
-        rules |= data.draw(estimates())
-    for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
-        rules[order] = data.draw(general())
-    if data.draw(st.booleans()):
-        rules = fitted(rules)
-        rules["quota"] = data.draw(quotas(workload))[0]
-    rules = share_strategies.heeded(rules)
-    try:
-        assert_same(part, rules, data.draw(SEEDS))
-    except WorkloadError:  # who runs would have been killed before
-        assert rules["correction"] == "kill"
-
-
-def least_area(view: PassView) -> Any:
-    return -(view.requested * view.processors).astype(float)
-
-
-def shortest_with_little_room(view: PassView) -> Any:
-    """What looks at all that runs, too."""
-    ends = int(view.running_end.sum()) - int(view.running_start.sum())
-    return -(view.duration.astype(float) ** (1 + int(view.free.sum()) % 2)) + ends % 3 * view.wait
-
-
-@settings(max_examples=300)
-@given(st.data(), cases())
-def test_functions(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -> None:
-    workload, rules = case
-    rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
-    if rules["backfill"] in ("conservative", *DEPTHS):
-        rules["backfill"] = "until-shadow"
-    if data.draw(st.booleans()):
-        rules |= data.draw(estimates())
-    assert_same(workload, rules, data.draw(SEEDS))
-
-
-@settings(max_examples=300)
-@given(st.data(), node_cases())
-def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
-    """All of these, and allocations at random: a function sees what they have drawn."""
-    cluster, workload, rules = case
-    if rules["backfill"] in DEPTHS:
-        rules["backfill"] = "easy"
-    if data.draw(st.integers(0, 4)) == 0:
-        rules["allocation"] = "random:7"
-    workload = data.draw(share_strategies.with_power(workload))
-    cluster = replace(cluster, busy_power_w=share_strategies.BUSY_W)
-    answers = data.draw(st.sampled_from(["usage", "expressions", "function", "estimates"]))
-    if answers == "usage":
-        fair, slow = data.draw(share_strategies.accounts(workload))
-        watts = share_strategies.watts_of(workload)
-        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
-        rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
-        rules["fair_share"] = fair
-    if answers == "expressions":
-        rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
-    if answers == "function":
-        rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
-        rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "until-shadow"]))
-    if answers == "estimates" or data.draw(st.booleans()):
-        rules |= data.draw(estimates())
-    rules = share_strategies.heeded(rules)
-    same_in_pieces(data.draw(SEEDS), partial(simulate, workload, cluster=cluster, **rules))
 
 
 @settings(max_examples=200)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -21,7 +20,6 @@ from hpcgym.envs import any_version
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.sweep import BatchSimulator, read_table, run_experiment
 
 JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
@@ -126,18 +124,6 @@ def test_places_are_not_added_up() -> None:
             Scheduler(**rules, fair_share="formula=fair-tree")
 
 
-def test_a_table_goes_through_json() -> None:
-    for fair in (
-        FairShare(math.inf, 2, {12: 3, "a": 1}, {12: "a", "a": "b"}),
-        FairShare(60, accounts="group"),
-        FairShare(),
-    ):
-        table = json.loads(json.dumps(fair.table(), allow_nan=False))
-        assert Scheduler("fairshare", fair_share=table).fair_share == fair
-    with pytest.raises(HpcgymError, match="fair_share: unknown entry 'half'"):
-        Scheduler("fairshare", fair_share={"half": 3})
-
-
 def test_sweeps_take_shares(tmp_path: Path) -> None:
     (tmp_path / "shares.toml").write_text("half_life_s = 60\n[shares]\n1 = 30\n")
     experiment = tmp_path / "x.toml"
@@ -179,15 +165,6 @@ def test_bad_files(text: str, message: str, tmp_path: Path) -> None:
         FairShare.read(file)
     assert str(file) in str(error.value)
     assert message in str(error.value)
-
-
-def test_policies_by_usage_are_told_from_others() -> None:
-    for name in ("fairshare", "energy-fairshare", "fs+efs"):
-        assert parse_policy(name).looks_at_usage
-    assert parse_policy({"wait": 1, "energy_fairshare": 2}).looks_at_usage
-    assert not parse_policy("saf").looks_at_usage
-    with pytest.raises(HpcgymError, match="did you mean 'fairshare'"):
-        parse_policy({"fairshares": 1})
 
 
 # --- Who does not count usage ---------------------------------------------------------------

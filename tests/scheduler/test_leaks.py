@@ -49,7 +49,7 @@ def schedulers(draw: st.DrawFn) -> dict[str, Any]:
     return {
         **{rule: Crooked() if name == "crooked" else name for rule, name in names.items()},
         "correction": draw(st.sampled_from(CORRECTIONS if learned else CORRECTIONS[:3])),
-        "policy": draw(st.sampled_from(["fcfs", "saf", "lexp", "wfp3"])),
+        "policy": draw(st.sampled_from(["fcfs", "saf", "lexp", "wfp3", "fairshare"])),
         "backfill": backfill,
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "spf", "unicef"])),
         "passes": draw(st.sampled_from(passes)),

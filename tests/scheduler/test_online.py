@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -27,10 +26,8 @@ from online import (
     oracle,
 )
 from predictors import CompiledRegression, Crooked, Told
-from strategies import workloads
 
-from hpcgym import Cluster, HpcgymError, Scheduler, simulate, validate_schedule
-from hpcgym.reference.orders import POLICIES
+from hpcgym import HpcgymError, Scheduler, simulate, validate_schedule
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
@@ -199,17 +196,6 @@ def test_a_mean_that_is_whole_on_paper_is_whole() -> None:
     assert 60 * ((2 / 3 + 1) / 2) < 50
 
 
-def test_a_reservation_by_a_mean_that_is_whole_on_paper() -> None:
-    workload = few_jobs(
-        8, [3, 4, 15, 61], [2, 2, 60, 3], [8, 4, 8, 8], [3, 2, 60, 3], user_id=[1] * 4
-    )
-    rules = {**RULES, "backfill": "conservative", "policy": "laf", "passes": "per-event"}
-    result = simulate(workload, **rules, estimate="user-ratio")
-    assert result.predicted_run_time.tolist() == [3, 2, 50, 2]
-    assert result.reserved_start.tolist() == [3, 6, 15, 65]
-    assert_same(result, oracle(workload, {**rules, "estimate": "user-ratio"}))
-
-
 def test_a_geometric_mean_that_is_whole_on_paper_is_whole() -> None:
     """One job's ratio is all that is known: 60 s x 19/60, floating point has 18.999999999999996."""
     workload = in_a_row([(19, 60), (60, 60)])
@@ -269,32 +255,6 @@ def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, job
 # --- The protocol -----------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
-@given(workloads(max_jobs=30), st.sampled_from(["easy", "conservative"]), st.booleans())
-def test_jobs_are_learned_once_and_only_after_their_end(
-    workload: Workload, backfill: str, per_event: bool
-) -> None:
-    given_predictor = Crooked()
-    passes = "per-event" if per_event else "per-timestamp"
-    result = simulate(named(workload), backfill=backfill, passes=passes, estimate=given_predictor)
-    asked, learned = 0, []
-    for what, x, *_ in given_predictor.log:
-        if what == "learn":
-            learned.append(x["job"] - 1)
-            continue
-        job, now = x["job"] - 1, workload.submit_time[asked]
-        assert job == asked
-        ended = result.end[learned]
-        assert (ended <= now).all()
-        missing = np.delete(result.end, learned)
-        # where events are handled one by one, submissions come before ends
-        assert (missing >= now).all() if per_event else (missing > now).all()
-        asked += 1
-    assert asked == len(workload)
-    assert sorted(learned) == list(range(len(workload)))
-    assert (np.diff(result.end[learned]) >= 0).all()
-
-
 def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
     for estimate in ("e-loss", "user-ratio", Told(lambda x: x["ave3"]), CompiledRegression(ELOSS)):
         before = (
@@ -339,13 +299,6 @@ def test_predictors_cannot_change_what_others_are_told() -> None:
     assert simulate(EASY, **rules, **names).start.tolist() == expected.start.tolist()
 
 
-def test_a_job_whose_processors_are_being_switched_on_has_not_run_yet() -> None:
-    cluster = Cluster(64, shutdown_after_s=600, shutdown_time_s=60, boot_time_s=300)
-    log: list[Any] = []
-    simulate(BUSY, "saf", cluster=cluster, estimate=Crooked(log))
-    assert min(x["total_running"] for _, x, *_ in log) == 0
-
-
 # --- Predictions that are no usual numbers ----------------------------------------------------
 
 
@@ -382,37 +335,6 @@ def test_a_prediction_that_is_no_number(answer: Any) -> None:
 
 
 # --- What policies look at --------------------------------------------------------------------
-
-
-SUMS: list[Any] = [(0.3, -0.1, 1, 0.5, 2, -0.01), {"unicef": 5.0, "area": -1e-3, "f3": 0.1}]
-REQUESTED: list[tuple[str, Callable[[Workload], Any]]] = [
-    ("array", lambda workload: workload.requested_time),
-    ("predictor", lambda workload: Told(lambda x: x["requested"])),
-]
-
-
-@pytest.mark.parametrize("policy", [*sorted(POLICIES), *SUMS], ids=str)
-def test_requested_times_as_policy_estimate_change_nothing(policy: Any) -> None:
-    for rules in (
-        {"policy": policy},
-        {"backfill_order": policy, "passes": "per-event", "estimate": "ave2"},
-        {"policy": policy, "backfill_order": policy, "threshold": 3000},
-        {"policy": policy, "backfill": "conservative"},
-        {"policy": policy, "backfill": "none", "passes": "per-event"},
-    ):
-        expected = simulate(BUSY, **rules).start.tolist()
-        for _, make in REQUESTED:
-            found = simulate(BUSY, **rules, policy_estimate=make(BUSY))
-            assert found.start.tolist() == expected
-
-
-def test_policies_look_at_given_times() -> None:
-    times = np.random.default_rng(0).integers(1, 10_000, len(EASY)).tolist()
-    common = {"backfill": "easy", "estimate": "requested", "correction": "requested"}
-    for policy in (*sorted(POLICIES), SUMS[0]):
-        rules = {**common, "policy": policy, "backfill_order": policy, "threshold": None}
-        rules |= {"passes": "per-timestamp", "policy_estimate": times}
-        assert_same(simulate(EASY, **rules), oracle(EASY, rules))
 
 
 def test_features_are_those_of_the_table() -> None:

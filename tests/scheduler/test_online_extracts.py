@@ -5,65 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drawing import HealthCheck, given, settings
-from drawing import strategies as st
-from extract_strategies import parts_of, recorded
 from few_jobs import few_jobs
-from online import assert_same_log, cases
-from predictors import Crooked
 
 from hpcgym import WorkloadError, continued, simulate, validate_schedule
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import Simulation
 from hpcgym.simulation.run import learn_before
-from hpcgym.workload.model import Workload
-
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
-RULES = ("estimate", "policy_estimate")
-
-
-def learning(fast: dict[str, Any], slow: dict[str, Any]) -> None:
-    """Let no predictions be given one by one, which an extract would have to take along."""
-    for rules in (fast, slow):
-        for rule in RULES:
-            if isinstance(rules[rule], list):
-                rules[rule] = "user-ratio"
-
-
-def assert_same_extract(result: Any, slow: Simulation, begin: int) -> None:
-    """Compare with what the oracle makes of the extract, of which it starts no other job."""
-    validate_schedule(result)
-    decided = [job for job in slow.jobs if job.end > begin]
-    assert result.predicted_run_time.tolist() == [job.predicted for job in decided]
-    if result.policy_run_time is not None:
-        assert result.policy_run_time.tolist() == [job.policy_time for job in decided]
-    assert result.start.tolist() == [job.start for job in decided]
-    assert result.end.tolist() == [job.end for job in decided]
-    assert result.backfilled.tolist() == [job.backfilled for job in decided]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
-
-
-@settings(ENGINE, max_examples=500)
-@given(st.data(), cases())
-def test_the_past_is_learned_as_by_the_slow_ones(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
-) -> None:
-    workload, fast, slow = case
-    workload = recorded(data, workload)
-    learning(fast, slow)
-    part, _, begin, end = parts_of(data, workload, fast)
-    if part is None:
-        return
-    expected = Simulation(jobs_of(workload), workload.processors, **slow)
-    expected.begin(begin, end)
-    expected.run()
-    assert_same_extract(simulate(part, **fast), expected, begin)
-    for rule in RULES:
-        if isinstance(fast[rule], Crooked):
-            assert_same_log(fast[rule].log, slow[rule].log)
-
 
 # --- Worked out by hand ---------------------------------------------------------------------------
 

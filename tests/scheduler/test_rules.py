@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections import Counter
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -17,14 +16,14 @@ from preemption_strategies import urgent
 
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
-from hpcgym.baselines import SCHEDULERS, find_scheduler
+from hpcgym.baselines import find_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import check_estimate
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
-from hpcgym.scheduler.policies import POLICIES, index
+from hpcgym.scheduler.policies import index
 from hpcgym.scheduler.restrictions import Preemption, Quota, Window
 from hpcgym.scheduler.rules import RULES
 
@@ -191,12 +190,6 @@ def test_any_threshold_from_0_on(threshold: float) -> None:
     assert never.start.tolist() != first_come.start.tolist()
 
 
-def test_every_policy_orders_queue_and_backfilling() -> None:
-    for name in POLICIES:
-        scheduler = Scheduler(policy=name, backfill_order=name)
-        assert hpcgym.simulate(tiny(), scheduler).scheduler.describe()["policy"] == name
-
-
 FINITE = st.floats(-1e9, 1e9, allow_nan=False).filter(lambda x: x != 0)
 ANY_POLICY = st.one_of(
     st.sampled_from(["saf", "wfp3", "20 * wait - requested * processors"]),
@@ -225,15 +218,6 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, **rul
     assert read.hold == scheduler.hold
     assert read.fair_share == scheduler.fair_share
     assert path.read_text().startswith("# why\n# and when\n")
-
-
-@pytest.mark.parametrize("name", ["easy", "saf-typical-20h-hold", "easy++", "conservative"])
-def test_named_ones(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "one.toml"
-    write_scheduler(path, SCHEDULERS[name])
-    assert find_scheduler(str(path)) == SCHEDULERS[name]
-    jobs = load_workload("lublin:jobs=50,processors=16,seed=1,load=1.2")
-    assert np.array_equal(simulate(jobs, str(path)).start, simulate(jobs, name).start)
 
 
 @pytest.mark.parametrize(
@@ -371,10 +355,6 @@ def test_what_is_no_preemption_is_one_line(text: Any, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_the_column_may_be_said_again() -> None:
-    assert Preemption.parse("queue:1>2;queue:2>3") == Preemption.parse("queue:1>2;2>3")
-
-
 def test_a_file_of_qos(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
@@ -414,13 +394,6 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
 PLAIN = "regression:over=squared,under=squared,weight=1"
 
 
-def test_names_of_regressions() -> None:
-    assert Regression.parse("e-loss") == Regression("squared", "absolute", weight="large")
-    assert Regression.parse("regression") == Regression()
-    assert Regression.parse("regression:") == Regression()
-    assert str(Regression()) == PLAIN
-
-
 def test_the_usual_values_are_those_of_the_published_campaign() -> None:
     usual = Regression()
     assert (usual.over_scale, usual.under_scale, usual.threshold) == (1.0, 1.0, 0.0)
@@ -453,19 +426,6 @@ def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> No
     assert str(regression) == f"regression:{text}"
     assert Regression.parse(f"regression:{text}") == regression
     assert check_estimate(regression) == check_estimate(str(regression)) == str(regression)
-
-
-def test_the_page_has_texts_of_regressions() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "prediction.md").read_text()
-    texts = re.findall(r"regression:[\w=,.+]+(?=[`:])", page)
-    assert any("+" in text for text in texts)
-    for text in texts:
-        Regression.parse(text)
-
-
-def test_a_text_may_leave_out_what_is_usual() -> None:
-    assert check_estimate("regression:weight=1") == PLAIN
-    assert Regression.parse("regression:under=absolute") == Regression(under="absolute")
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_jobs import few_jobs
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
-from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.policies import FairShare
 
@@ -97,37 +95,6 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
     file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,MAX_TRES\n")
     with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
         assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
-
-
-@pytest.mark.slow
-def test_shares_are_added_to_what_a_file_says(tmp_path: Path) -> None:
-    """Of a text or a file what is told alone; a FairShare or a table is the whole."""
-    text = "PriorityWeightFairshare=1\nPriorityWeightAge=1\nPriorityDecayHalfLife=1-0\n"
-    file = conf(tmp_path, text)
-    (tmp_path / "shares.toml").write_text("[shares]\n7 = 2\n")
-    jobs = hpcgym.load_workload("lublin:jobs=30,processors=16")
-    for given, expected in (
-        ("accounts=group", FairShare(86_400, accounts="group", formula="fair-tree")),
-        (str(tmp_path / "shares.toml"), FairShare(86_400, shares={7: 2}, formula="fair-tree")),
-        (FairShare(), FairShare()),
-    ):
-        result = hpcgym.simulate(jobs, file, fair_share=given)
-        assert result.scheduler.fair_share == expected
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*not followed")
-def test_the_command_follows_a_file_with_fair_share(tmp_path: Path) -> None:
-    file = conf(tmp_path, "PriorityWeightFairshare=1000\nPriorityWeightAge=1\n")
-    log = "lublin:jobs=30,processors=16"
-    for words in (
-        ["--scheduler", str(file)],
-        ["--policy", "2*fairshare", "--fair-share", "formula=fair-tree"],
-        ["--scheduler", "fairshare", "--backfill", "slurm", "--fair-share", "formula=fair-tree"],
-    ):
-        done = CliRunner().invoke(app, ["simulate", log, *words])
-        assert done.exit_code == 0, done.output
-        assert "fair-tree" in done.stdout
 
 
 def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:
@@ -369,19 +336,6 @@ def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
         HpcgymError, match=r"slurm\.conf, line 5: PreemptExemptTime: 'soon' is no time"
     ):
         find_scheduler(conf(tmp_path, text))
-
-
-@pytest.mark.slow
-def test_a_higher_tier_stops_a_lower_one(tmp_path: Path) -> None:
-    """By hand: debug has n3 and n4 alone; of the two jobs of low the one on n4 is stopped."""
-    text = "PreemptMode=REQUEUE\nSchedulerType=sched/builtin\n"
-    file = conf(tmp_path, PREEMPTS + text + PARTITIONS)
-    jobs = few_jobs(64, [0, 0, 2], [10, 10, 5], [48, 16, 16], partition=[3, 3, 2])
-    jobs = replace(jobs, header={"Partition": ["1 batch", "2 debug", "3 low"]})
-    result = hpcgym.simulate(jobs, file, cluster=file)
-    assert result.start.tolist() == [0, 7, 2]
-    assert result.restarts.tolist() == [0, 1, 0]
-    hpcgym.validate_schedule(result)
 
 
 def test_a_hundred_partitions(tmp_path: Path) -> None:

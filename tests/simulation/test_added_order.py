@@ -12,11 +12,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
-from node_strategies import node_cases
 from strategies import cases
 from test_simulation import assert_same
 
-from hpcgym.cluster import Cluster
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.reference.orders import POLICIES as FORMULAS
 from hpcgym.scheduler.policies.index import POLICIES, IndexPolicy
@@ -48,12 +46,6 @@ def with_it(rules: dict[str, Any], where: str) -> dict[str, Any]:
 @given(cases(), RULES)
 def test_on_pools(case: tuple[Workload, dict[str, Any]], where: str) -> None:
     assert_same(case[0], with_it(case[1], where))
-
-
-@settings(max_examples=40)
-@given(node_cases(), RULES)
-def test_on_nodes(case: tuple[Cluster, Workload, dict[str, Any]], where: str) -> None:
-    assert_same(case[1], {**with_it(case[2], where), "cluster": case[0]})
 
 
 def test_in_environments() -> None:

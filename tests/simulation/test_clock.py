@@ -11,20 +11,16 @@ import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
-from strategies import EVERY_INTERVAL, SEVERAL, cases, holds, schedulers, workloads
+from strategies import EVERY_INTERVAL, cases, schedulers, workloads
 
 import hpcgym
 from hpcgym import load_workload, simulate
-from hpcgym.baselines import find_scheduler
-from hpcgym.envs import JobSelection, MixedPolicy
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import POLICIES, changes_with_time, looks_at_times
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates import Regression
-from hpcgym.scheduler.policies import FEATURES
-from hpcgym.scheduler.policies import POLICIES as INDEX_POLICIES
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
 from hpcgym.scheduler.rules import Scheduler
@@ -62,12 +58,6 @@ def check_same(workload: Workload, shift: int, **rules: Any) -> None:
 
 
 # --- Schedules ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shift", EPOCHS)
-@pytest.mark.parametrize("policy", [*INDEX_POLICIES, LATE, (0.5, -1e-3, 1, 2, -3, 1e-6)], ids=str)
-def test_policies(policy: Any, shift: int) -> None:
-    check_same(BUSY, shift, policy=policy, backfill="easy", backfill_order="spf")
 
 
 @given(cases(), st.sampled_from([1, 12_345, *EPOCHS]))
@@ -136,60 +126,7 @@ def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
     assert fingerprint([late]) != fingerprint([other])
 
 
-@pytest.mark.parametrize("policy", [*BY_SUBMISSION, LATE], ids=str)
-def test_what_is_continued_is_as_the_whole(policy: Any) -> None:
-    for log in (BUSY, later(BUSY, EPOCHS[1])):
-        whole = simulate(log, policy=policy, backfill="easy")
-        begin = int(log.submit_time[150])
-        part = hpcgym.continued(whole, begin)
-        assert part.first_submit_s == log.first_submit_s < part.submit_time[0]
-        found = simulate(part, policy=policy, backfill="easy")
-        rows = np.searchsorted(log.job_number, part.job_number)
-        assert found.start.tolist() == whole.start[rows].tolist()
-        assert whole.as_workload().extract(begin).first_submit_s == log.first_submit_s
-
-
 # --- Batches and environments ---------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("estimate", ["requested", "ave2"])
-def test_batches(estimate: str) -> None:
-    rules = find_scheduler("spf").but(policy_estimate=estimate)
-    vectors = np.random.default_rng(0).uniform(-1, 1, (8, len(FEATURES)))
-    vectors /= [1, 1e3, 1e3, 1e3, 1, 1e4, 1, 1e2, 1e3, 1e4, 1e4]
-    values = []
-    for shift in (0, *EPOCHS):
-        log = later(BUSY, shift)
-        slices = [log, log.take(slice(100, 300))]  # whose first job comes late in the log
-        values.append(BatchSimulator(slices, tuple(FEATURES), rules).run(vectors).tolist())
-        weights = dict(zip(FEATURES, vectors[0].tolist(), strict=True))
-        expected = [simulate(part, rules, policy=weights).metrics["mean_bsld"] for part in slices]
-        assert values[-1][0] == pytest.approx(expected, rel=1e-12)
-    assert values[0] == values[1] == values[2]
-
-
-def played(env: Any, act: Any) -> list[Any]:
-    """All that an episode shows, without the clock."""
-    observation, info = env.reset(seed=3)
-    shown, ended = [], False
-    while not ended:
-        flat = {name: np.asarray(values).tolist() for name, values in observation.items()}
-        shown.append((flat, info["window"].tolist()))
-        observation, reward, ended, _, info = env.step(act(info))
-        shown.append(reward)
-    return [shown, env.unwrapped.result().wait.tolist()]
-
-
-@pytest.mark.slow
-def test_environments() -> None:
-    weights = np.array([0.001, 0, 0.1, 0, 0.2, -1e-6, 0, -1, 0, -1e-4, 0])
-    runs = []
-    for shift in (0, WEEKS):  # whole weeks: agents see the time of the week
-        log = later(BUSY, shift)
-        mixed = MixedPolicy(log, jobs=100, policy_features=tuple(FEATURES), interval="pass")
-        runs.append([played(mixed, lambda _: weights), played(JobSelection(log), lambda _: 0)])
-    assert runs[0] == runs[1]
 
 
 LEARNED = ("ave2", "user-ratio", "typical-ratio")
@@ -300,16 +237,6 @@ def test_a_job_that_comes_first_because_it_has_waited() -> None:
     validate_schedule(result)
 
 
-@pytest.mark.parametrize("threshold", [None, 5])
-def test_conservative_promises_outlast_both(threshold: int | None) -> None:
-    """The second job's reservation stands; the third is promised what comes after it."""
-    workload = jobs([(0, 10), (1, 30), (2, 5)])
-    for estimate in ("requested", "user-ratio"):
-        rules = {"backfill": "conservative", "threshold": threshold, "policy_estimate": estimate}
-        result = simulate(workload, policy="spf", **rules)
-        assert outcome(result) == ([0, 10, 40], [0, 10, 40])
-
-
 @pytest.mark.parametrize("rules", [{"backfill": "conservative"}, {"backfill": "easy"}])
 def test_a_job_that_runs_longer_than_predicted(rules: dict[str, Any]) -> None:
     result = simulate(jobs([(0, 10), (1, 30)]), **rules, estimate=[5, 30])
@@ -335,25 +262,6 @@ def least_area(view: PassView) -> Any:
     return -(view.requested * view.processors).astype(float)
 
 
-def longest_factor(view: PassView) -> Any:
-    """The largest expansion factor, as the policy lexp."""
-    return 1 + view.wait / view.requested
-
-
-SLURM = ("slurm:bf_interval=200+bf_job_part_count_reserve=1", "slurm:bf_interval=77")
-PLANS = ("depth:2", "depth:3", "depth:20", *SLURM)
-RULES = {
-    "backfill": st.sampled_from(["none", "easy", "until-shadow", "conservative", *PLANS]),
-    "backfill_order": st.sampled_from(["fcfs", "sjbf", "spf", "lexp"]),
-    "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "typical-ratio"]),
-    "correction": st.sampled_from(["requested", "incremental"]),
-    "threshold": st.sampled_from([None, None, 0, 100]),
-    "hold": holds(),
-}
-#: A function -> the policy that it is; one that changes as jobs wait, so that promises are alike.
-ALIKE = st.sampled_from([(least_area, "saf"), (longest_factor, "lexp")])
-
-
 def assert_same(one: hpcgym.Result, other: hpcgym.Result) -> None:
     assert one.start.tolist() == other.start.tolist()
     assert one.backfilled.tolist() == other.backfilled.tolist()
@@ -368,25 +276,6 @@ def test_the_page_has_the_expression_of_its_function() -> None:
     assert_same(there["same"], there["result"])
     fcfs = hpcgym.simulate(there["workload"], backfill_order="spf")
     assert fcfs.start.tolist() != there["same"].start.tolist()
-
-
-@settings(max_examples=150)
-@given(
-    workloads(),
-    st.fixed_dictionaries({**RULES, "passes": st.sampled_from(["per-timestamp", "per-event"])}),
-    ALIKE,
-)
-def test_a_function_is_the_policy_by_name(
-    workload: hpcgym.Workload, rules: dict[str, Any], alike: Any
-) -> None:
-    function, name = alike
-    if rules["backfill"] in (*SEVERAL, *PLANS):
-        rules["hold"] = None
-    if rules["backfill"] in PLANS:
-        rules["passes"] = "per-timestamp"
-    result = hpcgym.simulate(workload, policy=function, **rules)
-    assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
-    hpcgym.validate_schedule(result)
 
 
 def test_slurm_asks_between_events_too() -> None:

@@ -18,12 +18,11 @@ from strategies import predictions
 import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.labels import describe, scheduler_name
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.cluster import Cluster
 from hpcgym.reference.dispatching import LISTS, Dispatching
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
-from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
 
@@ -76,45 +75,6 @@ def test_what_comes_meanwhile_is_asked_about_when_the_answer_is_there() -> None:
     assert result.start.tolist() == [3, 6]
 
 
-def test_what_comes_with_the_answer_is_seen_by_the_next_call() -> None:
-    result = simulate(pool_jobs([(0, 10, 2), (3, 10, 2)]), "fcfs-list", dispatch_time=3)
-    assert calls_of(result) == [(0, 3, [0]), (3, 3, [1])]
-    # job 0 is there at second 3, and both are submitted before the answer starts it
-    assert result.start.tolist() == [3, 6]
-
-
-def test_an_end_meanwhile_is_not_seen() -> None:
-    """Two processors come free at 5, while it thinks at 4 to 7 about job 1: job 2 has to wait."""
-    jobs = pool_jobs([(0, 3, 2), (0, 9, 1), (4, 9, 1), (4, 9, 2)])
-    result = simulate(jobs, "fcfs-list", dispatch_time=2)
-    assert calls_of(result) == [(0, 2, [0, 1]), (4, 2, [2]), (6, 2, [3])]
-    assert result.start.tolist() == [2, 2, 6, 8]
-
-
-def test_it_is_not_asked_where_nothing_fits_after_the_starts() -> None:
-    result = simulate(pool_jobs([(0, 10, 4), (1, 10, 4)]), "fcfs-list", dispatch_time=3)
-    assert calls_of(result) == [(0, 3, [0]), (13, 3, [1])]
-    assert result.start.tolist() == [3, 16]
-
-
-def test_nodes_are_those_that_were_free_when_it_was_asked() -> None:
-    """Node 0 comes free at 4, while it thinks; first-fit would take it when the answer comes."""
-    jobs = few_jobs(
-        6,
-        [0, 0, 3],
-        [2, 20, 5],
-        [2, 2, 2],
-        name="few",
-        units=[1, 1, 1],
-        per_unit={"core": [2, 2, 2]},
-    )
-    cluster = Cluster(groups=(NodeGroup("a", 3, {"core": 2}),))
-    result = simulate(jobs, "fcfs-list", cluster=cluster, dispatch_time=2)
-    assert calls_of(result) == [(0, 2, [0, 1]), (3, 2, [2])]
-    assert result.start.tolist() == [2, 2, 5]
-    assert result.allocation.node.tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("given", "seconds"), [(0.2, 1), (2, 2), (2.1, 3), (3 * 0.1 * 10, 3), (np.float64(1.5), 2)]
 )
@@ -153,14 +113,6 @@ def test_measured_is_at_least_the_time_that_the_call_takes() -> None:
     assert result.start[0] >= 2
     fast = simulate(pool_jobs([(0, 10, 4)]), "fcfs-list", dispatch_time="measured")
     assert fast.start[0] >= 1  # less than a second is a second
-
-
-def test_jobs_that_end_a_second_later_are_followed_by_calls() -> None:
-    """Each job is killed when it has run for the second that it is predicted to run."""
-    jobs = pool_jobs([(0, 5, 4), (0, 5, 4), (0, 5, 4)])
-    result = simulate(jobs, "fcfs-list", dispatch_time=1, estimate=[1, 1, 1], correction="kill")
-    assert result.start.tolist() == [1, 3, 5]
-    hpcgym.validate_schedule(result)
 
 
 # --- Against the slow simulator -------------------------------------------------------------
@@ -308,23 +260,6 @@ def test_a_wrong_answer_is_told_when_it_is_given(answer: Any, message: str) -> N
     for takes in (None, 2):
         with pytest.raises(DispatchError, match=rf"at 4 s: it .*{message}"):
             simulate(jobs, lambda view: answer, dispatch_time=takes)
-
-
-def test_what_starts_nothing_for_ever_is_told() -> None:
-    with pytest.raises(DispatchError, match=r"at 4 s: it starts nothing, when nothing runs"):
-        simulate(pool_jobs([(4, 9, 3)]), lambda view: [], dispatch_time=2)
-
-
-@pytest.mark.slow
-def test_nodes_of_jobs_own_are_refused() -> None:
-    jobs = load_workload("lublin:jobs=20,processors=64,seed=1")
-    for takes in (5, "measured"):
-        for more in ({"limits": []}, {"limits": PowerCap(9000)}, {"allocation": "contiguous"}):
-            with pytest.raises(HpcgymError, match=rf"dispatch_time={takes!r}.* do not go together"):
-                simulate(jobs, "prb", cluster="4x2x8", dispatch_time=takes, **more)
-    given = {"cluster": "4x2x8", "limits": []}
-    usual = simulate(jobs, "prb", **given)
-    assert simulate(jobs, "prb", dispatch_time=0, **given).start.tolist() == usual.start.tolist()
 
 
 # --- What is proved -------------------------------------------------------------------------

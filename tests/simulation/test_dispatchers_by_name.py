@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,18 +45,6 @@ def test_kill(place: str, data: st.DataObject, scheduler: str) -> None:
     estimate = data.draw(st.one_of(named, predictions(workload)))
     rules = {"estimate": estimate, "correction": "kill"}
     killed_as_said(simulate(workload, scheduler, cluster=cluster, **rules))
-
-
-@pytest.mark.slow
-def test_kill_by_hand() -> None:
-    for scheduler in ("easy", "prb", "conservative"):
-        for where in ({"cluster": TWO}, {"processors": 6}):
-            result = simulate(FEW, scheduler, estimate=[4, 20, 5, 1], correction="kill", **where)
-            assert result.run_time.tolist() == [4, 10, 5, 1]
-            assert result.killed.tolist() == [True, False, False, True]
-            killed_as_said(result)
-    clairvoyant = simulate(FEW, "prb", estimate="clairvoyant", correction="kill", cluster=TWO)
-    assert not clairvoyant.killed.any()
 
 
 @settings(SLOW, max_examples=100)
@@ -147,31 +134,6 @@ def test_every_name_runs(name: str, where: str) -> None:
     assert again.start.tolist() == result.start.tolist()
 
 
-@settings(SLOW, max_examples=80)
-@given(st.data(), machines(), st.integers(0, 3), st.sampled_from(["prb", "sjf-list"]))
-def test_what_a_view_starts_fits_on_random_nodes_too(
-    data: st.DataObject, cluster: Cluster, seed: int, name: str
-) -> None:
-    """Whether the next job fits depends on the nodes of those before it: they must be the same."""
-    workload = data.draw(workloads_for(cluster))
-    hpcgym.validate_schedule(simulate(workload, name, cluster=cluster, allocation=f"random:{seed}"))
-
-
-@pytest.mark.parametrize("name", ["prb", "sjf-list"])
-def test_the_same_seed_gives_the_same_nodes(name: str) -> None:
-    workload = load_workload("eurora:jobs=120,seed=1,load=3")
-    drawn = [
-        simulate(workload, name, cluster="eurora", allocation=f"random:{seed}")
-        for seed in (1, 1, 2)
-    ]
-    one, same, other = drawn
-    assert one.start.tolist() == same.start.tolist()
-    assert units_on_nodes(one) == units_on_nodes(same)
-    assert units_on_nodes(one) != units_on_nodes(other)
-    for result in (one, other):
-        hpcgym.validate_schedule(result)
-
-
 def naming(view: PassView) -> Any:
     """Start what fits in the order of submission, on nodes that it names: those of the view."""
     return view.placed(np.arange(len(view.job)))
@@ -224,28 +186,6 @@ def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     assert keeps.ask.log[0]["considered"] == 1  # type: ignore[attr-defined]
     assert found.start.tolist() == [0] * 6
     assert units_on_nodes(found) == units_on_nodes(expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["pcp20", "hcp19", "cph-3", "cp-3"])
-def test_models_and_random_nodes_go_together(name: str) -> None:
-    """PCP'20 and HCP'19 fill the fullest nodes first, whatever the allocation; the others draw."""
-    pytest.importorskip("ortools")
-    rng = np.random.default_rng(3)
-    submit, run = np.sort(rng.integers(0, 600, 16)), rng.integers(20, 400, 16)
-    units, core = rng.integers(1, 5, 16), rng.integers(1, 4, 16)
-    rows = zip(*(c.tolist() for c in (submit, run, 2 * run, units, core)), strict=True)
-    workload = replace(jobs_of(list(rows)), processors=16)
-    four = Cluster(groups=(NodeGroup("a", 4, {"core": 4}),))
-    allocations = ("random:1", "random:1", "random:2", "best-fit")
-    results = [simulate(workload, name, cluster=four, allocation=kind) for kind in allocations]
-    assert any(entry["variables"] for entry in results[0].dispatcher.log)
-    for result in results:
-        hpcgym.validate_schedule(result)
-    schedules = [(result.start.tolist(), units_on_nodes(result)) for result in results]
-    one, same, other, fullest = schedules
-    assert one == same
-    assert (one == other == fullest) == (name in ("pcp20", "hcp19"))
 
 
 def hold(free: list[int], demand: list[int]) -> int:
@@ -377,40 +317,6 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(view: PassView, seed: 
     # what a view is asked changes nothing in it
     assert view.plan(order).start.tolist() == start
     assert view.fits().tolist() == alone
-
-
-def test_a_plan_by_hand() -> None:
-    """Two nodes; a job runs on the first to second 8, three wait."""
-    view = PassView.of(
-        5,
-        ("core", "gpu"),
-        [[4, 1], [4, 0]],
-        queue={
-            "submit": [1, 2, 3],
-            "duration": [10, 4, 6],
-            "units": [1, 1, 2],
-            "per_unit": [[1, 1], [4, 0], [2, 0]],
-        },
-        running={
-            "start": [0],
-            "end": [8],
-            "per_unit": [[1, 1]],
-            "first": [0, 1],
-            "node": [0],
-            "units": [1],
-        },
-    )
-    assert view.free.tolist() == [[3, 0], [4, 0]]
-    assert view.fits().tolist() == [False, True, True]
-    assert view.in_order([0, 1, 2]) == [1]
-    assert view.in_order([2, 1]) == [2]
-    plan = view.plan([0, 1, 2])
-    # at 8 the first has its GPU; then 3 + 0 cores are free for 2 units of 2, so these wait to 9
-    assert plan.start.tolist() == [8, 5, 9]
-    assert plan.node.tolist() == [0, 1, 0, 1]
-    assert plan.units.tolist() == [1, 1, 1, 1]
-    assert view.wait.tolist() == [4, 3, 2]
-    assert view.requested.tolist() == [10, 4, 6]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
-from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 
 SLOW = settings(
@@ -98,14 +98,6 @@ def test_a_dispatcher_may_choose_nodes() -> None:
     assert result.start[:2].tolist() == [0, 0]
     assert units_on_nodes(result)[:2] == [{1: 2}, {0: 1}]
     hpcgym.validate_schedule(result)
-
-
-def test_numbers_of_any_kind_are_places() -> None:
-    for kind in (np.int64, np.uint8, int):
-        result = simulate(FEW, lambda v, k=kind: map(k, v.in_order(range(len(v.job)))), cluster=TWO)
-        assert result.start.tolist() == simulate(FEW, "fcfs-list", cluster=TWO).start.tolist()
-    array = simulate(FEW, lambda v: np.array(v.in_order(range(len(v.job)))), cluster=TWO)
-    assert array.start.tolist() == result.start.tolist()
 
 
 def test_it_is_asked_once_a_pass_at_which_some_job_fits() -> None:
@@ -477,15 +469,6 @@ def test_a_cap_holds_back_what_is_named() -> None:
     assert (result.reserved_start == -1).all()
 
 
-def test_jobs_start_at_the_highest_frequency_that_is_allowed() -> None:
-    result = run(THREE, Small(), PowerCap(600, 0, 20), power="dvfs")
-    # 500 W with the first; 2 nodes more at 150 W; then 3 at 150 W are 550 W, at 200 W 700 W
-    assert result.start.tolist() == [8, 0, 0]
-    assert result.frequency is not None
-    assert result.frequency.tolist() == [0, 0, 1]
-    assert result.end.tolist() == [23, 8, 5]
-
-
 def test_one_that_is_held_back_lets_nobody_pass_unless_the_dispatcher_does() -> None:
     """In the order of submission the first, of 2 nodes, waits for the one that runs."""
     workload = jobs((0, 1, 10), (1, 2, 5), (1, 1, 5))
@@ -518,34 +501,6 @@ def test_a_unit_is_a_whole_node() -> None:
     assert second.running_node.tolist() == [0, 1]
     assert second.running_units.tolist() == [1, 1]
     assert second.running_end.tolist() == [9]
-
-
-def test_a_job_waits_for_nodes_that_are_switched_on() -> None:
-    """Nodes are off for the cap, the first two of them; they boot from 100 s to 120 s."""
-    seen: list[tuple[Any, ...]] = []
-
-    def wide_first(view: PassView) -> list[int]:
-        seen.append((view.time, view.job.tolist(), view.allowed.tolist()))
-        return view.in_order(np.argsort(-view.units, kind="stable"))
-
-    cap = PowerCap(430, 50, 100)
-    workload = jobs((60, 4, 10), (60, 1, 10), (60, 1, 30))
-    result = run(workload, wide_first, cap, cluster=machine(SLEEPY), power="shut")
-    # what fits by nodes is named: the wide one alone, which waits; all boot when the cap is over,
-    # and it is allowed then: it has its nodes at 100 s, and starts when they are on
-    assert seen[0] == (60, [0, 1, 2], [False, True, True])
-    assert result.start.tolist() == [120, 130, 130]
-    assert [time for time, *_ in seen] == [60, 100, 130]
-
-
-def test_a_budget_holds_back_too() -> None:
-    """400 W idle for 100 s leave 1,500 J: for 15 s of a node, so for one job and a half."""
-    budget = EnergyBudget(41_500, 0, 100)
-    small = Small()
-    result = run(jobs((0, 1, 10), (0, 1, 10)), small, budget)
-    assert small.seen[0] == (0, [0, 1], [True, True], [0, 0])
-    assert result.start.tolist() == [0, 100]
-    assert small.seen[-1] == (100, [1], [True], [1])
 
 
 # --- Wrong answers --------------------------------------------------------------------------

@@ -22,11 +22,6 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
-from hpcgym.explore import write_page
-from hpcgym.reference.events import CannotRunError
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import simulate_pool
-from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result
 from hpcgym.workload import write_swf, write_table
 from hpcgym.workload.fingerprint import fingerprint
@@ -154,21 +149,6 @@ def test_the_schedule_of_a_small_extract() -> None:
     assert metrics["max_queue_length"] == 2
 
 
-def test_without_backfilling_all_wait_behind_the_first() -> None:
-    result = hpcgym.simulate(small(**SMALL).extract(100), "fcfs")
-    assert result.start.tolist() == [50, 30, 130, 150, 150, 150]
-
-
-def test_energy_counts_from_the_beginning() -> None:
-    cluster = Cluster(4, idle_power_w=1.0, busy_power_w=10.0)
-    result = hpcgym.simulate(small(**SMALL).extract(100), "easy", cluster=cluster)
-    assert result.metrics["energy_busy_j"] == 190 * 10
-    assert result.metrics["energy_idle_j"] == 240 - 190
-    watts = result.power.set_index("time").watts
-    assert watts.index[0] == 100
-    assert watts.iloc[0] == 4 * 10.0
-
-
 def test_a_running_job_that_is_moved_is_no_schedule() -> None:
     result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
     start = result.start.copy()
@@ -209,15 +189,6 @@ def test_a_machine_that_is_too_small_for_what_runs_is_an_error() -> None:
         hpcgym.simulate(part, processors=2)
 
 
-def test_a_prediction_that_is_over_at_the_beginning_has_been_corrected() -> None:
-    """2 was predicted to run 10 s from 50 s on, and is now expected to end at 130 s."""
-    part = small(**SMALL).extract(100)
-    estimate = [10, 90, 20, 10, 10, 10]
-    result = hpcgym.simulate(part, "easy", estimate=estimate)
-    assert result.reserved_start[2] == 130
-    assert result.predicted_run_time[0] == 10
-
-
 def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> None:
     """User 1 had a job of 50 s; so 2, which began at 50 s, would have been killed at 100 s."""
     workload = small(**SMALL | {"requested_time": [500] * 8})
@@ -225,15 +196,6 @@ def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> No
     assert hpcgym.simulate(workload.extract(100), "easy", **rules).end[0] == 100
     with pytest.raises(hpcgym.WorkloadError, match=r"job 2 .*cannot run still.* ends 50 s later"):
         hpcgym.simulate(workload.extract(101), "easy", **rules)
-
-
-def test_the_reference_kills_running_jobs_at_their_predictions_too() -> None:
-    jobs = jobs_of(small(**SMALL | {"requested_time": [500] * 8}))
-    rules = {"backfill": "easy", "estimate": "ave1", "correction": "kill"}
-    found = simulate_pool(jobs, 4, **rules, begin=100)
-    assert [job.end for job in found if job.start == 50] == [100]
-    with pytest.raises(CannotRunError, match="would have been killed before 101"):
-        simulate_pool(jobs, 4, **rules, begin=101)
 
 
 def test_slurm_looks_at_an_extract_from_its_beginning_on_also_where_nobody_is() -> None:
@@ -248,28 +210,6 @@ def test_slurm_looks_at_an_extract_from_its_beginning_on_also_where_nobody_is() 
     result = hpcgym.simulate(part, "easy", backfill="slurm:bf_interval=600")
     assert result.start.tolist() == [1000, 1600, 1337]
     hpcgym.validate_schedule(result)
-
-
-def test_users_histories_begin_with_those_who_have_ended() -> None:
-    """User 1 had a job of 50 s, user 2 one of 90 s, and the mean of the last is known at once."""
-    columns = SMALL | {"requested_time": [500] * 8}
-    result = hpcgym.simulate(small(**columns).extract(100), "easy", estimate="ave1")
-    assert result.predicted_run_time.tolist()[:5] == [50, 90, 50, 90, 50]
-
-
-def test_fair_share_begins_with_what_was_used() -> None:
-    """At 100 s user 1 has used 50 s, and user 2 90 s of a processor: 5 and 6 come before 4."""
-    columns = SMALL | {
-        "requested_processors": [1, 1, 2, 1, 1, 1, 1, 1],
-        "user_id": [1, 2, 1, 2, 2, 1, 1, 2],
-    }
-    part = small(**columns).extract(100)
-    result = hpcgym.simulate(part, policy="fairshare", backfill="none")
-    assert result.start.tolist() == [50, 30, 120, 100, 110, 150]
-    # with user 1's job of 500 s it is 2 who has used less
-    part = small(**columns | {"requested_processors": [4, 1, 2, 1, 1, 1, 1, 1]}).extract(100)
-    result = hpcgym.simulate(part, policy="fairshare", backfill="none")
-    assert result.start.tolist() == [50, 30, 100, 120, 120, 150]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".json"])
@@ -311,16 +251,6 @@ def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) ->
         write_table(part, tmp_path / "part.csv")
     again = hpcgym.simulate(pickle.loads(pickle.dumps(part)), "conservative")
     assert again.start.tolist() == long.start[long.end >= 100].tolist()
-
-
-def test_another_scheduler_looks_at_the_queue_at_once() -> None:
-    """Under FCFS job 5 waits behind 4; EASY starts it as soon as it is asked."""
-    long = hpcgym.simulate(small(**SMALL), "fcfs")
-    part = hpcgym.continued(long, 101)
-    assert part.job_number.tolist() == [3, 4, 5, 6, 7]
-    assert hpcgym.simulate(part, "easy").start.tolist() == [50, 140, 101, 101, 160]
-    assert hpcgym.simulate(part, "fcfs").start.tolist() == [50, 140, 160, 160, 160]
-    assert long.start[3:].tolist() == [50, 140, 160, 160, 160]
 
 
 def test_what_cannot_begin_with_a_state_says_so() -> None:
@@ -374,13 +304,6 @@ def test_simulations_that_cannot_be_made_again() -> None:
             hpcgym.continued(result, 100)
         part = result.as_workload().extract(100)  # a trace like any other
         hpcgym.validate_schedule(hpcgym.simulate(part, "easy"))
-
-
-def test_pictures_begin_where_the_extract_does(tmp_path: Path) -> None:
-    result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
-    assert time_axis({"easy": result}).first == 100
-    write_page(result, tmp_path / "extract.html", report=True)
-    assert (tmp_path / "extract.html").stat().st_size > 10_000
 
 
 # --- A real trace -------------------------------------------------------------------------------

@@ -73,102 +73,12 @@ def test_a_job_on_a_node_that_fails_runs_again_from_the_beginning() -> None:
     assert metrics["mean_queue_length"] == 6 / 20
 
 
-def test_a_job_that_ends_in_the_second_of_a_failure_has_ended() -> None:
-    result = failing([(0, 4, 4), (1, 3, 4)], [(0, 4, 6)])
-    assert result.start.tolist() == [0, 6]
-    assert result.restarts.sum() == 0
-
-
-def test_a_job_loses_all_its_nodes() -> None:
-    # A has both nodes; when 0 fails it waits for both, and B takes the other one meanwhile
-    result = failing([(0, 9, 4), (1, 3, 2)], [(0, 2, 8)])
-    assert result.start.tolist() == [8, 2]
-    assert result.backfilled.tolist() == [False, True]
-
-
-def test_a_job_may_lose_several_runs_and_keeps_its_place() -> None:
-    # A, submitted before B, comes before it again after each failure
-    failures = [(0, 2, 3), (1, 2, 3), (0, 5, 6), (1, 5, 6)]
-    result = failing([(0, 9, 4), (1, 9, 4)], failures)
-    assert result.start.tolist() == [6, 15]
-    assert result.restarts.tolist() == [2, 0]
-    assert (result.lost.start.tolist(), result.lost.end.tolist()) == ([0, 3], [2, 5])
-
-
-def test_it_may_start_elsewhere_in_the_second_of_the_failure() -> None:
-    result = failing([(0, 9, 2)], [(0, 4, 100)])
-    assert result.start.tolist() == [4]
-    assert result.allocation.node.tolist() == [1]
-    assert result.lost.node.tolist() == [0]
-
-
-def test_the_head_is_promised_the_repair_and_others_end_by_then() -> None:
-    # node 0 is down until 10: B, of all cores, is promised 10; C ends by then, D does not
-    rows = [(0, 5, 4), (5, 9, 4), (5, 5, 1), (5, 6, 1)]
-    result = failing(rows, [(0, 5, 10)])
-    assert result.start.tolist() == [0, 10, 5, 19]
-    assert result.reserved_start[1] == 10
-
-
 def test_a_failure_breaks_a_promise() -> None:
     # B is promised 5, when A ends, but then a node is down until 30
     result = failing([(0, 5, 4), (1, 9, 4)], [(1, 3, 30)], backfill="easy")
     assert result.reserved_start.tolist() == [30, 5]
     assert result.start.tolist() == [30, 35]
     assert "reservations" in hpcgym.validate_schedule(result)
-
-
-def test_a_failure_of_an_idle_node_moves_the_shadow_time() -> None:
-    # B waits for all cores until 20, then until 50; C, of 25 s, is in its way before 5 only
-    result = failing([(0, 20, 1), (1, 5, 4), (1, 25, 1)], [(1, 5, 50)])
-    assert result.start.tolist() == [0, 50, 5]
-
-
-def test_all_nodes_down_and_a_failure_in_the_second_of_a_repair() -> None:
-    result = failing([(0, 5, 4), (2, 1, 1)], [(0, 3, 7), (1, 3, 9), (0, 7, 8)])
-    assert result.start.tolist() == [9, 8]
-
-
-def test_a_prediction_begins_anew() -> None:
-    # predicted for 2 s, corrected after that to the 10 s requested; lost at 5 and predicted again
-    rules: dict[str, Any] = {"estimate": [2, 3], "correction": "requested"}
-    result = failing([(0, 6, 4, 10), (1, 3, 4)], [(0, 5, 6)], **rules)
-    assert result.start.tolist() == [6, 12]
-    assert result.predicted_run_time.tolist() == [2, 3]
-    assert result.reserved_start.tolist() == [6, 2]
-
-
-def test_corrections_are_counted_anew() -> None:
-    # predicted for 2 s, then 62 s, 302 s: of the lost run both had been used
-    rows = [(0, 400, 4, 9000), (390, 1, 4)]
-    rules: dict[str, Any] = {"estimate": [2, 1], "correction": "incremental"}
-    result = failing(rows, [(0, 301, 302)], **rules)
-    assert result.start.tolist() == [302, 702]
-    # at 364 it is thought to end 302 s after its start, not 902
-    assert result.reserved_start.tolist() == [302, 302 + 302]
-
-
-def test_one_that_was_backfilled_is_not_when_it_comes_first_again() -> None:
-    # C ran before B, which waits for all cores; it is lost at 3, B starts at 4, and then C
-    result = failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], [(1, 3, 4)])
-    assert result.start.tolist() == [0, 4, 9]
-    assert result.backfilled.tolist() == [False, False, False]
-    assert failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], []).backfilled.tolist()[2]
-
-
-def test_who_has_waited_longer_than_the_threshold_comes_back_first() -> None:
-    # by sizes B, of one core, would come first; A has waited longer than 3 s when it is lost
-    rows = [(0, 9, 4), (1, 9, 1), (1, 9, 1)]
-    rules: dict[str, Any] = {"policy": "sqf", "threshold": 3, "backfill": "none"}
-    result = failing(rows, [(0, 6, 7), (1, 6, 7)], **rules)
-    assert result.start.tolist() == [7, 16, 16]
-
-
-@pytest.mark.parametrize("backfill", ["none", "easy"])
-def test_a_job_is_submitted_in_the_second_of_a_repair(backfill: str) -> None:
-    rows = [(5, 3, 4), (10, 3, 1)]
-    result = failing(rows, [(0, 0, 10)], backfill=backfill)
-    assert result.start.tolist() == [10, 13]
 
 
 def test_a_lost_run_teaches_nothing() -> None:
@@ -186,15 +96,6 @@ def test_failures_after_the_last_end_change_nothing() -> None:
     assert result.start.tolist() == before.start.tolist()
     assert result.metrics["makespan_s"] == before.metrics["makespan_s"]
     assert result.metrics["energy_j"] == before.metrics["energy_j"]
-
-
-def test_more_is_lost_than_there_was_room_for() -> None:
-    """The logs are made longer: both nodes fail every other second."""
-    rows = [(0, 30, 1)] * 4
-    failures = [(node, 2 * k + 1, 2 * k + 2) for k in range(40) for node in range(2)]
-    result = failing(rows, failures)
-    assert result.restarts.tolist() == [40] * 4
-    assert result.start.tolist() == [80] * 4
 
 
 @settings(max_examples=100)
@@ -383,49 +284,6 @@ def test_a_file_of_failures(tmp_path: Path) -> None:
 def test_failures_that_cannot_be(failures: Any, told: str) -> None:
     with pytest.raises(HpcgymError, match=told):
         hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR, failures=failures)
-
-
-@pytest.mark.parametrize("backfill", ["depth:2", "conservative"])
-def test_a_reservation_is_made_anew_around_a_node_that_is_down(backfill: str) -> None:
-    """A runs on node 0 until 10, and B, on both, is to follow; node 1 fails until 30.
-
-    So C, which comes then, has room on node 0 before B.
-    """
-    rows = [(0, 10, 2), (1, 5, 4), (2, 18, 2)]
-    result = failing(rows, [(1, 2, 30)], backfill=backfill)
-    assert result.start.tolist() == [0, 30, 10]
-    assert result.reserved_start[1] == 10
-
-
-def test_users_are_charged_for_lost_runs() -> None:
-    """Node 0 fails when user 1 has used it for 6 s: user 2, who has used 10 core seconds, is first.
-
-    Without a charge user 1 would be, who has ended nothing.
-    """
-    workload = jobs((0, 6, 1), (0, 9, 2), (1, 3, 4), (2, 4, 4)).with_columns(user_id=[2, 1, 1, 2])
-    given = {"cluster": PAIR, "policy": "fairshare", "backfill": "none"}
-    result = hpcgym.simulate(workload, failures=table_of([(1, 6, 8)]), **given)
-    assert result.lost.job.tolist() == [1]
-    hpcgym.validate_schedule(result)
-
-
-def test_a_quota_counts_no_lost_run() -> None:
-    result = hpcgym.simulate(
-        jobs((0, 9, 2), (0, 9, 2)), cluster=PAIR, quota="all:jobs=1", failures=table_of([(0, 4, 6)])
-    )
-    assert result.start.tolist() == [4, 13]
-    hpcgym.validate_schedule(result)
-
-
-def test_jobs_follow_whole_runs() -> None:
-    workload = jobs((0, 9, 2), (0, 3, 2)).with_columns(
-        job_number=[1, 2], preceding_job=[-1, 1], think_time=[-1, 2]
-    )
-    result = hpcgym.simulate(
-        workload, cluster=PAIR, dependencies="closed-loop", failures=table_of([(0, 4, 6)])
-    )
-    assert result.start.tolist() == [4, 15]
-    hpcgym.validate_schedule(result)
 
 
 def test_slurm_looks_at_a_node_that_is_down_as_if_a_job_ran_there() -> None:

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
+from hpcgym import Cluster, Workload, simulate, validate_schedule
 from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.simulation.limited import limited_simulation, node_power, nodes_off
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.limited import node_power, nodes_off
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
@@ -72,13 +71,6 @@ def test_an_extract_begins_with_nodes_that_are_on(allocation: str) -> None:
     assert result.metrics["energy_j"] == 200 * (10 + 2 * 2 + 10) + 100 * (3 * 12 - 24)
 
 
-def test_what_runs_at_the_beginning_counts_under_a_cap() -> None:
-    """Three nodes draw 300 W, each with a job 100 W more: under 400 W C waits for the end of A."""
-    for start in (0, 15):  # it holds already, or C would run into it
-        cap = PowerCap(400, start)
-        assert run(of_log(), cap, cluster=machine(3, cores=2)).start.tolist() == [0, 3, 20]
-
-
 def test_no_budget_has_begun_before_an_extract() -> None:
     small = machine(3, cores=2)
     with pytest.raises(HpcgymError, match=r"a budget has begun at 5 s when .* at 10 s"):
@@ -95,41 +87,6 @@ def test_no_node_is_off_as_an_extract_begins() -> None:
 
 
 # --- Without limits ---------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {},
-        {"backfill": "none"},
-        {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
-        {"policy": "sqf", "threshold": 3600.0},
-        {"policy": "lexp", "backfill_order": "wfp3"},
-        {"estimate": "e-loss"},
-    ],
-    ids=str,
-)
-def test_without_limits_it_is_easy_on_nodes(rules: dict[str, Any]) -> None:
-    """Policies that look at processors see cores here and nodes there: one core a node."""
-    given = hpcgym.load_workload("lublin:jobs=800,processors=64,seed=5,load=1.1")
-    cluster = machine(64)
-    expected = simulate(given, processors=64, **rules)
-    loose = [
-        PowerCap(greatest_w(cluster)),
-        EnergyBudget.of(cluster, 1.0, 10_000, 300_000, period=60),
-    ]
-    power = {"power": "energy-bud"}
-    for result in (
-        simulate(given, cluster=cluster, limits=[], **rules),
-        simulate(given, cluster=cluster, limits=loose, **rules, **power),
-    ):
-        assert np.array_equal(result.start, expected.start)
-        assert np.array_equal(result.reserved_start, expected.reserved_start)
-        assert np.array_equal(result.backfilled, expected.backfilled)
-        assert np.array_equal(result.predicted_run_time, expected.predicted_run_time)
-        assert result.frequency is None
-        assert result.node_states is None
 
 
 def test_jobs_have_nodes_of_their_own() -> None:
@@ -158,16 +115,6 @@ def test_a_cap_in_force() -> None:
     assert result.metrics["cap_exceeded_s"] == 0
 
 
-def test_jobs_that_may_run_into_a_cap() -> None:
-    """By requested times: the second would be killed at 60 s, in the window."""
-    cap = PowerCap(500, 50, 100)
-    result = run(jobs((0, 1, 10, 60), (0, 1, 10, 60), (0, 1, 10, 50)), cap)
-    assert result.start.tolist() == [0, 10, 0]
-    # it can end before: nobody knows
-    late = run(jobs((0, 1, 10, 60), (0, 1, 10, 60)), PowerCap(500, 50, 100, announced=5))
-    assert late.start.tolist() == [0, 0]
-
-
 def test_frequencies() -> None:
     """650 W: a job at 200 W, then one at 150 W, then none; beyond the window all are fast."""
     given = jobs((0, 1, 10), (0, 1, 10), (0, 1, 10), (0, 1, 10))
@@ -183,20 +130,6 @@ def test_frequencies() -> None:
     # (wait + run) / run at the highest frequency
     assert result.bsld.tolist() == [1, 1.5, 2, 2.5]
     assert result.killed.tolist() == [False] * 4
-
-
-def test_a_job_slowed_down_may_run_longer_than_requested() -> None:
-    result = run(jobs((0, 1, 30, 20)), PowerCap(450), power="dvfs")
-    assert result.run_time.tolist() == [30]
-    assert result.killed.tolist() == [True]
-    assert result.full_speed_run_time.tolist() == [20]
-
-
-def test_a_jobs_own_slowdown_counts() -> None:
-    given = jobs((0, 1, 10), (0, 1, 10))
-    given = given.with_columns(slowdown=np.array([1.1, -1.0]))
-    result = run(given, PowerCap(550, 0, 100), power="dvfs", policy="fcfs")
-    assert result.run_time.tolist() == [10, 15]
 
 
 def test_mix_uses_the_higher_frequencies() -> None:
@@ -263,55 +196,11 @@ def test_a_cap_for_now_that_nobody_knew() -> None:
     assert not exactly.killed.any()
 
 
-def test_a_job_that_begins_when_a_cap_kills_is_spared() -> None:
-    """The second waits for a node from 50 s on; at 70 s both would draw 410 W."""
-    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
-    cluster = machine(3, power, shutdown_after_s=30)
-    cap = PowerCap(400, 70, 200, announced=70, kills=True)
-    result = run(jobs((0, 1, 180), (50, 1, 100)), cap, cluster=cluster)
-    assert result.start.tolist() == [0, 70]
-    assert result.run_time.tolist() == [70, 100]
-
-
-def test_caps_that_are_announced_too_late_for_nodes_to_be_off() -> None:
-    """One node of four must be off from 12 s on, which is known at 9 s and takes 7 s."""
-    cluster = machine(4, NodePower(100, 200, 10, shutdown_time_s=7))
-    given = jobs((0, 1, 1), (10, 3, 20), (10, 2, 20))
-    result = run(given, PowerCap(700, 12, 40, announced=9), cluster=cluster, power="shut")
-    assert states(result) == [(0, 1, 9, 16), (0, 0, 16, 40)]
-    # beside three busy nodes it draws 100 W up to 16 s
-    assert result.start.tolist() == [0, 10, 30]
-    less = run(given, PowerCap(690, 12, 40, announced=9), cluster=cluster, power="shut")
-    assert less.start.tolist() == [0, 16, 36]
-    assert less.metrics["cap_exceeded_s"] == 0
-
-
-def test_jobs_that_end_too_late_for_their_nodes_to_be_off() -> None:
-    """One node is to be off at 15 s; its job may run up to 14 s, so that it is off at 21 s."""
-    cluster = machine(4, NodePower(100, 200, 10, shutdown_time_s=7))
-    given = jobs((0, 1, 14), (10, 3, 20))
-    result = run(given, PowerCap(650, 15, 60, announced=5), cluster=cluster, power="shut")
-    assert states(result) == [(0, 1, 14, 21), (0, 0, 21, 41)]
-    # 600 W beside it are too much before
-    assert result.start.tolist() == [0, 21]
-    assert result.metrics["cap_exceeded_s"] == 0
-
-
 def test_parts_of_milliwatts_are_rounded_against_the_jobs() -> None:
     for watts, start in ((200.0002, 50), (200.0012, 0)):
         cap = PowerCap(watts, 0, 50)
         result = run(jobs((0, 1, 10)), cap, cluster=machine(2, NodePower(0, 200.0004)))
         assert result.start.tolist() == [start]
-
-
-def test_booting_is_charged_until_a_job_begins() -> None:
-    """It draws 500 W, and a busy node 200: the third job may boot a node once the second runs."""
-    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20, boot_w=500)
-    cluster = machine(3, power, shutdown_after_s=30)
-    given = jobs((0, 1, 200), (50, 1, 100), (60, 1, 20))
-    result = run(given, PowerCap(900), cluster=cluster)
-    assert result.start.tolist() == [0, 70, 90]
-    assert result.power.watts.max() == 900
 
 
 def test_seconds_above_two_caps_count_once() -> None:
@@ -330,16 +219,6 @@ def test_a_job_is_as_long_after_its_nodes_have_slept() -> None:
     assert result.start.tolist() == [0, 120, 220]
     assert result.run_time.tolist() == [40, 40, 40]
     assert result.books.by_job().tolist() == [40 * 200] * 3
-
-
-def test_the_plan_leaves_time_to_switch_off() -> None:
-    """From 40 s on a node is switched off for a cap at 50 s; the head would run up to 45 s."""
-    cluster = machine(2, NodePower(100, 200, 10, shutdown_time_s=10))
-    result = run(
-        jobs((0, 2, 30), (1, 2, 15)), PowerCap(300, 50, 100), cluster=cluster, power="shut"
-    )
-    assert result.start.tolist() == [0, 100]
-    assert result.reserved_start.tolist() == [-1, 100]
 
 
 def test_a_job_that_never_fits() -> None:
@@ -366,17 +245,6 @@ def test_measured_power_counts() -> None:
 # --- Budgets ----------------------------------------------------------------------------------
 
 
-def test_idle_nodes_are_switched_off() -> None:
-    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
-    cluster = machine(2, power, shutdown_after_s=30)
-    result = simulate(jobs((0, 1, 50), (60, 1, 10), (90, 2, 10)), cluster=cluster)
-    validate_schedule(result)
-    assert result.limits == ()
-    # node 0 has been idle for 10 s at 60, for 20 at 90; the other one boots
-    assert result.start.tolist() == [0, 60, 110]
-    assert states(result) == [(1, 1, 30, 35), (1, 0, 35, 90), (1, 2, 90, 110)]
-
-
 def test_nodes_in_a_row() -> None:
     given = jobs((0, 1, 10), (0, 1, 30), (0, 1, 10), (5, 2, 10), (5, 1, 100), (6, 1, 5))
     scattered = run(given)
@@ -387,58 +255,6 @@ def test_nodes_in_a_row() -> None:
     first, node, _ = result.allocation  # type: ignore[misc]
     assert node[first[3] : first[4]].tolist() == [2, 3]
     assert node[first[4] : first[5]].tolist() == [0]
-
-
-@pytest.mark.parametrize("estimate", ["ave2", "user-ratio", "typical-ratio", "e-loss"])
-def test_run_times_are_learned_of_jobs_that_are_slowed_down(estimate: str) -> None:
-    given = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=4,load=1.1,users=5")
-    cap = PowerCap.of(machine(16), 0.8, 20_000, end=200_000)
-    rules = {"estimate": estimate, "correction": "incremental", "power": "dvfs"}
-    result = run(given, cap, cluster=machine(16), **rules)
-    assert result.frequency is not None
-    assert (result.predicted_run_time <= given.requested_time).all()
-    if estimate != "ave2":
-        assert result.learned is not None
-        more = simulate(given, cluster=machine(16), limits=[], learned=result.learned, **rules)
-        assert (more.predicted_run_time != result.predicted_run_time).any()
-
-
-# --- The simulation ---------------------------------------------------------------------------
-
-
-def test_it_can_stop_and_go_on() -> None:
-    power = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=50, boot_time_s=200)
-    cluster = machine(16, power)
-    given = hpcgym.load_workload("lublin:jobs=200,processors=16,seed=3,load=1.2")
-    scheduler = Scheduler(power="mix")
-    limits = (PowerCap.of(cluster, 0.5, 20_000, end=60_000, announced=15_000, kills=True),)
-    expected = simulate(given, scheduler, cluster=cluster, limits=limits)
-
-    _, simulation = limited_simulation(given, scheduler, cluster, limits)
-    passes = 0
-    while done := simulation.drive(passes=3):
-        passes += done
-    assert np.array_equal(simulation.schedule()["start"], expected.start)
-    _, simulation = limited_simulation(given, scheduler, cluster, limits)
-    again = 0
-    for time in range(0, 10**6, 1777):
-        again += simulation.drive(time)
-        if time == 1777 * 10:  # a copy is a simulation of its own
-            other = simulation.native.copy()
-    again += simulation.drive()
-    assert again == passes
-    assert np.array_equal(simulation.schedule()["start"], expected.start)
-    other.run()
-    assert np.array_equal(other.schedule()["start"], expected.start)
-
-
-def test_a_long_log_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes are switched so often that the log has to grow."""
-    power = NodePower(100, 200, 10, shutdown_time_s=1, boot_time_s=1)
-    given = jobs(*((20 * i, 2, 5) for i in range(200)))
-    result = simulate(given, cluster=machine(2, power, shutdown_after_s=0))
-    validate_schedule(result)
-    assert len(states(result)) > 1000
 
 
 # --- What does not go together ----------------------------------------------------------------
@@ -497,14 +313,6 @@ def test_machines_that_do_not_go_with_limits() -> None:
 def test_limits_that_are_none(make: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         make()
-
-
-def test_where_limits_are_not_known() -> None:
-    given = jobs((0, 1, 1))
-    with pytest.raises(HpcgymError, match=r"power='mix' and a batch do not go"):
-        BatchSimulator([given], scheduler=Scheduler(power="mix"))
-    with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):
-        simulate(given, processors=4, allocation="contiguous")
 
 
 def test_shares_that_are_percent_and_machines_that_are_names() -> None:

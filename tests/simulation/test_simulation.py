@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import math
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -13,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, assume, given, settings
+from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from few_jobs import few_jobs
-from other_futures import altered
 from restrictions import DRAWN
 from same_results import assert_same_results
-from strategies import schedulers, workloads
+from strategies import workloads
 
 import hpcgym
 import hpcgym.reference
@@ -182,27 +178,6 @@ def test_times_as_long_as_they_may_be() -> None:
 # --- Properties ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_two_processes_make_the_same_schedules() -> None:
-    code = f"""
-import hashlib, hpcgym
-workload = hpcgym.load_workload({SOURCE!r})
-for name in ("easy++", "saf", "wfp3", "conservative"):
-    result = hpcgym.simulate(workload, name)
-    print(hashlib.sha256(result.start.tobytes()).hexdigest(), result.metrics["mean_bsld"].hex())
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    workload = hpcgym.load_workload(SOURCE)
-    expected = []
-    for name in ("easy++", "saf", "wfp3", "conservative"):
-        result = hpcgym.simulate(workload, name)
-        mean_bsld = result.metrics["mean_bsld"]
-        assert isinstance(mean_bsld, float)
-        expected.append(f"{hashlib.sha256(result.start.tobytes()).hexdigest()} {mean_bsld.hex()}")
-    assert done.stdout.split("\n")[:-1] == expected
-    assert len(set(expected)) == 4
-
-
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_what_is_given_is_not_touched(backfill: str) -> None:
     workload = hpcgym.load_workload(SOURCE)
@@ -223,38 +198,6 @@ def test_what_is_given_is_not_touched(backfill: str) -> None:
     np.testing.assert_array_equal(predictions, given_before)
     assert predictions.flags.writeable
     assert weights.tolist() == [0.1, -0.2, 0.3, 0.0, 0.5, -0.001]
-
-
-@settings(ENGINE, max_examples=300)
-@given(st.data(), st.integers(0, 2**32 - 1))
-def test_the_future_does_not_leak(data: st.DataObject, seed: int) -> None:
-    """What starts up to some time depends on nothing that is known only later."""
-    workload = data.draw(workloads())
-    rules = data.draw(schedulers(workload))
-    assume(usable(rules) and rules["estimate"] != "clairvoyant")
-    rules["policy"] = data.draw(st.sampled_from([rules["policy"]] * 3 + ["fairshare"]))
-    result = hpcgym.simulate(workload, **rules)
-    moments = sorted({*workload.submit_time.tolist(), *result.start.tolist(), *result.end.tolist()})
-    now = data.draw(st.sampled_from(moments)) + data.draw(st.sampled_from([-1, 0, 0, 1]))
-    n = int((workload.submit_time <= now).sum())
-    assume(n)
-    other = altered(workload, result, now, seed)
-    if not isinstance(rules["estimate"], str):
-        rules["estimate"] = [*rules["estimate"][:n], *[5] * (len(other) - n)]
-    again = hpcgym.simulate(other, **rules)
-    started = result.start[:n] <= now
-    np.testing.assert_array_equal(again.start[:n] <= now, started)
-    for name in ("start", "predicted_run_time", "backfilled"):
-        ours, theirs = getattr(result, name)[:n], getattr(again, name)[:n]
-        np.testing.assert_array_equal(ours[started], theirs[started])
-
-
-def test_the_clairvoyant_estimate_does_know_the_future() -> None:
-    """The test above can fail."""
-    workload = few_jobs(4, [0, 1, 2], [50, 10, 48], [3, 4, 1], [99, 99, 99])
-    longer = workload.with_columns(run_time=[50, 10, 49])
-    starts = [hpcgym.simulate(w, "easy", estimate="clairvoyant").start for w in (workload, longer)]
-    assert [start.tolist() for start in starts] == [[0, 50, 2], [0, 50, 60]]
 
 
 @settings(ENGINE, max_examples=100)
@@ -299,12 +242,6 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     hpcgym.validate_schedule(slow)
 
 
-def test_one_window_of_a_machine_of_nodes() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=60,processors=64,load=1.2,seed=2")
-    rules = {"cluster": "16x2x2", "maintenance": "3000/20000:nodes=0-7", "policy": "saf"}
-    assert_same(workload, rules)
-
-
 def test_the_reference_shares_nothing_with_the_engine() -> None:
     """Its modules import each other, and what comes with Python."""
     found: set[str] = set()
@@ -343,14 +280,6 @@ def test_what_it_does_not_have_is_named(rules: dict[str, Any], lacks: str) -> No
     workload = hpcgym.load_workload(JOBS)
     with pytest.raises(HpcgymError, match=f'^engine="reference" does not have {lacks}'):
         hpcgym.simulate(workload, **rules, engine="reference")
-
-
-def test_an_extract_is_named() -> None:
-    workload = hpcgym.load_workload(JOBS)
-    waits = hpcgym.simulate(workload).wait
-    part = workload.with_columns(wait_time=waits).extract(int(workload.submit_time[9]))
-    with pytest.raises(HpcgymError, match="does not have an extract of a log"):
-        hpcgym.simulate(part, engine="reference")
 
 
 def test_what_no_engine_can_do_is_said_alike() -> None:

@@ -319,43 +319,6 @@ def simulate(jobs: Workload, scheduler: str = "easy-co", **rules: Any) -> hpcgym
     return result
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
-def test_who_would_exceed_a_quota_is_passed_over() -> None:
-    # one job of each user: the second of user 1 waits, though half of the nodes is free, and the
-    # job of user 2 starts beside the first. a runs at 1.25 beside b, and ends at 80
-    jobs = [(0, 100, 100, 4, "a"), (0, 10, 10, 4, "a"), (0, 100, 100, 4, "b")]
-    result = simulate(coded(*jobs, user_id=[1, 1, 2]), quota="user:jobs=1")
-    assert result.start.tolist() == [0, 80, 0]
-    assert result.end[0] == 80
-    assert result.backfilled.tolist() == [False, False, False]
-    assert simulate(coded(*jobs, user_id=[1, 2, 3]), quota="user:jobs=1").start[1] == 0
-
-
-def test_a_job_that_follows_comes_at_a_whole_second() -> None:
-    # the first runs at 3, and has done 10 s of work after 3 and a third: who follows comes at 4
-    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
-    jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b")]
-    chain = coded(*jobs, preceding_job=[-1, -1, 1], think_time=[-1, -1, 0])
-    result = simulate(chain, speedups=third, dependencies="after")
-    assert result.workload.job_number.tolist() == [1, 2, 3]
-    assert result.workload.submit_time.tolist() == [0, 0, 4]
-    assert result.start.tolist() == [0, 0, 4]
-    assert result.given is chain
-    later = chain.with_columns(think_time=[-1, -1, 7])
-    assert simulate(later, speedups=third, dependencies="after").start.tolist() == [0, 0, 11]
-
-
-def test_who_waits_outside_comes_at_a_whole_second() -> None:
-    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
-    jobs = [(0, 10, 10, 4, "a"), (0, 10, 10, 4, "b"), (0, 5, 5, 4, "b"), (3, 5, 5, 8, "b")]
-    result = simulate(coded(*jobs, user_id=[1, 2, 1, 1]), speedups=third, quota="user:submitted=1")
-    # the third waits for the first; the last for the third, which ends at 9
-    assert result.workload.submit_time.tolist() == [0, 0, 4, 9]
-    assert result.start.tolist() == [0, 0, 4, 10]
-
-
 # --- Beside the reference -------------------------------------------------------------------------
 
 WHICH = st.sampled_from(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,6 @@ from hpcgym.validation.corun import (
     SPREAD,
     Files,
     SharedSchedule,
-    check_parts,
     check_places,
     check_promises,
     check_starts,
@@ -241,76 +240,6 @@ def test_an_end_that_is_moved(ticks: int) -> None:
     assert "(and" not in text
 
 
-def test_a_neighbour_that_was_somewhere_else() -> None:
-    """Without job 1 beside it job 0 does 140 ticks, and job 1 alone 120."""
-    case, jobs = two_beside_each_other()
-    jobs[1].nodes = ((1, 1),)
-    assert check_parts(shared(case, jobs)) == []
-    (text,) = check_work(shared(case, jobs))
-    assert text == "job 0 does 14.000000000 s of work although it has 10.000000000 s (and 1 more)"
-
-
-def test_a_tick_that_is_begun_is_allowed_and_a_second_is_not() -> None:
-    """Alone at 1.5, 100 ticks take 66.67."""
-    rows = ((0, 10, 10, 2, 1),)
-    case = Case(rows, Machine(1, 1, 4), Rules(), FAST, None, 10)
-    jobs = case.simulate()
-    assert jobs[0].end == 67
-    assert wrong(case, jobs) == {}
-    for end in (66, 68):
-        jobs[0].end = end
-        assert set(wrong(case, jobs)) == {"work"}
-
-
-def test_ends_under_congestion() -> None:
-    """Two that ask for twice the bandwidth, half of their time: 150 ticks for 100 of work."""
-    rows = ((0, 10, 10, 4, 0), (0, 17, 17, 4, 0))
-    case = Case(rows, Machine(2, 1, 4), Rules(allocation="compact"), FAST, None, 10)
-    case = replace(case, files=FileSystem(40, (0.5, 0.0), (10, 0)))
-    jobs = case.simulate()
-    assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
-    assert wrong(case, jobs) == {}
-    for ticks in (-2, 2):
-        jobs[1].end = 220 + ticks
-        (text,) = check_work(shared(case, jobs))
-        assert text.startswith("job 1 does")
-    jobs[1].end = 220
-    (text,) = check_work(shared(replace(case, files=None), jobs))
-    assert text == "job 0 does 15.000000000 s of work although it has 10.000000000 s (and 1 more)"
-
-
-def test_many_neighbours_that_come_and_go() -> None:
-    """One job on all nodes beside many: its least speedup is found over each piece of time."""
-    speeds = tuple(1 + code / 16 for code in range(16))
-    true = Speedups(tuple(tuple(speeds) for _ in range(16)), (1.0,) * 16)
-    rows = [(0, 300, 300, 8, 0)] + [(n, 1 + n * 7 % 30, 60, 2, n % 16) for n in range(60)]
-    case = Case(tuple(rows), Machine(4, 1, 4), Rules(backfill="fill"), true, None, 1000)
-    jobs = case.simulate()
-    beside_first = {len(beside(jobs[0], jobs, job.start)) for job in jobs}
-    assert {1, 2, 3, 4} <= beside_first
-    assert wrong(case, jobs) == {}
-    jobs[0].end += 2
-    assert set(wrong(case, jobs)) == {"work"}
-
-
-def test_three_jobs_on_two_halves() -> None:
-    case, jobs = two_beside_each_other()
-    jobs[2].start, jobs[2].end = 80, 180
-    (text,) = check_parts(shared(case, jobs))
-    assert text == "node 0 over-used: at 8.000000000 s jobs hold 3 of 2 parts"
-
-
-def test_where_an_exclusive_job_is_not_alone() -> None:
-    rows = ((0, 10, 10, 2, 0), (0, 10, 10, 2, 0))
-    case = Case(rows, Machine(2, 1, 4), Rules(allocation="spread"), FAST, None, 10)
-    jobs = case.simulate()
-    assert wrong(case, jobs) == {}
-    jobs[1].nodes = jobs[0].nodes
-    assert wrong(case, jobs) == {
-        "parts": ["node 0 over-used: at 0.000000000 s jobs hold 4 of 2 parts"]
-    }
-
-
 def test_places() -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
@@ -352,8 +281,3 @@ def test_promises() -> None:
     jobs[2].promised = 100
     assert set(wrong(case, jobs, guaranteed=True)) == {"reservations"}
     assert wrong(case, jobs) == {}
-
-
-def test_no_jobs() -> None:
-    case = Case((), Machine(1, 1, 4), Rules(), FAST, None, 10)
-    assert wrong(case, [], guaranteed=True) == {}

@@ -71,15 +71,6 @@ def many(request: pytest.FixtureRequest) -> Result:
     return hpcgym.simulate(work, request.param, cluster=machine, speedups=heatmap)
 
 
-def test_times_of_a_pair(pair: Result) -> None:
-    assert pair.start.tolist() == [0, 0]
-    assert pair.end.tolist() == [80, 116]
-    assert pair.job_speedup.tolist() == [1.25, 100 / 116]
-    assert pair.bsld.tolist() == [1.0, 1.16]
-    assert pair.metrics["slowed_share"] == 0.5
-    assert pair.metrics["throughput_per_h"] == pytest.approx(2 / 116 * 3600)
-
-
 def test_the_table_has_what_is_known_of_sharing(pair: Result) -> None:
     table = pair.jobs
     assert table["shape"].tolist() == ["part", "part"]
@@ -96,20 +87,6 @@ def test_elsewhere_the_table_is_as_it_was() -> None:
     table = hpcgym.simulate(made((0, 100, 4, "a")), "easy", cluster=two_nodes()).jobs
     assert not {"shape", "job_speedup"} & set(table.columns)
     assert table["end_time"].dtype == np.int64
-
-
-def test_who_follows_starts_at_the_end_of_the_other() -> None:
-    odd = Heatmap(("a", "b"), [[1.0, 1.1], [0.7, 1.0]], alone=[1.0, 1.0])
-    result = together(
-        (0, 100, 4, "a"), (0, 100, 4, "b"), (0, 10, 4, "a"), speedups=odd, scheduler="filler-co"
-    )
-    first, _, third = range(3)
-    assert result.end[first] == pytest.approx(100 / 1.1)
-    assert result.start[third] == result.end[first]  # and not almost so
-    assert result.coschedule is not None
-    ticks = result.coschedule
-    assert ticks.start_ticks[third] == ticks.end_ticks[first]
-    assert (result.end * ticks.ticks).round().astype(int).tolist() == ticks.end_ticks.tolist()
 
 
 def test_two_jobs_share_what_their_nodes_draw(pair: Result) -> None:
@@ -131,15 +108,6 @@ def test_a_node_is_shared_by_cores_in_use() -> None:
     a, b = energy.by_job.energy_j
     assert a == pytest.approx(80 * (50 + 200 / 3), rel=1e-14)
     assert b == pytest.approx(80 * (50 + 100 / 3) + 36 * 200, rel=1e-14)
-
-
-def test_nothing_of_a_second_is_cut_off() -> None:
-    # 10 s of a at 1.25 are 8 s, of b then 6.4 s of work; 3.6 s are left: all ends at 11.6 s
-    result = together((0, 10, 4, "a"), (0, 10, 4, "b"))
-    assert result.end.tolist() == [8, 11.6]
-    assert result.power.time.tolist() == [0, 8, 11.6]
-    assert result.energy.total_j == pytest.approx(11.6 * 200, rel=1e-14)
-    assert result.books.joules(11, 12) == pytest.approx(0.6 * 200)
 
 
 def test_flat_powers_of_processors() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
-from drawing import strategies as st
 from shared_strategies import Case, cases, coded, with_files
 from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, simulated
 
@@ -90,39 +89,6 @@ def test_readers_slow_each_other_down_wherever_they_are() -> None:
     assert result.metrics["io_congestion"] == pytest.approx(1 + 75 / 175)
 
 
-def test_each_is_slowed_down_by_its_own_share() -> None:
-    # 4 cores of 20 MB/s beside 4 of 10: 120 of 40 MB/s, three times as long: of the half that is
-    # 1 + 0.5 * 2, of the eighth 1 + 0.125 * 2. The second ends at 125 s; the first has done 62.5
-    jobs = workload((0, 100, 100, 4, "read"), (0, 100, 100, 4, "write"))
-    result = simulate(jobs, cluster=machine(0.04))
-    assert result.end.tolist() == [125 + 37.5, 125.0]
-
-
-def test_congestion_and_neighbours_together() -> None:
-    # half sockets of the same two nodes: at 0.8 beside the other a second of work takes 1.25 s, and
-    # half a second more for files
-    pairs = dataclasses.replace(ONES, speedup=np.full((3, 3), 0.8), alone=np.ones(3))
-    jobs = workload((0, 100, 100, 4, "read"), (0, 100, 100, 4, "read"))
-    result = simulate(jobs, "easy-co", cluster=machine(0.04, "2x1x4"), speedups=pairs)
-    assert result.end == pytest.approx([175.0, 175.0], abs=1e-8)
-    assert result.job_speedup == pytest.approx(1 / 1.75)
-
-
-def test_a_prediction_is_of_the_congestion_of_now() -> None:
-    # two readers: predicted to end at 150 s, which the head on all nodes is promised; what starts
-    # before it raises the congestion, and nobody plans for that: it starts at 200 s
-    jobs = workload(
-        (0, 100, 100, 4, "read"), (0, 100, 100, 4, "read"), (1, 10, 10, 16, "cpu"),
-        (2, 50, 50, 4, "read"),
-    )  # fmt: skip
-    result = simulate(jobs)
-    assert result.reserved_start[2] == 150.0
-    assert result.start[3] == 2.0
-    # three: three times as long, half of the time, so at rate 1/2 from 2 s on
-    assert result.end[3] == 102.0
-    assert result.start[2] > 150.0
-
-
 def test_ticks_are_fewer_where_congestion_is_worse() -> None:
     jobs = workload((0, 2**31 - 1, 2**31 - 1, 16, "read"))
     result = simulate(jobs, cluster=machine(1e-6))
@@ -157,20 +123,6 @@ def test_enough_bandwidth_changes_nothing(case: Case) -> None:
         plain.workload, plain.scheduler, cluster=cluster_of(without), speedups=heatmap_of(case)
     )
     assert schedule_of(unasked) == schedule_of(plain)
-
-
-@RANDOM
-@given(with_files(cases(max_jobs=1)), st.floats(0.1, 1))
-def test_less_bandwidth_never_lets_a_lone_job_end_earlier(case: Case, part: float) -> None:
-    case = one_that_both_take(case)
-    assert case.files is not None
-    less = dataclasses.replace(case.files, bandwidth=max(int(part * case.files.bandwidth), 1))
-    more, _ = simulated(case)
-    result, _ = simulated(dataclasses.replace(case, files=less))
-    assert result.end[0] >= more.end[0]
-    assert result.end[0] >= result.start[0] + min(case.jobs[0][1:3]) / max(
-        case.true.alone[case.jobs[0][4]], 1.0
-    )
 
 
 # --- Refusals -------------------------------------------------------------------------------------

@@ -50,32 +50,6 @@ def test_two_jobs_beside_each_other() -> None:
     assert result.job_speedup.tolist() == [1.25, 100 / 116]
 
 
-def test_a_neighbour_that_comes_later() -> None:
-    # b alone for 10 s, beside a from then on: (100 - 10) / 0.8 = 112.5 s more
-    result = simulate(workload((0, 100, 200, 4, "b"), (10, 1000, 2000, 4, "a")))
-    assert result.end[0] == 122.5
-    # a has done 112.5 * 1.25 by then
-    assert result.end[1] == 122.5 + 1000 - 112.5 * 1.25
-
-
-def test_ends_lie_between_seconds() -> None:
-    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
-    result = simulate(workload((0, 10, 10, 4, "a"), (0, 10, 10, 4, "b")), speedups=third)
-    assert result.coschedule is not None
-    assert result.coschedule.end_ticks.tolist() == [3_333_333_334, 10_000_000_000]
-    assert result.end[0] == pytest.approx(10 / 3, abs=1e-9)
-
-
-def test_the_slowest_neighbour_counts() -> None:
-    codes = ("a", "b", "c")
-    pairs = Heatmap(codes, [[1, 2, 0.5], [1, 1, 1], [1, 1, 1]], alone=[1, 1, 1])
-    # a on both nodes, b beside it on one and c on the other
-    jobs = workload((0, 100, 100, 4, "a"), (0, 10, 10, 2, "b"), (0, 20, 20, 2, "c"))
-    result = simulate(jobs, speedups=pairs)
-    # 20 s beside both at 0.5; alone from then on
-    assert result.end.tolist() == [20 + 90, 10, 20]
-
-
 def test_a_partner_that_would_delay_the_head_waits() -> None:
     # a has half of node 0 up to 100 s; the head needs both nodes, promised for 100 s. b would end
     # by then but slow a down to 0.5, whose end would be 100 + 40: it waits for the other node
@@ -96,54 +70,6 @@ def test_a_partner_that_would_delay_the_head_waits() -> None:
     assert result.start.tolist() == [0, 0, 100, 110]
 
 
-@pytest.mark.parametrize(
-    ("head", "run", "easy", "strict"), [(12, 97, 2, 2), (12, 98, 2, 110), (8, 1000, 2, 100)]
-)
-def test_nobody_stays_beyond_the_beginning_of_the_head(
-    head: int, run: int, easy: int, strict: int
-) -> None:
-    # the first has a half of two nodes until 100, when the head is to have three, or two; the last
-    # would end before, in that very second, or stay on a node that the head does not need
-    jobs = workload((0, 100, 100, 4, "a"), (1, 10, 10, head, "a"), (2, run, run, 2, "a"))
-    machine = {"cluster": "3x1x4", "speedups": Heatmap(("a",), [[1.0]])}
-    for backfill, start in (("easy", easy), ("until-shadow", strict)):
-        result = simulate(jobs, backfill=backfill, **machine)
-        assert result.start.tolist() == [0, 100, start]
-        assert result.reserved_start[1] == 100
-
-
-def test_who_finds_no_good_partner_waits() -> None:
-    jobs = workload((0, 100, 100, 4, "b"), (0, 10, 10, 4, "b"), (0, 10, 10, 4, "a"))
-    # the mean of b and b is 1, of a and b 1.025
-    result = simulate(jobs, "easy-co", pairs_above=1.0, backfill="fill")
-    # a leaves after 10 / 1.25 s; the first b has done 6.4 s by then, and goes on alone
-    assert result.end.tolist() == [101.6, 111.6, 8]
-    assert result.start.tolist() == [0, 101.6, 0]
-
-
-def test_a_job_that_cannot_be_spread_is_compact() -> None:
-    result = simulate(workload((0, 10, 10, 8, "a"), (0, 10, 10, 4, "b")))
-    assert result.coschedule is not None
-    assert result.coschedule.shape.tolist() == [0, 2]
-    assert result.start.tolist() == [0, 10]
-
-
-def test_spread_jobs_run_alone() -> None:
-    fast = Heatmap(("a",), [[0.5]], alone=[2.0])
-    result = simulate(
-        workload((0, 10, 10, 4, "a"), (0, 10, 10, 4, "a")), "easy-spread", speedups=fast
-    )
-    assert result.start.tolist() == [0, 5]
-    assert result.end.tolist() == [5, 10]
-
-
-def test_four_parts_have_three_neighbours() -> None:
-    jobs = workload(*[(0, 10, 10, 1, "b")] * 3, (0, 10, 10, 1, "a"))
-    result = simulate(jobs, allocation="part:4", cluster="1x1x4", backfill="none")
-    # each b beside a until it goes, after 10 / 1.25 s: then 10 - 8 * 0.8 are left, at rate 1
-    assert result.end.tolist() == [pytest.approx(11.6)] * 3 + [8]
-
-
 # --- Without sharing ------------------------------------------------------------------------------
 
 
@@ -159,28 +85,6 @@ def test_compact_is_easy_on_nodes(seed: int, policy: str, backfills: bool) -> No
         np.testing.assert_array_equal(getattr(shared, name), getattr(plain, name))
 
 
-def test_compact_is_easy_where_each_job_has_nodes_of_its_own() -> None:
-    jobs = lublin(3)
-    machine = hpcgym.Cluster(groups=(NodeGroup("all", 64, {"core": 10}, sockets=2),))
-    for name in ("fcfs", "easy", "conservative"):
-        shared = simulate(jobs, name, cluster=machine)
-        assert shared.metrics["slowed_share"] == 0
-        if name != "conservative":  # which no limits know
-            alone = hpcgym.simulate(jobs, name, cluster=machine, limits=[])
-            np.testing.assert_array_equal(shared.start, alone.start)
-            np.testing.assert_array_equal(shared.end, alone.end)
-
-
-@pytest.mark.parametrize("partners", ["best", "fill", "first"])
-def test_where_all_speedups_are_1_partners_are_nodes_by_number(partners: str) -> None:
-    jobs, ones = lublin(1), Heatmap(("a", "b"), np.ones((2, 2)))
-    shared = simulate(jobs, cluster="200x2x5", speedups=ones, partners=partners)
-    np.testing.assert_array_equal(shared.end, shared.start + shared.full_speed_run_time)
-    other = simulate(jobs, cluster="200x2x5", speedups=ones, partners="first")
-    if partners == "best":
-        np.testing.assert_array_equal(shared.start, other.start)
-
-
 @pytest.mark.parametrize("name", COSCHEDULERS)
 def test_every_co_scheduler_starts_everything(name: str) -> None:
     jobs = lublin(2)
@@ -188,19 +92,6 @@ def test_every_co_scheduler_starts_everything(name: str) -> None:
     assert (result.start >= jobs.submit_time).all()
     assert (result.run_time > 0).all()
     assert simulate(jobs, name, cluster="64x2x5").end.tolist() == result.end.tolist()
-
-
-@pytest.mark.parametrize("later", [10**6, 3 * 10**7, 1_500_000_000])
-def test_schedules_far_from_the_beginning_of_the_clock(later: int) -> None:
-    jobs = lublin(4, 200)
-    far = jobs.with_columns(submit_time=jobs.submit_time + later)
-    here, there = (simulate(one, cluster="64x2x5") for one in (jobs, far))
-    assert here.coschedule is not None
-    assert there.coschedule is not None
-    ticks = there.coschedule.ticks
-    assert ticks == here.coschedule.ticks
-    moved = there.coschedule.end_ticks - later * ticks
-    np.testing.assert_array_equal(moved, here.coschedule.end_ticks)
 
 
 # --- Broken schedules -----------------------------------------------------------------------------
@@ -275,14 +166,6 @@ def test_tiny_speedups_are_simulated_or_refused(speedup: float) -> None:
     else:
         with pytest.raises(WorkloadError, match="more than the simulator's clock holds"):
             simulate(jobs, speedups=slow)
-
-
-def test_beliefs_do_not_break_the_clock() -> None:
-    slow = Heatmap(TWO.codes, np.full((2, 2), 1e-6))
-    jobs = workload(*[(0, 10_000, 10_000, 4, code) for code in "abab"])
-    result = simulate(jobs, pair_estimate=slow)
-    assert (result.start >= 0).all()
-    assert (result.run_time >= 8000).all()
 
 
 def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
