@@ -24,7 +24,7 @@ from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Asking, Facts, LateDispatcher, begin, dispatch
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.scheduler.rule_values import plain
+from hpcgym.scheduler.rules import plain
 from hpcgym.simulation.prepare import job_records
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells

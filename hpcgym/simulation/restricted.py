@@ -27,8 +27,7 @@ from hpcgym.scheduler.policies.index import (
     rank_without_usage,
     unknown_yet,
 )
-from hpcgym.scheduler.rule_values import plain
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import Scheduler, plain
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
 

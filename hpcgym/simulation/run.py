@@ -38,8 +38,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
-from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
+from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.driver import (
     Columns,

@@ -21,8 +21,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.limits import PowerCap, check_limits, read_limits
 from hpcgym.scheduler.own_code import names_code, own_rule
 from hpcgym.scheduler.restrictions import read_windows
-from hpcgym.scheduler.rule_values import read_quotas
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import Scheduler, read_quotas
 from hpcgym.simulation.corun import PairLearning, check_machine, check_shared, check_together
 from hpcgym.simulation.limited import (
     check_for_limits,

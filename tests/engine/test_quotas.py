@@ -19,7 +19,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWar
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.scheduler.restrictions import COLUMNS as WORDS
 from hpcgym.scheduler.restrictions import Quota
-from hpcgym.scheduler.rule_values import read_quotas
+from hpcgym.scheduler.rules import read_quotas
 from hpcgym.workload.model import Workload
 
 

@@ -22,7 +22,7 @@ from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.scheduler.rule_values import MEASURED, MOST_DISPATCH_TIME
+from hpcgym.scheduler.rules import MEASURED, MOST_DISPATCH_TIME
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation

@@ -409,7 +409,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
     Raises
     ------
     HpcgymError : what is no expression, one that orders nothing, or one that usage changes
-        otherwise than as in :class:`Linear`; it names the column.
+        otherwise than by a number times it; the column is named.
     """
     steps = read_steps(text, argument, _CODES, NAMED)
     stack: list[_Part] = []
