@@ -19,9 +19,9 @@ from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
-from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, scored_by
-from hpcgym.simulation.prepare import COSCHEDULED, Units, prepare
+from hpcgym.simulation.prepare import COSCHEDULED, Units
 from hpcgym.simulation.restricted import as_came, longest_outside
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
@@ -400,22 +400,18 @@ def simulate_coscheduled(
     rules = as_on_a_pool(scheduler)
     more = longest_outside(workload, scheduler)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
-    asks, counts = asks_for_answers(rules)
-    told = prepare(
-        workload, rules, cluster, "shared nodes", counts=counts, logs_ends=True,
-        units=Units(cluster.nodes * machine.parts, machine.units, ticks),
-        fills=scheduler.reserve.kind == "fill",
-    )  # fmt: skip
+    units = Units(cluster.nodes * machine.parts, machine.units, ticks)
+    fills = scheduler.reserve.kind == "fill"
+    simulation = new_simulation(
+        workload, rules, cluster, place="shared nodes", units=units, fills=fills
+    )
     learning = PairLearning.of(scheduler, speedups)
-    answers = answers_for(workload, rules, cluster, told, asks, counts, ticks=ticks)
-    if scheduler.reserve.conservative:
-        simulation = Simulation(told, **answers)
-    else:
-        sharing = machine.told
+    if not scheduler.reserve.conservative:
+        simulation.machine["sharing"] = machine.told
         if learning is not None:
-            sharing |= learning.begin(machine.code, told.jobs["run"])
-        pairs = learning if learning is not None and learning.learns else None
-        simulation = Simulation(told, {"sharing": sharing}, pairs=pairs, **answers)
+            belief = learning.begin(machine.code, simulation.told.jobs["run"])
+            simulation.machine["sharing"] |= belief
+        simulation.pairs = learning if learning is not None and learning.learns else None
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks=ticks)
     simulation.drive()
     schedule = simulation.schedule()

@@ -19,7 +19,7 @@ from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.fair_share import Accounts, make_shares
-from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, prepare
+from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, Units, prepare
 from hpcgym.simulation.warm_start import (
     Beginning,
     Learning,
@@ -191,29 +191,46 @@ def new_simulation(
     learned: Learned | None = None,
     always_learns: bool = False,
     agent: Agent = NOBODY_ELSE,
+    place: str = "",
+    units: Units | None = None,
+    fills: bool = False,
 ) -> Simulation:
-    """Return a simulation on a pool, or on nodes, before its first event.
+    """Return a simulation before its first event: by default on a pool, or on nodes.
 
-    ``always_learns``: also where the simulator could average by itself, and tells nobody;
-    ``agent``: what is said from outside.
+    That of an extract begins with its state then, and what has been learned from its past, unless
+    ``learned`` is given. ``always_learns``: also where the simulator could average by itself, and
+    tells nobody. ``agent``, ``place``, ``units`` and ``fills`` are those of :func:`prepare`; of
+    another machine than these two the caller tells the rest.
 
     Raises
     ------
     HpcgymError : rules that it cannot have.
     WorkloadError : a job that cannot be simulated.
     """
-    asks, counts = asks_for_answers(scheduler, learned)
-    asks |= always_learns and learns_in(scheduler)
+    learning, counts = None, any(scheduler.usage_orders)
+    asks = asks_for_predictions(scheduler)
+    asks |= (learned is not None or always_learns) and learns_in(scheduler)
+    place = place or ("pool" if nodes is None else "nodes")
     told = prepare(
-        workload, scheduler, cluster, "pool" if nodes is None else "nodes", agent=agent,
-        predicts=asks, counts=counts, logs_ends=counts or nodes is not None or scheduler.restricts,
+        workload, scheduler, cluster, place, units=units, agent=agent, predicts=asks, counts=counts,
+        logs_ends=counts or place != "pool" or scheduler.restricts, fills=fills,
     )  # fmt: skip
+    ticks = 1 if units is None else units.ticks
+    if asks:
+        before = learned_before(workload, scheduler) if learned is None else learned
+        learning = Learning(workload, scheduler, told, before)
     # a pool that is switched off stays one, also where it is one node to a dispatcher
-    machine: dict[str, Any] = {}
-    if nodes is not None and not told.rules.get("managed"):
-        machine["nodes"] = nodes.layout
-    answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    return Simulation(told, machine, nodes, **answers)
+    on_nodes = nodes is not None and not told.rules.get("managed")
+    return Simulation(
+        told,
+        {"nodes": nodes.layout} if nodes is not None and on_nodes else {},
+        nodes,
+        learning,
+        make_shares(workload, scheduler, cluster, ticks) if counts else None,
+        expressions_of(workload, scheduler),
+        ticks=ticks,
+        beginning=beginning_of(workload, scheduler, cluster, told),
+    )
 
 
 def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) -> Workload:
@@ -230,35 +247,6 @@ def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) 
     return workload
 
 
-def answers_for(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    told: Told,
-    asks: bool,
-    counts: bool,
-    learned: Learned | None = None,
-    ticks: int = 1,
-) -> dict[str, Any]:
-    """Return what answers in a simulation, as :class:`Simulation` takes it.
-
-    That of an extract begins with its state then, and what has been learned from its past, unless
-    ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
-    ``ticks``: of its clock in a second.
-    """
-    learning = None
-    if asks:
-        before = learned_before(workload, scheduler) if learned is None else learned
-        learning = Learning(workload, scheduler, told, before)
-    return {
-        "learning": learning,
-        "shares": make_shares(workload, scheduler, cluster, ticks) if counts else None,
-        "expressions": expressions_of(workload, scheduler),
-        "ticks": ticks,
-        "beginning": beginning_of(workload, scheduler, cluster, told),
-    }
-
-
 def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, NDArray[Any]]]:
     """Return the two orders by expressions that are worked out anew; nothing where none is."""
     if not any(scheduler.anew):
@@ -271,12 +259,6 @@ def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, N
         {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
         for one in scheduler.anew
     ]
-
-
-def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:
-    """Return whether a simulation asks for predictions, and whether usage is counted in it."""
-    asks = asks_for_predictions(scheduler) or (learned is not None and learns_in(scheduler))
-    return asks, any(scheduler.usage_orders)
 
 
 def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:

@@ -24,9 +24,9 @@ from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.dispatchers.asking import propose, view_of
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers, with_room
+from hpcgym.simulation.driver import Simulation, new_simulation, with_room
 from hpcgym.simulation.nodes import asked, needs_on, scored_by
-from hpcgym.simulation.prepare import Units, prepare
+from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.restricted import as_came
 from hpcgym.simulation.warm_start import check_extract, taken_over
 from hpcgym.workload.extracts import decided
@@ -244,12 +244,34 @@ def limit_records(
         budget with ``off_as_idle`` where nodes stay on.
     """
     check_off_as_idle(given, machine.switches)
-    most = machine.most_mw * (1 - _RELATIVE_ERROR)
-    caps = [one for one in given if isinstance(one, PowerCap) and one.watts * 1000 < most]
-    off = [nodes_off(cluster, power, cap, scheduler.power) for cap in caps]
-    budgets = [one for one in given if isinstance(one, EnergyBudget)]
-    _check_energy(machine.most_mw, budgets)
-    return cap_records(caps, off), budget_records(budgets, machine.most_mw)
+    most = machine.most_mw
+    caps = [
+        (
+            cap.start,
+            FOREVER if cap.end is None else cap.end,
+            _BEFORE if cap.announced is None else cap.announced,
+            math.floor(min(cap.watts * 1000, _PLENTY)),
+            cap.kills,
+            nodes_off(cluster, power, cap, scheduler.power),
+        )
+        for cap in given
+        if isinstance(cap, PowerCap) and cap.watts * 1000 < most * (1 - _RELATIVE_ERROR)
+    ]
+    budgets = []
+    for budget in (one for one in given if isinstance(one, EnergyBudget)):
+        seconds, own = budget.end - budget.start, budget.joules * 1000
+        if most * seconds >= 2**61:
+            raise HpcgymError(
+                f"budget: {most / 1000:g} W for {seconds} s are more than the simulator counts"
+            )
+        # one that no load can exceed counts only if nodes are switched off for it
+        binds = own < most * seconds * (1 - _RELATIVE_ERROR)
+        if not (binds or budget.shutdown):
+            continue
+        mj, period = math.floor(min(own, most * seconds)), budget.period if binds else seconds
+        flags = budget.shutdown, budget.off_as_idle, binds
+        budgets.append((budget.start, budget.end, mj, mj // seconds, period, *flags))
+    return np.array(caps, CAP), np.array(budgets, BUDGET)
 
 
 def up_mw(watts: float | None) -> int:
@@ -327,51 +349,6 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
             f"a cap of {cap.watts:g} W: with all nodes off the machine draws {left:g} W"
         )
     return number
-
-
-def cap_records(caps: list[PowerCap], off: list[int]) -> NDArray[np.void]:
-    """Return caps as the engine takes them, with how many nodes are off under each."""
-    records = np.zeros(len(caps), CAP)
-    for record, cap, nodes in zip(records, caps, off, strict=True):
-        record["start"] = cap.start
-        record["end"] = FOREVER if cap.end is None else cap.end
-        record["announced"] = _BEFORE if cap.announced is None else cap.announced
-        record["mw"] = math.floor(min(cap.watts * 1000, _PLENTY))
-        record["kills"] = cap.kills
-        record["off"] = nodes
-    return records
-
-
-def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
-    """Return budgets as the engine takes them; ``most`` is the greatest power there is [mW].
-
-    One that no load can exceed is left out, unless nodes are switched off for it.
-    """
-    kept = []
-    for budget in budgets:
-        seconds = budget.end - budget.start
-        binds = budget.joules * 1000 < most * seconds * (1 - _RELATIVE_ERROR)
-        if not (binds or budget.shutdown):
-            continue
-        mj = math.floor(min(budget.joules * 1000, most * seconds))
-        record = np.zeros((), BUDGET)
-        record["start"], record["end"] = budget.start, budget.end
-        record["mj"], record["mean_mw"] = mj, mj // seconds
-        record["period"] = budget.period if binds else seconds
-        record["shuts"], record["binds"] = budget.shutdown, binds
-        record["as_idle"] = budget.off_as_idle
-        kept.append(record)
-    return np.array(kept, BUDGET)
-
-
-def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
-    """Raise an HpcgymError where the energy of a period is more than the simulator counts."""
-    for budget in budgets:
-        if most * (budget.end - budget.start) >= 2**61:
-            raise HpcgymError(
-                f"budget: {most / 1000:g} W for {budget.end - budget.start} s are more than the"
-                " simulator counts"
-            )
 
 
 def _check_clock(workload: Workload, machine: LimitedMachine) -> None:
@@ -484,17 +461,15 @@ def limited_simulation(
     See :func:`simulate_powered`.
     """
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
-    asks, counts = asks_for_answers(scheduler, learned)
-    awake = replace(cluster, shutdown_after_s=None)
-    needs = needs_on(workload, cluster)
+    awake, needs = replace(cluster, shutdown_after_s=None), needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    told = prepare(
-        workload, scheduler, awake, "whole nodes", units=Units(cluster.nodes, widths),
-        predicts=asks, counts=counts, logs_ends=True,
-    )  # fmt: skip
+    units = Units(cluster.nodes, widths)
+    simulation = new_simulation(
+        workload, scheduler, awake, learned=learned, place="whole nodes", units=units
+    )
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    return machine, Simulation(told, {"limited": machine.told}, **answers)
+    simulation.machine["limited"] = machine.told
+    return machine, simulation
 
 
 def machine_for(
