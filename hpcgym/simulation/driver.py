@@ -18,7 +18,7 @@ from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.simulation.fair_share import Accounts, make_shares
+from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, Units, prepare
 from hpcgym.simulation.warm_start import (
     Beginning,
@@ -226,7 +226,7 @@ def new_simulation(
         {"nodes": nodes.layout} if nodes is not None and on_nodes else {},
         nodes,
         learning,
-        make_shares(workload, scheduler, cluster, ticks) if counts else None,
+        accounts_of(workload, scheduler, cluster, ticks) if counts else None,
         expressions_of(workload, scheduler),
         ticks=ticks,
         beginning=beginning_of(workload, scheduler, cluster, told),

@@ -41,41 +41,29 @@ NO_USAGE = UNAWARE, (0.0, 0.0)
 Accounts = dict[str, NDArray[Any]]  #: of users before the first event: an argument of ``Model``
 
 
-def make_shares(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, ticks: int = 1
+def accounts_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    ticks: int = 1,
+    features: Sequence[str] | None = None,
 ) -> Accounts:
     """Return the accounts of a simulation before its first event.
 
-    ``ticks``: of its clock in a second.
+    Parameters
+    ----------
+    ticks : of its clock in a second.
+    features : whose weights, which are told later, are the order of the queue; None: it is that of
+        the scheduler.
 
     Raises
     ------
     HpcgymError : an order by energy where there is no power.
     """
     orders = [usage_order(order) for order in scheduler.orders]
-    return accounts_of(workload, scheduler, cluster, orders, ticks=ticks)
-
-
-def accounts_of(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    orders: Sequence[tuple[int, tuple[float, float]]],
-    energy: bool = False,
-    ticks: int = 1,
-) -> Accounts:
-    """Return the accounts of a simulation before its first event.
-
-    Parameters
-    ----------
-    orders : of the two what it makes of usage, and the weights in it of processors and energy.
-    energy : an order that is told later is by energy.
-    ticks : of the simulation's clock in a second.
-
-    Raises
-    ------
-    HpcgymError : an order by energy where there is no power.
-    """
+    energy = features is not None and bool(places_of_usage(features)[ENERGY] >= 0)
+    if features is not None:
+        orders[0] = NO_USAGE
     rules = scheduler.fair_share or FairShare()
     assert isinstance(rules, FairShare)
     past, by_end, ends = past_jobs(workload)
@@ -131,20 +119,6 @@ def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
     """Return which features are the priorities of users, by processors and by energy; else -1."""
     names = list(features)
     return np.array([names.index(name) if name in names else -1 for name in USER_FEATURES])
-
-
-def beginning_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, features: Sequence[str]
-) -> Accounts:
-    """Return the accounts of a simulation before its first event, whose weights are told later.
-
-    Raises
-    ------
-    HpcgymError : an order by energy where there is no power.
-    """
-    energy = bool(places_of_usage(features)[ENERGY] >= 0)
-    orders = [NO_USAGE, usage_order(scheduler.sweep_order)]
-    return accounts_of(workload, scheduler, cluster, orders, energy)
 
 
 # --- Orders and energy ----------------------------------------------------------------------------

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from hpcgym._engine import Model, Simulation
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.capabilities import check
-from hpcgym.scheduler.estimates.by_name import JOB_FEATURES, Predictor, predictor_of
+from hpcgym.scheduler.estimates.by_name import (
+    JOB_FACTS,
+    JOB_FEATURES,
+    Predictor,
+    predictor_of,
+)
 from hpcgym.scheduler.estimates.learning import (
     N_ROWS,
     Estimators,
@@ -66,7 +71,7 @@ class Learning:
         learned: Learned | None = None,
         parts: tuple[Estimators, Learner] | None = None,
     ) -> None:
-        self._facts, users = _Facts(workload), told.users
+        self._workload, users = workload, told.users
         # where what is known of a user, and of a class of ratios, stands
         rows, first = np.unique(users, return_index=True)
         self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
@@ -134,7 +139,7 @@ class Learning:
         for job in ended:
             run = float(native.run_time(job))
             for predictor in asked:
-                predictor.learn_one(self._facts.of(job, native.features(job), 0.0), run)
+                predictor.learn_one(self._facts_of(job, native.features(job), 0.0), run)
         self._taught += len(ended)
 
     def answer(self, native: Simulation) -> None:
@@ -144,18 +149,25 @@ class Learning:
         if native.asked == "renewal":
             assert second is not None
             rows = np.sort(native.concerned())
-            told = [self._facts.of(job, native.features(job, True), 0.0) for job in rows.tolist()]
+            told = [self._facts_of(job, native.features(job, True), 0.0) for job in rows.tolist()]
             native.renew(rows, np.array([_seconds(second, x) for x in told], np.float64))
             return
         job, elapsed, now = native.job, 0.0, native.asked == "correction"
         if now:  # what policies look at stays as it was
             second, elapsed = None, float(native.time - native.start(job))
-        x = self._facts.of(job, native.features(job, now), elapsed)
+        x = self._facts_of(job, native.features(job, now), elapsed)
         answers = [
             None if predictor is None else _seconds(predictor, dict(x))
             for predictor in (first, second)
         ]
         native.predict(*answers)
+
+    def _facts_of(self, job: int, x: Sequence[float], elapsed: float) -> dict[str, Any]:
+        """Return what predictors in Python are told of a job, by name."""
+        names = ("user_id", "group_id", "executable", "queue", "job_number")
+        known = [int(self._workload.columns[name][job]) for name in names]
+        told = dict(zip(JOB_FEATURES, x, strict=True))
+        return told | dict(zip(JOB_FACTS, [*known, elapsed], strict=True))
 
     def take(self, native: Simulation) -> None:
         """Learn from all jobs that have ended, and keep what the simulation has learned."""
@@ -194,27 +206,6 @@ def _seconds(predictor: Predictor, x: dict[str, Any]) -> float:
             f"{type(predictor).__name__}.predict_one must return a number of seconds, "
             f"not {seconds!r}"
         ) from None
-
-
-class _Facts:
-    """What predictors in Python are told of each job."""
-
-    def __init__(self, workload: Workload) -> None:
-        columns = ("user_id", "group_id", "executable", "queue", "job_number")
-        self._columns = [workload.columns[name] for name in columns]
-
-    def of(self, job: int, x: Sequence[float], elapsed: float) -> dict[str, Any]:
-        """Return the features of a job by name."""
-        told = dict(zip(JOB_FEATURES, x, strict=True))
-        user, group, code, queue, number = (int(column[job]) for column in self._columns)
-        return told | {
-            "user": user,
-            "group": group,
-            "code": code,
-            "queue": queue,
-            "job": number,
-            "elapsed": elapsed,
-        }
 
 
 # --- Simulations of extracts ----------------------------------------------------------------------

@@ -49,7 +49,12 @@ from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import expressions_of, with_jobs
-from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage, warn_of_weights
+from hpcgym.simulation.fair_share import (
+    Accounts,
+    accounts_of,
+    places_of_usage,
+    warn_of_weights,
+)
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import Agent, Told, prepare
 from hpcgym.simulation.restricted import Order
@@ -422,7 +427,8 @@ class Simulations:
         """Return the accounts with which an episode of these jobs begins."""
         if not self._counts:
             return None
-        return beginning_of(workload, self.options.scheduler, self.options.cluster, self._weighed)
+        options, features = self.options, self._weighed
+        return accounts_of(workload, options.scheduler, options.cluster, features=features)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""

@@ -218,7 +218,7 @@ def make_estimators(
     counted : (n_jobs,) what the simulator counts in their place: nodes, where jobs have their own.
     size : processors of the machine.
     """
-    specs, hold = _specs(scheduler), scheduler.hold
+    specs, hold = [*map(_spec, two_estimates(scheduler))], scheduler.hold
     chosen = np.full((2, N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
@@ -254,7 +254,7 @@ def _classes(
 
 def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> Learner:
     """Return what is known before anything has been learned; ``classes``: of the estimators."""
-    specs = _specs(scheduler)
+    specs = [*map(_spec, two_estimates(scheduler))]
     n_terms = max(spec.n_terms for spec in specs)
     memory = LAST + max(LEAST_LAST, *(spec.last for spec in specs))
     n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
@@ -272,55 +272,43 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
     )
 
 
-def _specs(scheduler: Scheduler) -> list[_Spec]:
-    """Return the two estimates as the simulator takes them."""
-    return [_Spec.of(estimate) for estimate in two_estimates(scheduler)]
-
-
 def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
     """Return the two estimates of a scheduler."""
     return scheduler.estimate, scheduler.policy_estimate
 
 
-@dataclass(frozen=True)
-class _Spec:
+class _Spec(NamedTuple):
     """One of the two estimates, as the simulator takes it."""
 
     kind: int
-    last: int
     loss: NDArray[np.void]
-    chosen: NDArray[np.int64]
-    n_terms: int
+    last: int = 0
+    chosen: tuple[int, ...] = ()
+    n_terms: int = 0
     by_class: bool = False
 
-    @classmethod
-    def of(cls, estimate: Estimate) -> _Spec:
-        """Return how run times of an estimate are predicted."""
-        nothing = np.zeros(0, np.int64)
-        loss = np.zeros(1, LOSS)
-        if not learns(estimate):
-            return cls(KNOWN, 0, loss, nothing, 0)
-        if not isinstance(estimate, str) or predictor_of(estimate) is not None:
-            return cls(FROM_OUTSIDE, 0, loss, nothing, 0)
-        found = formula_of(estimate)
-        if found is None:
-            return cls._of_regression(Regression.parse(estimate))
+
+def _spec(estimate: Estimate) -> _Spec:
+    """Return how run times of an estimate are predicted."""
+    loss = np.zeros(1, LOSS)
+    if not learns(estimate):
+        return _Spec(KNOWN, loss)
+    if not isinstance(estimate, str) or predictor_of(estimate) is not None:
+        return _Spec(FROM_OUTSIDE, loss)
+    found = formula_of(estimate)
+    if found is not None:
         name, formula = found
         kind = BY_FORMULA + list(FORMULAS).index(name)
-        return cls(kind, formula.last, loss, nothing, 0, formula.by_class)
-
-    @classmethod
-    def _of_regression(cls, regression: Regression) -> _Spec:
-        loss = np.zeros(1, LOSS)
-        for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
-            loss[name] = getattr(regression, name)
-        loss["over"] = BRANCHES.index(regression.over)
-        loss["under"] = BRANCHES.index(regression.under)
-        loss["weighting"] = WEIGHTINGS.index(regression.weight)
-        names = list(JOB_FEATURES)
-        chosen = np.array([names.index(name) for name in regression.features])
-        n_terms = count_terms(len(chosen), regression.degree)
-        return cls(BY_REGRESSION, 0, loss, chosen, n_terms)
+        return _Spec(kind, loss, formula.last, by_class=formula.by_class)
+    regression = Regression.parse(estimate)
+    for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
+        loss[name] = getattr(regression, name)
+    loss["over"] = BRANCHES.index(regression.over)
+    loss["under"] = BRANCHES.index(regression.under)
+    loss["weighting"] = WEIGHTINGS.index(regression.weight)
+    chosen = tuple(list(JOB_FEATURES).index(name) for name in regression.features)
+    n_terms = count_terms(len(chosen), regression.degree)
+    return _Spec(BY_REGRESSION, loss, chosen=chosen, n_terms=n_terms)
 
 
 def in_words(scheduler: Scheduler) -> tuple[str, str]:

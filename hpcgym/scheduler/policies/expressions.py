@@ -87,22 +87,9 @@ class Step(NamedTuple):
     text: str = ""  # what the number of a job is called, if it is to be 1
 
 
-def read_steps(
-    text: str, argument: str, codes: Mapping[str, int], named: Iterable[str] = ()
-) -> list[Step]:
-    """Return the steps of an expression.
-
-    Parameters
-    ----------
-    argument : what errors call it.
-    codes : name -> the code that pushes it.
-    named : those of the names whose numbers have names in a log.
-
-    Raises
-    ------
-    HpcgymError : what is no expression; one line, with the column where it goes wrong.
-    """
-    reader = _Reader(text, argument, codes, tuple(named))
+def _read_steps(text: str, argument: str) -> list[Step]:
+    """Return the steps of an expression."""
+    reader = _Reader(text, argument)
     try:
         reader.put(_parsed(text, argument))
         reader.check_length()
@@ -140,12 +127,9 @@ def _one_line(text: str) -> str:
 class _Reader:
     """Writes the steps of a tree, in the order in which they are done."""
 
-    def __init__(
-        self, text: str, argument: str, codes: Mapping[str, int], named: tuple[str, ...]
-    ) -> None:
+    def __init__(self, text: str, argument: str) -> None:
         self.steps: list[Step] = []
-        self._named = named
-        self._text, self._argument, self._codes = text, argument, codes
+        self._text, self._argument = text, argument
         self._blank = len(text) - len(text.lstrip())
         self._bytes = _one_line(text).encode()
 
@@ -194,9 +178,9 @@ class _Reader:
             known = "`requested` is what its user asked for, or what is predicted"
             self._fail(node, f"nobody knows how long a job will run ({node.id}); {known}")
         name = IN_EXPRESSIONS.get(node.id, node.id)
-        if name not in self._codes:
-            self._fail(node, unknown("name", name, self._codes))
-        self._step(node, self._codes[name], name)
+        if name not in _CODES:
+            self._fail(node, unknown("name", name, _CODES))
+        self._step(node, _CODES[name], name)
 
     def _put_comparison(self, node: ast.Compare) -> None:
         """Write a comparison; ``a < b < c`` is ``a < b and b < c``."""
@@ -219,10 +203,10 @@ class _Reader:
         if _is_text(left):
             left, right = right, left
         equals = isinstance(operator, ast.Eq | ast.NotEq)
-        if not (equals and isinstance(left, ast.Name) and left.id in self._named):
-            self._fail(node, f"a text is compared, by == or !=, with {', '.join(self._named)}")
+        if not (equals and isinstance(left, ast.Name) and left.id in NAMED):
+            self._fail(node, f"a text is compared, by == or !=, with {', '.join(NAMED)}")
         column = self._column(left)
-        self.steps.append(Step(self._codes[left.id], left.id, 0.0, column, ast.literal_eval(right)))
+        self.steps.append(Step(_CODES[left.id], left.id, 0.0, column, ast.literal_eval(right)))
         if isinstance(operator, ast.NotEq):
             self._step(node, op.NOT)
 
@@ -411,7 +395,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
     HpcgymError : what is no expression, one that orders nothing, or one that usage changes
         otherwise than by a number times it; the column is named.
     """
-    steps = read_steps(text, argument, _CODES, NAMED)
+    steps = _read_steps(text, argument)
     stack: list[_Part] = []
     for k, step in enumerate(steps):
         first = len(stack) - op.takes(step.code)
