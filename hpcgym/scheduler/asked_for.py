@@ -27,41 +27,32 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 def features_of(scheduler: Scheduler) -> dict[str, str]:
     """Return what a scheduler asks for, in the words of its rules, as :func:`check` takes it."""
     rules: Mapping[str, Any] = scheduler.describe()
-    found = scheduler.at_passes
-    if scheduler.correction == "kill":
-        found["kill"] = FEATURES["kill"]
+    words, said = {rule: f"{rule}={value!r}" for rule, value in rules.items()}, scheduler.said
+    things = {
+        "kill": (scheduler.correction == "kill", FEATURES["kill"]),
+        "dispatcher": (scheduler.dispatcher is not None, words["dispatcher"]),
+        "dispatch time": (bool(scheduler.dispatch_time), words["dispatch_time"]),
+        "threshold": (scheduler.threshold is not None, "threshold"),
+        "quota": (bool(scheduler.quota), said("quota")),
+        "submitted": (bound_submissions(scheduler.quota), f"{said('quota')} (submitted)"),
+        "maintenance": (bool(scheduler.maintenance), said("maintenance")),
+        "preemption": (scheduler.preemption is not None, said("preemption")),
+        "dependencies": (scheduler.dependencies != "none", said("dependencies")),
+        "limits": (scheduler.power != "none", words["power"]),
+        "contiguous": (scheduler.allocation == "contiguous", FEATURES["contiguous"]),
+    }
+    found = scheduler.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
     for rule in ("policy_estimate", "estimate"):
         if learns(getattr(scheduler, rule)):
-            kind = "averages" if averaged_jobs(scheduler) else "learned"
-            found[kind] = f"{rule}={rules[rule]!r}"
+            found["averages" if averaged_jobs(scheduler) else "learned"] = words[rule]
         if predictor_of(getattr(scheduler, rule)) is not None:
-            found["predictor"] = f"{rule}={rules[rule]!r}"
-    for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
+            found["predictor"] = words[rule]
+    orders = zip(("policy", "backfill_order"), scheduler.usage_orders, scheduler.anew, strict=True)
+    for rule, looks, expression in orders:
         if looks:  # the order of backfilling may only follow the policy
-            found.setdefault("usage", f"{rule}={rules[rule]!r}")
-    for rule, expression in zip(("policy", "backfill_order"), scheduler.anew, strict=True):
+            found.setdefault("usage", words[rule])
         if expression is not None:
-            found["anew"] = f"{rule}={rules[rule]!r}"
-    if scheduler.dispatcher is not None:
-        found["dispatcher"] = f"dispatcher={rules['dispatcher']!r}"
-    if scheduler.dispatch_time:
-        found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
-    if scheduler.threshold is not None:
-        found["threshold"] = "threshold"
-    if scheduler.quota:
-        found["quota"] = scheduler.said("quota")
-    if bound_submissions(scheduler.quota):
-        found["submitted"] = f"{scheduler.said('quota')} (submitted)"
-    if scheduler.maintenance:
-        found["maintenance"] = scheduler.said("maintenance")
-    if scheduler.preemption is not None:
-        found["preemption"] = scheduler.said("preemption")
-    if scheduler.dependencies != "none":
-        found["dependencies"] = scheduler.said("dependencies")
-    if scheduler.power != "none":
-        found["limits"] = f"power={scheduler.power!r}"
-    if scheduler.allocation == "contiguous":
-        found["contiguous"] = FEATURES["contiguous"]
+            found["anew"] = words[rule]
     return found
 
 

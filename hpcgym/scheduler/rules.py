@@ -416,21 +416,17 @@ class Scheduler:
     @property
     def at_passes(self) -> dict[str, str]:
         """How passes go, as :func:`hpcgym.scheduler.capabilities.check` takes it."""
-        backfill = self.said("backfill")
-        found = {}
-        if self.reserve.conservative:
-            found["conservative"] = backfill
-        if self.reserve.anew:
-            found["depth" if self.reserve.slurm is None else "slurm"] = backfill
-        if self.passes == "per-event":
-            found["per-event"] = FEATURES["per-event"]
-        if callable(self.policy):
-            found["function"] = f"policy={plain(self.policy)}"
-        if self.hold is not None:
-            found["hold"] = FEATURES["hold"]
-        if self.reserve.kind == "until-shadow":
-            found["until-shadow"] = backfill
-        return found
+        backfill, kind = self.said("backfill"), self.reserve.kind
+        things = {
+            "conservative": (self.reserve.conservative, backfill),
+            "depth": (kind == "depth", backfill),
+            "slurm": (self.reserve.slurm is not None, backfill),
+            "per-event": (self.passes == "per-event", FEATURES["per-event"]),
+            "function": (callable(self.policy), f"policy={plain(self.policy)}"),
+            "hold": (self.hold is not None, FEATURES["hold"]),
+            "until-shadow": (kind == "until-shadow", backfill),
+        }
+        return {thing: words for thing, (asked, words) in things.items() if asked}
 
     @property
     def restricts(self) -> bool:

@@ -25,7 +25,7 @@ from hpcgym.scheduler.dispatchers.asking import propose, view_of
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Simulation, new_simulation, with_room
-from hpcgym.simulation.nodes import asked, needs_on, scored_by
+from hpcgym.simulation.nodes import begun, facts_of, needs_on, scored_by
 from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.restricted import as_came
 from hpcgym.simulation.warm_start import check_extract, taken_over
@@ -409,8 +409,10 @@ def simulate_powered(
     view = partial(view_of, capacity=cluster.capacity, held_back=held_back)
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, view)
     if dispatcher is not None:
-        ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
-        dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
+        dispatcher, facts = begun(dispatcher), facts_of(workload, cluster)
+        simulation.dispatch = partial(
+            propose, dispatcher, facts=facts, capacity=cluster.capacity, held_back=held_back
+        )
     simulation.drive()
     schedule = simulation.schedule()
     if (schedule["start"] < 0).any():

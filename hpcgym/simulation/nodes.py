@@ -22,7 +22,7 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.dispatchers.asking import Asking, Facts, LateDispatcher, begin, dispatch
+from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rules import plain
 from hpcgym.simulation.prepare import job_records
@@ -147,27 +147,7 @@ def nodes_for(
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 
-def asked(
-    dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] = dispatch
-) -> tuple[Any, Callable[[Asking], None]]:
-    """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
-
-    ``asks`` takes the dispatcher, the simulation that asks, and ``facts``.
-    """
-    dispatcher = _begun(dispatcher)
-    return dispatcher, partial(asks, dispatcher, facts=facts_of(workload, cluster))
-
-
-def asked_late(
-    dispatcher: Any, workload: Workload, cluster: Cluster, scheduler: Scheduler
-) -> tuple[Any, LateDispatcher]:
-    """Return a dispatcher, told that a simulation begins, and what asks it if calls take time."""
-    dispatcher = _begun(dispatcher)
-    facts = facts_of(workload, cluster)
-    return dispatcher, LateDispatcher(dispatcher, scheduler.dispatch_time, facts)
-
-
-def _begun(dispatcher: Any) -> Any:
+def begun(dispatcher: Any) -> Any:
     """Return a dispatcher, of a name too, that has been told that a simulation begins."""
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)

@@ -242,7 +242,9 @@ def prepare(
         predicted = None
     elif predicted is not None and units.ticks > 1:
         predicted = predicted * units.ticks  # before the run times, which they may be
-    _count(jobs, units)
+    jobs["processors"] = units.widths
+    for name in ("submit", "run", "requested") if units.ticks > 1 else ():
+        jobs[name] *= units.ticks
     return Told(
         jobs,
         cluster.processors,
@@ -255,13 +257,6 @@ def prepare(
         n_users,
         restrictions,
     )
-
-
-def _count(jobs: NDArray[np.void], units: Units) -> None:
-    """Write jobs in the units and by the clock of a simulation."""
-    jobs["processors"] = units.widths
-    for name in ("submit", "run", "requested") if units.ticks > 1 else ():
-        jobs[name] *= units.ticks
 
 
 def _power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool) -> dict[str, int]:

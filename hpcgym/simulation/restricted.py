@@ -206,10 +206,7 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
     WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
     """
     check_within(workload, quotas)
-    width = np.array(workload.requested_processors)
-    counted = [quota.counted(workload) for quota in quotas]
-    most = [(_bound(quota.jobs), _bound(quota.processors)) for quota in quotas]
-    return _counting(width, counted, most)
+    return _counting(workload, [(one, _bound(one.jobs), _bound(one.processors)) for one in quotas])
 
 
 def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
@@ -223,30 +220,27 @@ def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
 
 def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
     """Return quotas of jobs that run or wait, of which none does yet."""
-    bounds = [quota for quota in quotas if quota.submitted is not None]
-    counted = [quota.counted(workload) for quota in bounds]
-    most = [(_bound(quota.submitted), _NO_BOUND) for quota in bounds]
-    return _counting(np.array(workload.requested_processors), counted, most)
+    bounds = [one for one in quotas if one.submitted is not None]
+    return _counting(workload, [(one, _bound(one.submitted), _NO_BOUND) for one in bounds])
 
 
 def _bound(most: int | None) -> int:
     return _NO_BOUND if most is None else most
 
 
-def _counting(
-    width: NDArray[np.int64], counted: list[NDArray[np.int64]], most: list[tuple[int, int]]
-) -> Quotas:
-    """Return quotas by the count that each job is in, (n_jobs,) of each, and their bounds."""
-    counts: list[NDArray[np.int64]] = [np.zeros((len(width), 0), np.int64)]
+def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> Quotas:
+    """Return quotas, each with how many jobs, and processors, it lets be."""
+    counts: list[NDArray[np.int64]] = [np.zeros((len(workload), 0), np.int64)]
     left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
     n_counts = 0
-    for count, bounds in zip(counted, most, strict=True):
+    for quota, *bounds in bounded:
+        count = quota.counted(workload)
         counts.append(np.where(count >= 0, n_counts + count, -1)[:, np.newaxis])
         left.append(np.tile(bounds, (int(count.max(initial=-1)) + 1, 1)))
         n_counts += len(left[-1])
     return Quotas(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
-        width,
+        np.array(workload.requested_processors),
         np.concatenate(left).astype(np.int64),
     )
 

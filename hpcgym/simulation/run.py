@@ -35,6 +35,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, down
 from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler
 from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.dispatchers.asking import LateDispatcher, dispatch
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.fair_share import FairShare
@@ -52,9 +53,9 @@ from hpcgym.simulation.fair_share import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     as_on_pool,
-    asked,
-    asked_late,
     assign_nodes,
+    begun,
+    facts_of,
     needs_on,
     nodes_for,
     scored_by,
@@ -307,11 +308,12 @@ def _simulate(
     if failures is not None:
         simulation.machine["outages"] = outages_of(failures)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
-    if dispatcher is not None and chosen.dispatch_time:
-        dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
-        simulation.dispatch = simulation.late.at_pass
-    elif dispatcher is not None:
-        dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
+    if dispatcher is not None:
+        dispatcher, facts = begun(dispatcher), facts_of(workload, cluster)
+        simulation.dispatch = partial(dispatch, dispatcher, facts=facts)
+        if chosen.dispatch_time:
+            simulation.late = LateDispatcher(dispatcher, chosen.dispatch_time, facts)
+            simulation.dispatch = simulation.late.at_pass
     result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)
     late = simulation.late
     dispatching = None if late is None else late.dispatching

@@ -10,14 +10,12 @@ import pytest
 import share_strategies
 from drawing import given, settings
 from drawing import strategies as st
-from limit_strategies import limited, possible
 from node_strategies import node_cases, partitioned_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
 from pieces import same_in_pieces
 from predictors import Crooked
 from restrictions import DRAWN
-from slow_expressions import general
 from strategies import DEPTHS, cases, clusters, holds
 
 from hpcgym import load_workload, simulate
@@ -66,28 +64,6 @@ def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], An
     elif rules["backfill"] != "conservative":
         rules["hold"] = data.draw(holds())
     assert_same(workload, rules | data.draw(estimates()), data.draw(SEEDS))
-
-
-@settings(max_examples=200)
-@given(st.data())
-@pytest.mark.filterwarnings("ignore:.*none of those that it names has a job")
-def test_under_limits(data: st.DataObject) -> None:
-    """Passes come without events there, and jobs that have run slower have taken longer."""
-    case = data.draw(limited())
-    answers = data.draw(st.sampled_from(["usage", "expressions", "estimates"]))
-    if answers == "usage":
-        fair, slow = data.draw(share_strategies.accounts(case.workload))
-        watts = share_strategies.watts_of(case.workload)
-        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
-        case.rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
-        case.rules["fair_share"] = fair
-    if answers == "expressions":
-        case.rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
-    if answers == "estimates" or data.draw(st.booleans()):
-        case.rules |= data.draw(estimates())
-    rules = share_strategies.heeded(case.rules) | {"limits": case.limits}
-    simulated = partial(simulate, case.workload, cluster=case.cluster, **rules)
-    possible(partial(same_in_pieces, data.draw(SEEDS), simulated))
 
 
 @pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])

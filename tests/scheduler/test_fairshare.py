@@ -59,16 +59,12 @@ def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
     [
         ({"half_life_s": 0}, "half_life_s must be whole seconds, at least 1, or inf, not 0"),
         ({"half_life_s": 2.5}, "half_life_s must be whole seconds"),
-        ({"half_life_s": "week"}, "half_life_s must be whole seconds"),
-        ({"half_life_s": math.nan}, "half_life_s must be whole seconds"),
         ({"damping": 0}, "damping must be a number above 0, not 0"),
-        ({"damping": math.inf}, "damping must be a number above 0"),
         ({"damping": 2, "formula": "fair-tree"}, "damping is of the classic formula"),
         ({"formula": "fair"}, "unknown formula 'fair'; did you mean 'fair-tree'"),
         ({"shares": [1, 2]}, "shares must be a mapping of accounts to shares"),
         ({"shares": {1: -1}}, "the share of 1 must be a number above 0, not -1"),
         ({"shares": {1.5: 1}}, "an account must be a user's number or a name, not 1.5"),
-        ({"shares": {"": 1}}, "an account must be a user's number or a name"),
         ({"shares": {"physics": 1}}, "unknown account in shares 'physics'"),
         (
             {"shares": {"fysics": 1}, "accounts": {1: "physics"}},
@@ -82,7 +78,6 @@ def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
         ({"accounts": "user"}, "accounts must be a mapping of users and accounts to accounts"),
         ({"accounts": {1: 2}}, "accounts: 2 above 1 is a user, not an account"),
         ({"accounts": {1: "a", "a": "b", "b": "a"}}, "accounts: 'a' stands above itself"),
-        ({"accounts": {"a": "a"}}, "accounts: 'a' stands above itself"),
     ],
 )
 def test_bad_shares(given: dict[str, Any], message: str) -> None:

@@ -116,10 +116,8 @@ def test_a_correction_that_is_given_is_kept(given: str) -> None:
     ("rules", "message"),
     [
         ({"backfill": "eazy"}, "unknown backfill 'eazy'; did you mean 'easy'? known are none, ea"),
-        ({"backfill": None}, "unknown backfill None"),
         ({"backfill": ["easy"]}, "unknown backfill ['easy']"),
         ({"correction": "zzz"}, "unknown correction 'zzz'; known are requested, incremental, rec"),
-        ({"correction": "doubling"}, "did you mean 'recursive-doubling'"),
         ({"passes": "per_event"}, "unknown passes 'per_event'; did you mean 'per-event'"),
         (
             {"backfill_order": "sjbg"},
@@ -133,7 +131,6 @@ def test_a_correction_that_is_given_is_kept(given: str) -> None:
         ({"policy": "sjbf"}, "unknown policy 'sjbf'; did you mean 'sjf'"),
         ({"estimate": "guess"}, "unknown estimate 'guess'"),
         ({"threshold": -1}, "threshold must be a number of at least 0 s, not -1"),
-        ({"threshold": float("nan")}, "threshold must be a number of at least 0 s, not nan"),
         ({"threshold": "soon"}, "threshold must be a number of at least 0 s, or a time such as"),
         ({"threshold": "-5h"}, "or a time such as '5h' or '2d', not '-5h'"),
         ({"threshold": np.array([1.0])}, "threshold must be a number of at least 0 s"),
@@ -342,9 +339,7 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
         ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
         ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
-        ("queue:1>2,exempt=1h", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
         ("qos.txt", "qos.txt: no such file"),
-        ("../qos", "../qos: no such file"),
         (7, "preemption must be a text such as"),
     ],
 )
@@ -434,13 +429,10 @@ def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> No
         ("regresion:over=squared", "unknown regression 'regresion:over=squared'"),
         ("regression:ovr=squared", "'ovr'; did you mean 'over'"),
         ("regression:over=linear", "unknown over 'linear'; known are absolute, squared, expon"),
-        ("regression:under=Squared", "unknown under 'Squared'; did you mean 'squared'"),
         ("regression:weight=2", "unknown weight '2'"),
         ("regression:eta=fast", "eta must be a number, not 'fast'"),
         ("regression:eta=0", "eta must be a number above 0, not 0.0"),
-        ("regression:l2=-1", "l2 must be a number of at least 0, not -1.0"),
         ("regression:threshold=nan", "threshold must be a number of at least 0, not nan"),
-        ("regression:over_scale=inf", "over_scale must be a number above 0, not inf"),
         ("regression:degree=1.5", "degree must be a number, not '1.5'"),
         ("regression:degree=3", "degree must be 1 or 2, not 3"),
         ("regression:features=ave9", "unknown feature 'ave9'; did you mean 'ave"),
@@ -448,7 +440,6 @@ def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> No
         ("regression:features=ave2+ave2", "features: a feature is named twice"),
         # features are joined by "+"
         ("regression:features=ave2,last", "'last' is no attribute=value"),
-        ("regression:features=ave2,last", "features are joined by '+', as in features=req"),
         ("regression:squared", "'squared' is no attribute=value"),
     ],
 )

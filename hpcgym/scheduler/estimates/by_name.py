@@ -53,52 +53,6 @@ JOB_FEATURES = {
 JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")
 
 
-# --- Estimates that are formulas over what is remembered of users ---------------------------------
-
-
-@dataclass(frozen=True)
-class Formula:
-    """An estimate that learns by remembering; the engine has its formula.
-
-    Seconds are cut to whole ones, from 1 to the requested time, which also stands for what is no
-    number.
-
-    Attributes
-    ----------
-    meaning : what it is, in lists of names.
-    label : what it takes run times to be, in tables and pictures; ``{last}`` stands for a number.
-    last : how many of the user's last run times it looks at.
-    by_class : whether it looks at ratios; else none are kept.
-    """
-
-    meaning: str
-    label: str
-    last: int = 0
-    by_class: bool = False
-
-
-#: Name -> estimate, in the order of the engine. The first stands for ave1, ave2, ave3 and so on.
-FORMULAS = {
-    "ave2": Formula(
-        "the mean of the user's last two ended jobs, at most the requested time; the requested "
-        "time while there are not two (Tsafrir et al. 2007; Glesser 2016, section 7.2.2; L2 of "
-        "Galleguillos et al. 2020). ave1, ave3 and so on: of the last one, three ...",
-        "mean of the user's last {last} run times",
-        last=2,
-    ),
-    "user-ratio": Formula(
-        "requested time x the mean of run time / requested time of the user's ended jobs",
-        "requested times x the user's mean ratio",
-    ),
-    "typical-ratio": Formula(
-        "requested time x the geometric mean of run time / requested time of the user's ended "
-        "jobs, and of those as wide, the latest counting most",
-        "requested times x the user's typical ratio",
-        by_class=True,
-    ),
-}
-
-
 # --- Predictors that are rules over a user's history ----------------------------------------------
 
 
@@ -352,22 +306,49 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Named:
-    """An estimate that is no :class:`hpcgym.scheduler.estimates.by_name.Formula`.
+    """An estimate that has a name.
 
     Attributes
     ----------
     meaning : what it is, in lists of names.
-    label : what it takes run times to be, in tables and pictures.
+    label : what it takes run times to be, in tables and pictures; ``{last}`` stands for a number.
     known : returns the predictions, (n_jobs,) int64 [s], of requested times and actual run times,
         where they are known beforehand; else None.
     predictor : returns a new predictor in Python, where one learns; else None.
+    last : of a formula, how many of the user's last run times it looks at.
+    by_class : whether a formula looks at ratios; else none are kept.
     """
 
     meaning: str
     label: str
     known: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]] | None = None
     predictor: Callable[[], Predictor] | None = None
+    last: int = 0
+    by_class: bool = False
 
+
+#: Name -> estimate that is a formula over what is remembered of users, in the order of the engine,
+#: which has these. Seconds are cut to whole ones, from 1 to the requested time, which also stands
+#: for what is no number. The first stands for ave1, ave2, ave3 and so on.
+FORMULAS = {
+    "ave2": Named(
+        "the mean of the user's last two ended jobs, at most the requested time; the requested "
+        "time while there are not two (Tsafrir et al. 2007; Glesser 2016, section 7.2.2; L2 of "
+        "Galleguillos et al. 2020). ave1, ave3 and so on: of the last one, three ...",
+        "mean of the user's last {last} run times",
+        last=2,
+    ),
+    "user-ratio": Named(
+        "requested time x the mean of run time / requested time of the user's ended jobs",
+        "requested times x the user's mean ratio",
+    ),
+    "typical-ratio": Named(
+        "requested time x the geometric mean of run time / requested time of the user's ended "
+        "jobs, and of those as wide, the latest counting most",
+        "requested times x the user's typical ratio",
+        by_class=True,
+    ),
+}
 
 #: Name -> estimate whose predictions are known when jobs are submitted, and never too short.
 KNOWN = {
@@ -404,7 +385,7 @@ _OTHERS = {
 
 #: Name -> what a job's running time is taken to be when it is submitted; ``meaning`` says it.
 #: Whatever is put into one of the three tables is an estimate from then on.
-ESTIMATES: Mapping[str, Named | Formula] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
+ESTIMATES: Mapping[str, Named] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
 
 
 #: An estimate as users give it; checked, it is a name, an array or a predictor.
@@ -462,7 +443,7 @@ def average_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def formula_of(name: str) -> tuple[str, Formula] | None:
+def formula_of(name: str) -> tuple[str, Named] | None:
     """Return the name in the table and the formula of an estimate, with its number of run times.
 
     None for an estimate that is no formula.
