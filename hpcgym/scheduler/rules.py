@@ -14,6 +14,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files import check_is_there
 from hpcgym.naming import seconds_of
+from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import Backfill, Hold
 from hpcgym.scheduler.capabilities import FEATURES, check
@@ -26,14 +27,6 @@ from hpcgym.scheduler.policies.index import (
     parse_policy,
     usual_backfill_order,
     weight_text,
-)
-from hpcgym.scheduler.restrictions import (
-    SUCH,
-    Preemption,
-    Quota,
-    Window,
-    bound_submissions,
-    read_windows,
 )
 from hpcgym.scheduler.slurm_qos import preemption_of_qos, quotas_of_slurm
 
@@ -137,9 +130,11 @@ def _dispatch_time(value: Any) -> Any:
 
 def _typed(value: Any) -> Any:
     """Return a rule's value as a user would give it: what was parsed as its text."""
-    if isinstance(value, tuple) and all(isinstance(one, Quota | Window) for one in value):
+    if isinstance(value, tuple) and all(
+        isinstance(one, restrictions.Quota | restrictions.Window) for one in value
+    ):
         return "; ".join(map(str, value)) or None
-    return str(value) if isinstance(value, Preemption) else value
+    return str(value) if isinstance(value, restrictions.Preemption) else value
 
 
 def plain(value: object) -> str | float | None:
@@ -160,7 +155,7 @@ def plain(value: object) -> str | float | None:
     return str(named or f"{type(value).__name__} in Python")
 
 
-def read_quotas(value: Any) -> tuple[Quota, ...]:
+def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
     """Return the quotas that a rule of a scheduler says: a text, a file or Quotas; of None none.
 
     Raises
@@ -177,19 +172,21 @@ def read_quotas(value: Any) -> tuple[Quota, ...]:
         return ()
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
-    elif isinstance(value, Quota | str | os.PathLike):
+    elif isinstance(value, restrictions.Quota | str | os.PathLike):
         check_is_there(value)
         if ":" not in str(value):
             raise HpcgymError(
                 f"quota {value!r} is neither a file nor a quota such as 'user:jobs=10'"
             )
-        value = [Quota.parse(part) for part in str(value).split(";") if part.strip()]
-    if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
+        value = [restrictions.Quota.parse(part) for part in str(value).split(";") if part.strip()]
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(one, restrictions.Quota) for one in value
+    ):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
     return tuple(value)
 
 
-def read_preemption(value: Any) -> Preemption | None:
+def read_preemption(value: Any) -> restrictions.Preemption | None:
     """Return the preemption that a rule of a scheduler says: a text, a file or one; or None.
 
     Raises
@@ -203,9 +200,9 @@ def read_preemption(value: Any) -> Preemption | None:
         value = preemption_of_qos(value)
     elif isinstance(value, str | os.PathLike):
         check_is_there(value)
-        value = Preemption.parse(os.fspath(value))
-    if not isinstance(value, Preemption):
-        raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")
+        value = restrictions.Preemption.parse(os.fspath(value))
+    if not isinstance(value, restrictions.Preemption):
+        raise HpcgymError(f"preemption must be a text such as {restrictions.SUCH}, not {value!r}")
     return value
 
 
@@ -364,7 +361,7 @@ class Scheduler:
         filling = {"shared nodes": "backfill='fill'"} if fills else {}
         check(words=self.at_passes | filling)
         settle(self, "quota", read_quotas(self.quota))
-        settle(self, "maintenance", read_windows(self.maintenance))
+        settle(self, "maintenance", restrictions.read_windows(self.maintenance))
         settle(self, "preemption", read_preemption(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
@@ -443,7 +440,7 @@ class Scheduler:
     @property
     def moves_submissions(self) -> bool:
         """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
-        return self.dependencies != "none" or bound_submissions(self.quota)
+        return self.dependencies != "none" or restrictions.bound_submissions(self.quota)
 
     @property
     def parts(self) -> int:

@@ -12,20 +12,11 @@ from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos,
 from hpcgym.cluster.slurm.lines import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.naming import MOST_NICE
+from hpcgym.scheduler import slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.restrictions import MODES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_qos import (
-    FOLLOWED,
-    YOUNGEST_FIRST,
-    exempt_of_slurm,
-    limits_as_quotas,
-    mode_of_slurm,
-    preemption_of_slurm,
-    spared,
-    stopping_of,
-)
 
 _WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
@@ -147,7 +138,9 @@ def _by_who_goes_by(
     """Return the names of SchedulerParameters by who goes by them, each with its list."""
     names = list(conf.parameters)
     by_none = [name for name in names if f"SchedulerParameters {name}" in left]
-    with_qos = [name for name in by_none if name in YOUNGEST_FIRST and _stops_with_qos(conf)]
+    with_qos = [
+        name for name in by_none if name in slurm_qos.YOUNGEST_FIRST and _stops_with_qos(conf)
+    ]
     return [
         (found.by_scheduler, [name for name in names if name not in by_none]),
         (found.with_qos, with_qos),
@@ -157,7 +150,7 @@ def _by_who_goes_by(
 
 def _stops_with_qos(conf: SlurmConf) -> bool:
     """Tell whether jobs stop others once their QOS are given."""
-    return _stops_by_qos(conf) and mode_of_slurm(conf) in MODES
+    return _stops_by_qos(conf) and slurm_qos.mode_of_slurm(conf) in MODES
 
 
 def _needs_qos(one: OtherSetting, conf: SlurmConf) -> bool:
@@ -172,14 +165,14 @@ def _needs_qos(one: OtherSetting, conf: SlurmConf) -> bool:
 def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:
     """Return the scheduler; with the QOS ``known``, ``of`` a file."""
     policy, fair_share = _order(conf, known)
-    preemption = preemption_of_slurm(conf)
-    mode = mode_of_slurm(conf)
+    preemption = slurm_qos.preemption_of_slurm(conf)
+    mode = slurm_qos.mode_of_slurm(conf)
     if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
-        preemption = stopping_of(known, of, mode, exempt_of_slurm(conf))[0]
+        preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
-        preemption=preemption, quota=limits_as_quotas(known)[0] or None,
+        preemption=preemption, quota=slurm_qos.limits_as_quotas(known)[0] or None,
     )  # fmt: skip
 
 
@@ -192,7 +185,7 @@ def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
     """Return what QOS say that is not followed."""
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
-    return [str(one) for one in limits_as_quotas(known)[1] if one.column not in followed]
+    return [str(one) for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
 
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:
@@ -202,7 +195,7 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) 
         f"SchedulerParameters {name}"
         for name, value in conf.parameters.items()
         if (name not in _OF_BACKFILL or (strict and (name, value) != ("bf_interval", "-1")))
-        and not (stops and name in YOUNGEST_FIRST)
+        and not (stops and name in slurm_qos.YOUNGEST_FIRST)
     ]
     followed: tuple[str, ...] = _FOLLOWED
     if _priority_type(conf) != _BASIC:
@@ -223,10 +216,14 @@ def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:
 def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:
     """Return whether a setting is followed where jobs stop others."""
     if one.of:  # by QOS Slurm does not go by the modes of partitions
-        return one.is_called("preemptmode") and one.of in spared(conf) and not _stops_by_qos(conf)
+        return (
+            one.is_called("preemptmode")
+            and one.of in slurm_qos.spared(conf)
+            and not _stops_by_qos(conf)
+        )
     if one.is_called("preemptparameters"):
-        return one.value.casefold() in YOUNGEST_FIRST
-    return one.is_called(*FOLLOWED)
+        return one.value.casefold() in slurm_qos.YOUNGEST_FIRST
+    return one.is_called(*slurm_qos.FOLLOWED)
 
 
 def _backfill(conf: SlurmConf) -> str:

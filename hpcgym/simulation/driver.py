@@ -18,16 +18,9 @@ from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, Units, prepare
-from hpcgym.simulation.warm_start import (
-    Beginning,
-    Learning,
-    beginning_of,
-    cannot_run,
-    check_running,
-    learned_before,
-)
 from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:
@@ -65,7 +58,7 @@ class Simulation:
     told: Told
     machine: dict[str, Any] = field(default_factory=dict)
     nodes: Nodes | None = None
-    learning: Learning | None = None
+    learning: warm_start.Learning | None = None
     shares: Accounts | None = None
     expressions: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: Features | None = None
@@ -73,7 +66,7 @@ class Simulation:
     late: LateDispatcher | None = None
     pairs: PairLearning | None = None
     ticks: int = 1
-    beginning: Beginning | None = None
+    beginning: warm_start.Beginning | None = None
 
     @cached_property
     def native(self) -> Native:
@@ -85,7 +78,7 @@ class Simulation:
         """
         native, stuck = self.begun()
         if self.beginning is not None and stuck >= 0:
-            raise cannot_run(self.beginning, stuck, native.run_time(stuck))
+            raise warm_start.cannot_run(self.beginning, stuck, native.run_time(stuck))
         return native
 
     def begun(self) -> tuple[Native, int]:
@@ -97,7 +90,7 @@ class Simulation:
         """
         begins, stuck = self.beginning, -1
         if begins is not None:
-            check_running(begins)
+            warm_start.check_running(begins)
         learning, told = self.learning, None
         if learning is not None:
             told = told_of_learning(learning.estimators, learning.learner)
@@ -217,8 +210,8 @@ def new_simulation(
     )  # fmt: skip
     ticks = 1 if units is None else units.ticks
     if asks:
-        before = learned_before(workload, scheduler) if learned is None else learned
-        learning = Learning(workload, scheduler, told, before)
+        before = warm_start.learned_before(workload, scheduler) if learned is None else learned
+        learning = warm_start.Learning(workload, scheduler, told, before)
     # a pool that is switched off stays one, also where it is one node to a dispatcher
     on_nodes = nodes is not None and not told.rules.get("managed")
     return Simulation(
@@ -229,7 +222,7 @@ def new_simulation(
         accounts_of(workload, scheduler, cluster, ticks) if counts else None,
         expressions_of(workload, scheduler),
         ticks=ticks,
-        beginning=beginning_of(workload, scheduler, cluster, told),
+        beginning=warm_start.beginning_of(workload, scheduler, cluster, told),
     )
 
 

@@ -18,15 +18,9 @@ from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import looks_at_time
+from hpcgym.scheduler.policies import index
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.scheduler.policies.index import (
-    IndexPolicy,
-    Ranking,
-    rank,
-    rank_without_usage,
-    unknown_yet,
-)
 from hpcgym.scheduler.rules import Scheduler, plain
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
@@ -40,7 +34,7 @@ if TYPE_CHECKING:
 
 # --- The orders in which jobs that wait are served and back-filled --------------------------------
 
-_Known = TypeVar("_Known", Ranking, Ranking | None)
+_Known = TypeVar("_Known", index.Ranking, index.Ranking | None)
 
 
 class Order(NamedTuple):
@@ -71,7 +65,7 @@ def orders(
     return _order(first, ticks), _order(second, ticks)
 
 
-def _order(ranking: Ranking | None, ticks: int) -> Order:
+def _order(ranking: index.Ranking | None, ticks: int) -> Order:
     """Return an order; None: by predicted run time."""
     if ranking is None:
         return Order(allocations.PREDICTION)
@@ -92,7 +86,7 @@ def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def rankings(
     workload: Workload, scheduler: Scheduler, shares: bool = False
-) -> tuple[Ranking, Ranking | None]:
+) -> tuple[index.Ranking, index.Ranking | None]:
     """Return the primary and the secondary order; None: by predicted run time."""
     run_time = np.minimum(workload.run_time, workload.requested_time)
     # where they are learned, the requested times hold their places
@@ -103,7 +97,7 @@ def rankings(
     learned = learns(scheduler.policy_estimate)
     anew = scheduler.anew
     first = _ranking(scheduler.order, columns, learned, shares, anew[0])
-    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
+    second: index.Ranking | None = index.Ranking(None, None)  # by submission, unless it is said
     if scheduler.reserve.sweeps:
         order = scheduler.sweep_order
         second = None if order is None else _ranking(order, columns, learned, shares, anew[1])
@@ -114,18 +108,22 @@ def _by_key(ranking: _Known, workload: Workload) -> _Known:
     """Return an order whose keys may be written anew, where it is that of submission."""
     if ranking is None or not ranking.by_submission:
         return ranking
-    return Ranking(-workload.submit_time.astype(np.float64), None)
+    return index.Ranking(-workload.submit_time.astype(np.float64), None)
 
 
 def _ranking(
-    order: IndexPolicy, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
-) -> Ranking:
+    order: index.IndexPolicy,
+    columns: JobColumns,
+    learned: bool,
+    shares: bool,
+    anew: Expression | None,
+) -> index.Ranking:
     """Return the scores of jobs; as those of an order that may change where times are learned."""
     if anew is not None:
-        return unknown_yet(columns)
+        return index.unknown_yet(columns)
     if shares and order.looks_at_usage:
-        return rank_without_usage(order, columns)
-    ranking = rank(order, columns)
+        return index.rank_without_usage(order, columns)
+    ranking = index.rank(order, columns)
     if learned and ranking.patience is None and looks_at_time(order):
         return replace(ranking, patience=np.full_like(columns.submit, np.inf))
     return ranking

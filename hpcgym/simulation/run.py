@@ -13,14 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Simulation as Native
+from hpcgym.baselines import schedulers
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import (
-    COSCHEDULERS,
-    SCHEDULERS,
-    find_scheduler,
-    is_scheduler,
-    no_scheduler,
-)
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import (
@@ -40,15 +34,8 @@ from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.simulation import driver
 from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.driver import (
-    Columns,
-    Simulation,
-    check_learned,
-    learns_in,
-    new_simulation,
-    with_room,
-)
 from hpcgym.simulation.fair_share import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
@@ -219,7 +206,7 @@ def simulate(
         from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
-    check_learned(chosen, learned)
+    driver.check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
     if failures is not None:
         asked = {
@@ -268,10 +255,14 @@ def scheduler_of(
         if "dispatcher" in rules:
             raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
         chosen = Scheduler(dispatcher=scheduler)
-    elif isinstance(scheduler, str) and not is_scheduler(scheduler):
-        raise no_scheduler(scheduler, [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS])
+    elif isinstance(scheduler, str) and not schedulers.is_scheduler(scheduler):
+        raise schedulers.no_scheduler(
+            scheduler, [*schedulers.SCHEDULERS, *DISPATCHERS, *schedulers.COSCHEDULERS]
+        )
     else:
-        chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        chosen = (
+            scheduler if isinstance(scheduler, Scheduler) else schedulers.find_scheduler(scheduler)
+        )
     if rules.get("fair_share") is not None and chosen.fair_share is not None:
         shares = FairShare.parse(rules["fair_share"], usual=chosen.fair_share)
         rules = {**rules, "fair_share": shares}
@@ -303,8 +294,8 @@ def _simulate(
     if failures is not None:
         assert needs is not None
         on_nodes = partial(_on_failing_nodes, chosen.allocation, cluster, needs, failures)
-        workload = with_room(workload, on_nodes)
-    simulation = new_simulation(workload, chosen, cluster, nodes, learned)
+        workload = driver.with_room(workload, on_nodes)
+    simulation = driver.new_simulation(workload, chosen, cluster, nodes, learned)
     if failures is not None:
         simulation.machine["outages"] = outages_of(failures)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
@@ -327,22 +318,22 @@ def _on_failing_nodes(
     needs: NDArray[np.int64],
     failures: Failures,
     jobs: Workload,
-) -> Simulation:
+) -> driver.Simulation:
     """Return a simulation on nodes that fail, of the first jobs of those that need so much."""
     rules = Scheduler(allocation=allocation)
     nodes = nodes_for(jobs, needs[: len(jobs)], cluster, rules, failing=True)
-    simulation = new_simulation(jobs, rules, cluster, nodes)
+    simulation = driver.new_simulation(jobs, rules, cluster, nodes)
     simulation.machine["outages"] = outages_of(failures)
     return simulation
 
 
 def ended(
-    simulation: Simulation,
+    simulation: driver.Simulation,
     workload: Workload,
     cluster: Cluster,
     chosen: Scheduler,
     outside: bool = False,
-) -> tuple[Result, Columns]:
+) -> tuple[Result, driver.Columns]:
     """Simulate to the end; return the result without nodes, and the schedule.
 
     ``outside`` says that the order of the queue is not the scheduler's.
@@ -357,7 +348,7 @@ def ended(
 
 def result_of(
     native: Native,
-    schedule: Columns,
+    schedule: driver.Columns,
     rules: Mapping[str, int],
     workload: Workload,
     cluster: Cluster,
@@ -373,7 +364,7 @@ def result_of(
 
 def with_nodes(
     result: Result,
-    schedule: Columns,
+    schedule: driver.Columns,
     needs: NDArray[np.int64] | None = None,
     failures: Failures | None = None,
 ) -> Result:
@@ -444,15 +435,17 @@ def learn_at(
     As :func:`learn_before` does for one of them.
     """
     ends = [_whole_time(time) - 1 for time in times]
-    check_learned(scheduler, learned)
+    driver.check_learned(scheduler, learned)
     check_power_rule(scheduler, None)
-    if not learns_in(scheduler):
+    if not driver.learns_in(scheduler):
         return [None] * len(ends)
     if cluster.groups or scheduler.dispatcher is not None:
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    simulation = new_simulation(workload, scheduler, cluster, learned=learned, always_learns=True)
+    simulation = driver.new_simulation(
+        workload, scheduler, cluster, learned=learned, always_learns=True
+    )
     found: list[Learned | None] = []
     for end in ends:
         simulation.drive(end)

@@ -9,22 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import online
 import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
-from online import (
-    BUSY,
-    EASY,
-    ELOSS,
-    FORMULAS,
-    REGRESSIONS,
-    assert_same,
-    assert_same_log,
-    cases,
-    named,
-    oracle,
-)
 from predictors import CompiledRegression, Crooked, Told
 
 from hpcgym import HpcgymError, Scheduler, simulate, validate_schedule
@@ -34,17 +23,17 @@ from hpcgym.workload.model import Workload
 
 
 @settings(max_examples=500)
-@given(cases())
+@given(online.cases())
 def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
     workload, fast, slow = case
     result = simulate(workload, **fast)
-    assert_same(result, oracle(workload, slow))
+    online.assert_same(result, online.oracle(workload, slow))
     for rule in ("estimate", "policy_estimate"):
         if isinstance(fast[rule], Crooked):
-            assert_same_log(fast[rule].log, slow[rule].log)
+            online.assert_same_log(fast[rule].log, slow[rule].log)
 
 
-@pytest.mark.parametrize("estimate", [*FORMULAS[1:], *map(str, REGRESSIONS)])
+@pytest.mark.parametrize("estimate", [*online.FORMULAS[1:], *map(str, online.REGRESSIONS)])
 def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
     slow: Any = estimate
     if estimate.startswith("regression"):
@@ -55,9 +44,11 @@ def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
         {"correction": "incremental", "passes": "per-event", "backfill": "conservative"},
     ):
         rules = {**common, **more}
-        result = simulate(EASY, **rules, estimate=estimate, policy_estimate=estimate)
+        result = simulate(online.EASY, **rules, estimate=estimate, policy_estimate=estimate)
         assert len(set(result.predicted_run_time.tolist())) > 30
-        assert_same(result, oracle(EASY, {**rules, "estimate": slow, "policy_estimate": slow}))
+        online.assert_same(
+            result, online.oracle(online.EASY, {**rules, "estimate": slow, "policy_estimate": slow})
+        )
 
 
 def crowd(n: int = 380) -> Workload:
@@ -80,7 +71,7 @@ def crowd(n: int = 380) -> Workload:
         "user_id": [1, 1],
     }
     joined = {name: np.concatenate([first[name], columns[name]]) for name in columns}
-    return named(Workload.from_columns(joined, processors=16))
+    return online.named(Workload.from_columns(joined, processors=16))
 
 
 CROWD = crowd()
@@ -89,18 +80,20 @@ CROWD = crowd()
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 @pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
-@pytest.mark.parametrize("estimate", [*FORMULAS[1:], "python", "e-loss"])
+@pytest.mark.parametrize("estimate", [*online.FORMULAS[1:], "python", "e-loss"])
 def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
     estimate: str, policy: str, order: str, passes: str
 ) -> None:
     """The lists of the queue have several blocks, and the job that waits longest does not start."""
     fast: Any = {"python": Crooked()}.get(estimate, estimate)
-    slow: Any = {"python": Crooked(), "e-loss": CompiledRegression(ELOSS)}.get(estimate, estimate)
+    slow: Any = {"python": Crooked(), "e-loss": CompiledRegression(online.ELOSS)}.get(
+        estimate, estimate
+    )
     rules = {"policy": policy, "backfill": "easy", "backfill_order": order, "threshold": None}
     rules |= {"estimate": "requested", "correction": "requested", "passes": passes}
     result = simulate(CROWD, **rules, policy_estimate=fast)
-    expected = oracle(CROWD, {**rules, "policy_estimate": slow})
-    assert_same(result, expected)
+    expected = online.oracle(CROWD, {**rules, "policy_estimate": slow})
+    online.assert_same(result, expected)
     at_most = max(int((result.start > time).sum()) for time in (59, 60, 61))
     assert at_most > 300
     if policy == "saf":
@@ -113,7 +106,7 @@ def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
 
 
 @settings(max_examples=100)
-@given(cases(), st.integers(0, 20), st.integers(0, 20))
+@given(online.cases(), st.integers(0, 20), st.integers(0, 20))
 def test_one_goes_on_where_the_other_ended(
     case: tuple[Workload, dict[str, Any], dict[str, Any]], first: int, second: int
 ) -> None:
@@ -129,27 +122,27 @@ def test_one_goes_on_where_the_other_ended(
         if not len(part):
             continue
         result = simulate(part, **fast, learned=learned)
-        before = oracle(part, slow, before)
-        assert_same(result, before)
+        before = online.oracle(part, slow, before)
+        online.assert_same(result, before)
         learned = result.learned
 
 
 def test_another_estimates_learning_is_refused() -> None:
-    learned = simulate(EASY, estimate="e-loss").learned
+    learned = simulate(online.EASY, estimate="e-loss").learned
     message = "learned: it was learned for the estimates regression:.* and requested, not for .*"
     for rules in ({"estimate": "user-ratio"}, {"policy_estimate": "e-loss"}):
         with pytest.raises(HpcgymError, match=message):
-            simulate(EASY, **rules, learned=learned)
+            simulate(online.EASY, **rules, learned=learned)
     with pytest.raises(HpcgymError, match="learned: no estimate of this scheduler learns"):
-        simulate(EASY, learned=learned)
+        simulate(online.EASY, learned=learned)
 
 
 def test_what_was_learned_is_not_changed_by_going_on() -> None:
-    learned = simulate(EASY, estimate="e-loss", policy_estimate=Crooked()).learned
+    learned = simulate(online.EASY, estimate="e-loss", policy_estimate=Crooked()).learned
     assert learned is not None
     rules = Scheduler(estimate="e-loss", policy_estimate=Crooked())
     saved = copy.deepcopy(learned)
-    one, other = (simulate(EASY, rules, learned=learned) for _ in range(2))
+    one, other = (simulate(online.EASY, rules, learned=learned) for _ in range(2))
     assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
     assert learned.model.tobytes() == saved.model.tobytes()
     assert pickle.dumps(learned.memory) == pickle.dumps(saved.memory)
@@ -170,7 +163,7 @@ RULES = {
 
 def in_a_row(times: list[tuple[int, int]]) -> Workload:
     """Jobs of one user on a machine of 8 processors, each submitted when the last has ended."""
-    return named(
+    return online.named(
         few_jobs(
             8,
             np.cumsum([0, *[run for run, _ in times]])[:-1],
@@ -185,7 +178,7 @@ def in_a_row(times: list[tuple[int, int]]) -> Workload:
 def predicted(workload: Workload, estimate: Any) -> list[int]:
     """What two simulators predict, the same."""
     result = simulate(workload, **RULES, estimate=estimate)
-    assert_same(result, oracle(workload, RULES | {"estimate": estimate}))
+    online.assert_same(result, online.oracle(workload, RULES | {"estimate": estimate}))
     return result.predicted_run_time.tolist()
 
 
@@ -256,12 +249,17 @@ def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, job
 
 
 def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
-    for estimate in ("e-loss", "user-ratio", Told(lambda x: x["ave3"]), CompiledRegression(ELOSS)):
+    for estimate in (
+        "e-loss",
+        "user-ratio",
+        Told(lambda x: x["ave3"]),
+        CompiledRegression(online.ELOSS),
+    ):
         before = (
             pickle.dumps(estimate.__dict__) if isinstance(estimate, CompiledRegression) else b""
         )
         rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
-        one, other = (simulate(BUSY, rules) for _ in range(2))
+        one, other = (simulate(online.BUSY, rules) for _ in range(2))
         assert one.start.tolist() == other.start.tolist()
         assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
         assert one.learned is not None
@@ -275,7 +273,7 @@ def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
 def test_two_estimates_learn_apart() -> None:
     """The same predictor given twice is two."""
     predictor = Crooked()
-    result = simulate(EASY, estimate=predictor, policy_estimate=predictor)
+    result = simulate(online.EASY, estimate=predictor, policy_estimate=predictor)
     assert result.learned is not None
     first, second = result.learned.predictors
     assert first is not second
@@ -295,8 +293,8 @@ def test_predictors_cannot_change_what_others_are_told() -> None:
     names = {rule: Emptying(lambda x: 0) for rule in ("estimate", "policy_estimate")}
     usual = Told(lambda x: x["ave2"])
     rules = {"policy": "saf", "correction": "predicted-again"}
-    expected = simulate(EASY, **rules, estimate=usual, policy_estimate=usual)
-    assert simulate(EASY, **rules, **names).start.tolist() == expected.start.tolist()
+    expected = simulate(online.EASY, **rules, estimate=usual, policy_estimate=usual)
+    assert simulate(online.EASY, **rules, **names).start.tolist() == expected.start.tolist()
 
 
 # --- Predictions that are no usual numbers ----------------------------------------------------
@@ -331,7 +329,7 @@ def test_predictions_are_cut(seconds: Any, expected: int) -> None:
 def test_a_prediction_that_is_no_number(answer: Any) -> None:
     for rule in ("estimate", "policy_estimate"):
         with pytest.raises(HpcgymError, match=r"Told\.predict_one must return a number of seconds"):
-            simulate(EASY, **{rule: Told(lambda x: answer)})
+            simulate(online.EASY, **{rule: Told(lambda x: answer)})
 
 
 # --- What policies look at --------------------------------------------------------------------
@@ -339,5 +337,5 @@ def test_a_prediction_that_is_no_number(answer: Any) -> None:
 
 def test_features_are_those_of_the_table() -> None:
     log: list[Any] = []
-    simulate(EASY, estimate=Crooked(log))
+    simulate(online.EASY, estimate=Crooked(log))
     assert set(log[0][1]) == {*JOB_FEATURES, *JOB_FACTS}

@@ -11,19 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import fields_of
 from hpcgym.scheduler import allocations
-from hpcgym.scheduler.estimates.by_name import (
-    BRANCHES,
-    FORMULAS,
-    JOB_FEATURES,
-    WEIGHTINGS,
-    Estimate,
-    Predictor,
-    Regression,
-    average_of,
-    formula_of,
-    learns,
-    predictor_of,
-)
+from hpcgym.scheduler.estimates import by_name
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 
@@ -43,7 +31,7 @@ KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
 # columns of a user's memory: at first how many of his jobs have ended, from LAST on run times [s]
 NUMBER, LAST = 0, 5
 LEAST_LAST = 3  # run times that are needed for the features
-N_SEEN = len(JOB_FEATURES)
+N_SEEN = len(by_name.JOB_FEATURES)
 
 N_ROWS = 3  # of the terms of a regression: weights, scales, sums of squared gradients
 
@@ -147,7 +135,7 @@ class Learned:
     ratios: Mapping[tuple[int, ...], NDArray[np.float64]]
     model: NDArray[np.float64]
     model_sums: NDArray[np.float64]
-    predictors: tuple[Predictor | None, Predictor | None]
+    predictors: tuple[by_name.Predictor | None, by_name.Predictor | None]
 
     def __repr__(self) -> str:
         known = sum(row[NUMBER] > 0 for row in self.memory.values())
@@ -156,17 +144,17 @@ class Learned:
 
 def averaged_jobs(scheduler: Scheduler) -> int:
     """Return how many jobs the estimate is the mean of if the simulator keeps it, else 0."""
-    if learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
+    if by_name.learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
         return 0
     estimate = scheduler.estimate
-    return (average_of(estimate) or 0) if isinstance(estimate, str) else 0
+    return (by_name.average_of(estimate) or 0) if isinstance(estimate, str) else 0
 
 
 def asks_for_predictions(scheduler: Scheduler) -> bool:
     """Return whether the simulator stops at each submission, for a prediction."""
     if averaged_jobs(scheduler):
         return False
-    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+    return by_name.learns(scheduler.estimate) or by_name.learns(scheduler.policy_estimate)
 
 
 def learning_rules(
@@ -189,8 +177,8 @@ def _renews(scheduler: Scheduler, counts: bool) -> int:
     if any(scheduler.anew):
         return allocations.EACH_TIME
     # who comes when others have ended is predicted before the pass
-    moved = scheduler.moves_submissions and learns(scheduler.estimate)
-    renews = learns(scheduler.policy_estimate) or counts or moved
+    moved = scheduler.moves_submissions and by_name.learns(scheduler.estimate)
+    renews = by_name.learns(scheduler.policy_estimate) or counts or moved
     return allocations.AFTER_ENDS if renews else allocations.NEVER
 
 
@@ -272,7 +260,7 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
     )
 
 
-def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
+def two_estimates(scheduler: Scheduler) -> tuple[by_name.Estimate, by_name.Estimate]:
     """Return the two estimates of a scheduler."""
     return scheduler.estimate, scheduler.policy_estimate
 
@@ -288,25 +276,25 @@ class _Spec(NamedTuple):
     by_class: bool = False
 
 
-def _spec(estimate: Estimate) -> _Spec:
+def _spec(estimate: by_name.Estimate) -> _Spec:
     """Return how run times of an estimate are predicted."""
     loss = np.zeros(1, LOSS)
-    if not learns(estimate):
+    if not by_name.learns(estimate):
         return _Spec(KNOWN, loss)
-    if not isinstance(estimate, str) or predictor_of(estimate) is not None:
+    if not isinstance(estimate, str) or by_name.predictor_of(estimate) is not None:
         return _Spec(FROM_OUTSIDE, loss)
-    found = formula_of(estimate)
+    found = by_name.formula_of(estimate)
     if found is not None:
         name, formula = found
-        kind = BY_FORMULA + list(FORMULAS).index(name)
+        kind = BY_FORMULA + list(by_name.FORMULAS).index(name)
         return _Spec(kind, loss, formula.last, by_class=formula.by_class)
-    regression = Regression.parse(estimate)
+    regression = by_name.Regression.parse(estimate)
     for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
         loss[name] = getattr(regression, name)
-    loss["over"] = BRANCHES.index(regression.over)
-    loss["under"] = BRANCHES.index(regression.under)
-    loss["weighting"] = WEIGHTINGS.index(regression.weight)
-    chosen = tuple(list(JOB_FEATURES).index(name) for name in regression.features)
+    loss["over"] = by_name.BRANCHES.index(regression.over)
+    loss["under"] = by_name.BRANCHES.index(regression.under)
+    loss["weighting"] = by_name.WEIGHTINGS.index(regression.weight)
+    chosen = tuple(list(by_name.JOB_FEATURES).index(name) for name in regression.features)
     n_terms = count_terms(len(chosen), regression.degree)
     return _Spec(BY_REGRESSION, loss, chosen=chosen, n_terms=n_terms)
 
@@ -321,4 +309,4 @@ def in_words(scheduler: Scheduler) -> tuple[str, str]:
 def _canonical(estimate: str) -> str:
     """Return the full text of a regression's name, and other words as they are."""
     regression = estimate == "e-loss" or estimate.partition(":")[0] == "regression"
-    return str(Regression.parse(estimate)) if regression else estimate
+    return str(by_name.Regression.parse(estimate)) if regression else estimate

@@ -8,17 +8,7 @@ from typing import Any
 from drawing import strategies as st
 from few_jobs import few_jobs
 
-from hpcgym.reference.shared import (
-    COMPACT,
-    PART,
-    SPREAD,
-    FileSystem,
-    Job,
-    Machine,
-    Rules,
-    Speedups,
-    simulate_shared,
-)
+from hpcgym.reference import shared
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
@@ -49,16 +39,16 @@ class Case:
     """What is simulated; ``believed`` is None where the scheduler knows the true speedups."""
 
     jobs: tuple[tuple[int, int, int, int, int], ...]  # as the fields of Job: submit, run, ...
-    machine: Machine
-    rules: Rules
-    true: Speedups
-    believed: Speedups | None
+    machine: shared.Machine
+    rules: shared.Rules
+    true: shared.Speedups
+    believed: shared.Speedups | None
     ticks: int
-    files: FileSystem | None = None
+    files: shared.FileSystem | None = None
 
-    def simulate(self) -> list[Job]:
-        jobs = [Job(*job) for job in self.jobs]
-        return simulate_shared(
+    def simulate(self) -> list[shared.Job]:
+        jobs = [shared.Job(*job) for job in self.jobs]
+        return shared.simulate_shared(
             jobs, self.machine, self.rules, self.true, self.believed, self.ticks, self.files
         )
 
@@ -70,7 +60,7 @@ class Case:
 
 
 @st.composite
-def speedups(draw: st.DrawFn, codes: int) -> Speedups:
+def speedups(draw: st.DrawFn, codes: int) -> shared.Speedups:
     """Of all pairs; alone is the best of the row, or below or above all pairs, or anything."""
     every = draw(st.sampled_from([None, None, None, 1.0]))  # or all are exactly 1
     value = SPEEDUPS if every is None else st.just(every)
@@ -78,28 +68,33 @@ def speedups(draw: st.DrawFn, codes: int) -> Speedups:
     pairs = draw(st.tuples(*[row] * codes))
     alone = draw(st.sampled_from(["best", "below", "above", "any"]))
     if alone == "any":
-        return Speedups(pairs, draw(row))
+        return shared.Speedups(pairs, draw(row))
     of_row = {"best": max, "below": lambda row: min(row) / 2, "above": lambda row: 1.5 * max(row)}
-    return Speedups(pairs, tuple(of_row[alone](row) for row in pairs))
+    return shared.Speedups(pairs, tuple(of_row[alone](row) for row in pairs))
 
 
 @st.composite
-def machines(draw: st.DrawFn, parts: int) -> Machine:
+def machines(draw: st.DrawFn, parts: int) -> shared.Machine:
     """1 to 6 nodes whose sockets have cores enough for so many parts, and often some to spare."""
     nodes = draw(st.sampled_from([1, 2, 2, 3, 3, 4, 5, 6]))
     cores = parts * draw(st.sampled_from([1, 1, 2])) + draw(st.integers(0, parts - 1))
-    return Machine(nodes, draw(st.sampled_from([1, 1, 2])), cores)
+    return shared.Machine(nodes, draw(st.sampled_from([1, 1, 2])), cores)
 
 
 @st.composite
-def rules(draw: st.DrawFn, **fixed: Any) -> Rules:
+def rules(draw: st.DrawFn, **fixed: Any) -> shared.Rules:
     """Any scheduler; ``fixed`` are those of its rules that are not drawn."""
-    allocation = fixed.get("allocation", draw(st.sampled_from([PART, PART, PART, SPREAD, COMPACT])))
+    allocation = fixed.get(
+        "allocation",
+        draw(
+            st.sampled_from([shared.PART, shared.PART, shared.PART, shared.SPREAD, shared.COMPACT])
+        ),
+    )
     weight = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.0])
     order = st.one_of(st.sampled_from(STATIC_ORDERS), st.tuples(weight, weight, weight))
     drawn: dict[str, Any] = {
         "allocation": allocation,
-        "parts": draw(st.sampled_from([2, 2, 3, 4])) if allocation == PART else 2,
+        "parts": draw(st.sampled_from([2, 2, 3, 4])) if allocation == shared.PART else 2,
         "partners": draw(st.sampled_from(["best", "fill", "first"])),
         "pairs_above": draw(st.sampled_from([None, None, 0.75, 1.0, 1.1])),
         "backfill": draw(st.sampled_from(["none", "easy", "easy", "until-shadow", "fill"])),
@@ -107,12 +102,12 @@ def rules(draw: st.DrawFn, **fixed: Any) -> Rules:
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "policy"])),
         "estimate": draw(st.sampled_from(ESTIMATES)),
     }
-    return Rules(**{**drawn, **fixed})
+    return shared.Rules(**{**drawn, **fixed})
 
 
 @st.composite
 def jobs(
-    draw: st.DrawFn, machine: Machine, codes: int, max_jobs: int
+    draw: st.DrawFn, machine: shared.Machine, codes: int, max_jobs: int
 ) -> tuple[tuple[int, ...], ...]:
     """Jobs in order of submission, of one core up to the whole machine."""
     node = machine.sockets * machine.cores
@@ -169,7 +164,7 @@ def with_files(draw: st.DrawFn, of: st.SearchStrategy[Case]) -> Case:
     cores = case.machine.nodes * case.machine.sockets * case.machine.cores
     most = max(cores * max(demand), 1)  # what the full machine may ask for
     part = draw(st.sampled_from([2.0, 1.0, 0.6, 0.3, 0.1]) | st.floats(0.01, 2))
-    return replace(case, files=FileSystem(max(round(part * most), 1), share, demand))
+    return replace(case, files=shared.FileSystem(max(round(part * most), 1), share, demand))
 
 
 def coded(

@@ -14,29 +14,18 @@ from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 
 from hpcgym.reference.shared import FileSystem, Job, Machine, Rules, Speedups
-from hpcgym.validation.corun import (
-    COMPACT,
-    PART,
-    SPREAD,
-    Files,
-    SharedSchedule,
-    check_places,
-    check_promises,
-    check_starts,
-    check_work,
-    prove_shared,
-)
+from hpcgym.validation import corun
 
 RANDOM = settings(max_examples=100)
-SHAPES = {"compact": COMPACT, "spread": SPREAD, "part": PART}
+SHAPES = {"compact": corun.COMPACT, "spread": corun.SPREAD, "part": corun.PART}
 
 
-def shared(case: Case, jobs: list[Job]) -> SharedSchedule:
+def shared(case: Case, jobs: list[Job]) -> corun.SharedSchedule:
     def ints(values: list[int]) -> Any:
         return np.array(values, np.int64)
 
     cells = [cell for job in jobs for cell in job.nodes]
-    return SharedSchedule(
+    return corun.SharedSchedule(
         case.ticks,
         ints([job.submit * case.ticks for job in jobs]),
         ints([job.start for job in jobs]),
@@ -59,18 +48,18 @@ def shared(case: Case, jobs: list[Job]) -> SharedSchedule:
     )
 
 
-def files_of(case: Case, jobs: list[Job]) -> Files | None:
+def files_of(case: Case, jobs: list[Job]) -> corun.Files | None:
     if case.files is None:
         return None
     share, demand = np.array(case.files.share), np.array(case.files.demand)
     code = [job.code for job in jobs]
     asked = demand[code] * np.array([job.processors for job in jobs])
-    return Files(float(case.files.bandwidth), share[code], asked)
+    return corun.Files(float(case.files.bandwidth), share[code], asked)
 
 
 def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str, list[str]]:
     wanted = SHAPES[case.rules.allocation]
-    proofs = dict(prove_shared(shared(case, jobs), wanted, guaranteed=guaranteed))
+    proofs = dict(corun.prove_shared(shared(case, jobs), wanted, guaranteed=guaranteed))
     return {name: texts for name, texts in proofs.items() if texts}
 
 
@@ -78,7 +67,7 @@ def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str,
 @given(cases() | with_files(cases()))
 def test_schedules_of_the_slow_simulator_are_proved(case: Case) -> None:
     schedule, wanted = shared(case, case.simulate()), SHAPES[case.rules.allocation]
-    proofs = list(prove_shared(schedule, wanted, guaranteed=False))
+    proofs = list(corun.prove_shared(schedule, wanted, guaranteed=False))
     assert proofs == [("places", []), ("events", []), ("parts", []), ("work", [])]
 
 
@@ -235,7 +224,7 @@ def test_an_end_that_is_moved(ticks: int) -> None:
     jobs[2].end += ticks
     jobs[0].end += ticks
     done = "9.8" if ticks < 0 else "10.2"
-    (text,) = check_work(shared(case, jobs))
+    (text,) = corun.check_work(shared(case, jobs))
     assert text.startswith(f"job 0 does {done}00000000 s")
     assert "(and" not in text
 
@@ -243,10 +232,14 @@ def test_an_end_that_is_moved(ticks: int) -> None:
 def test_places() -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
-    assert right.shape.tolist() == [PART, PART, COMPACT]  # the last is too large to be spread
+    assert right.shape.tolist() == [
+        corun.PART,
+        corun.PART,
+        corun.COMPACT,
+    ]  # the last is too large to be spread
 
     def told(**changes: Any) -> str:
-        (text,) = check_places(right._replace(**changes), PART)
+        (text,) = corun.check_places(right._replace(**changes), corun.PART)
         return text
 
     assert "has first of shape (3,)" in told(first=right.first[:-1])
@@ -255,28 +248,28 @@ def test_places() -> None:
     assert "job 0 is on node 2" in told(node=right.node + np.array([2, 0, 0, 0]))
     assert "job 2 has 1 parts of node 1 instead of 2" in told(units=np.array([1, 1, 2, 1]))
     assert "job 2 has node 0 twice" in told(node=np.zeros(4, np.int64))
-    shape = np.array([PART, PART, PART], np.int8)
+    shape = np.array([corun.PART, corun.PART, corun.PART], np.int8)
     assert "job 2 has shape 2 instead of 0" in told(shape=shape)
-    assert "job 0 has shape 2 instead of 0" in check_places(right, COMPACT)[0]
+    assert "job 0 has shape 2 instead of 0" in corun.check_places(right, corun.COMPACT)[0]
 
 
 def test_starts() -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
-    assert check_starts(right) == []
-    (text,) = check_starts(right._replace(submit=np.array([0, 0, 150])))
+    assert corun.check_starts(right) == []
+    (text,) = corun.check_starts(right._replace(submit=np.array([0, 0, 150])))
     assert text == "job 2 starts at 14.000000000 s, before its submission at 15.000000000 s"
-    (text,) = check_starts(right._replace(start=np.array([0, 0, 141])))
+    (text,) = corun.check_starts(right._replace(start=np.array([0, 0, 141])))
     assert text == "job 2 starts at 14.100000000 s, when no job is submitted or ends"
-    text = check_starts(right._replace(end=np.array([140, 0, 240])))[0]
+    text = corun.check_starts(right._replace(end=np.array([140, 0, 240])))[0]
     assert text == "job 1 does not end after its start at 0.000000000 s"
 
 
 def test_promises() -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
-    assert check_promises(right._replace(promised=np.array([-1, -1, 140]))) == []
-    (text,) = check_promises(right._replace(promised=np.array([-1, -1, 139])))
+    assert corun.check_promises(right._replace(promised=np.array([-1, -1, 140]))) == []
+    (text,) = corun.check_promises(right._replace(promised=np.array([-1, -1, 139])))
     assert text == "job 2 starts at 14.000000000 s, after its promised start at 13.900000000 s"
     jobs[2].promised = 100
     assert set(wrong(case, jobs, guaranteed=True)) == {"reservations"}

@@ -14,15 +14,7 @@ from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, s
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.reference.shared import (
-    COMPACT,
-    FileSystem,
-    Job,
-    Machine,
-    Rules,
-    Speedups,
-    simulate_shared,
-)
+from hpcgym.reference import shared
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 
@@ -57,11 +49,13 @@ def test_two_that_ask_for_twice_the_bandwidth() -> None:
 
     The first has 100 ticks of work, done at 150; the second 170, of which 70 are left then.
     """
-    files = FileSystem(20, (0.5,), (10,))
-    given = [Job(0, 10, 10, 2, 0), Job(0, 17, 17, 2, 0)]
-    both = Speedups([[1.0]], [1.0])
-    for rules in (Rules(allocation=COMPACT), Rules()):
-        jobs = simulate_shared(given, Machine(2, 1, 2), rules, both, ticks=10, files=files)
+    files = shared.FileSystem(20, (0.5,), (10,))
+    given = [shared.Job(0, 10, 10, 2, 0), shared.Job(0, 17, 17, 2, 0)]
+    both = shared.Speedups([[1.0]], [1.0])
+    for rules in (shared.Rules(allocation=shared.COMPACT), shared.Rules()):
+        jobs = shared.simulate_shared(
+            given, shared.Machine(2, 1, 2), rules, both, ticks=10, files=files
+        )
         assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
 
 
