@@ -211,7 +211,7 @@ complete_recipes = _completing(lambda: _of(recipes()))
 #: Option or argument -> what completes it.
 COMPLETED = {
     **dict.fromkeys(("scheduler", "against", "reference", "policies"), complete_schedulers),
-    **dict.fromkeys(("policy", "backfill_order"), complete_policies),
+    **dict.fromkeys(("policy", "backfill_order", "order", "orders"), complete_policies),
     **dict.fromkeys(("estimate", "policy_estimate"), complete_estimates),
     **dict.fromkeys(("cluster", "name"), complete_machines),
     **{"workload": complete_traces, "clean": complete_recipes, "metric": complete_metrics},
@@ -229,16 +229,6 @@ class Format(StrEnum):
     csv = "csv"
 
 
-BackfillOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="easy|until-shadow|none",
-        help="Whether jobs are backfilled; until-shadow: only those that end before the first"
-        " waiting job can start.",
-        show_default="easy",
-        rich_help_panel="Scheduler",
-    ),
-]
 FormatOption = Annotated[
     Format,
     typer.Option(
@@ -279,15 +269,27 @@ def given_rules(**texts: str | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class BackfillRules:
-    """How jobs are backfilled in environments in which agents learn.
+class Backfilling:
+    """Whether jobs are backfilled in environments in which agents learn.
+
+    Scheduler
+    ---------
+    backfill easy|until-shadow|none : Whether jobs are backfilled; until-shadow: only those that end
+        before the first waiting job can start. [default: easy]
+    """
+
+    backfill: str | None = None
+
+
+@dataclass(frozen=True)
+class BackfillRules(Backfilling):
+    """The same, and in which order.
 
     Scheduler
     ---------
     backfill_order fcfs|sjbf|NAME : Order of backfilling.
     """
 
-    backfill: BackfillOption = None
     backfill_order: Annotated[str | None, OWN_COMMAS] = None
 
     def given(self) -> dict[str, Any]:
