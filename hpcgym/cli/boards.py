@@ -14,7 +14,6 @@ import typer
 from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import output
 from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
-from hpcgym.cli.options import NumberOption
 from hpcgym.cli.output import print_table
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import KEY
@@ -304,6 +303,7 @@ class Slices(EpisodeSettings):
         [default: test; all with --protocol prequential]
     episodes windows|weeks|months|whole : What a slice is: a window of jobs, a week, a month, or all
         of the part.
+    number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
     start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
         and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole
         workload. [default: as agents were trained, or empty]
@@ -317,7 +317,7 @@ class Slices(EpisodeSettings):
 
     part: Annotated[str, typer.Option("--slices")] = ""
     episodes: str = "windows"
-    number: NumberOption = None
+    number: Annotated[int | None, typer.Option("--number", "-n")] = None
     start: str | None = None
     warmup: str | None = None
     arrivals: str | None = None

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import options, output
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli import names, output
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import note
@@ -27,16 +27,16 @@ _COLUMNS = (
 )
 
 
-@listing({"Policies (--policy)": options.policies})
+@listing({"Policies (--policy)": names.policies})
 @grouped
 def drive(
     *,
     policy: Annotated[str, typer.Option()],
     every: str = "60s",
-    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+    dry_run: bool = False,
     log: Annotated[Path | None, Written("log", (".jsonl",))] = None,
-    format: options.FormatOption = Format.table,
-    force: ForceOption = False,
+    format: Format = Format.table,
+    force: bool = False,
 ) -> None:
     """Let a policy order the queue of the Slurm that this machine talks to.
 

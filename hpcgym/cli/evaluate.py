@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import limits, loading, options, output
+from hpcgym.cli import limits, loading, names, options, output
 from hpcgym.cli.boards import (
     SLICE,
     Shown,
@@ -182,14 +182,14 @@ _METRIC = "mean_bsld"
 @listing(
     {
         "Learners (--protocol prequential)": learners,
-        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": options.limit_rules,
-        "Where jobs share nodes (--env CoSchedule)": options.coscheduling,
-        "Metrics (--metric)": options.ranking_metrics,
+        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
+        "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
+        "Metrics (--metric)": names.ranking_metrics,
     },
     brief={
-        "Schedulers": options.schedulers,
-        "Dispatchers": options.dispatchers,
-        **options.OF_READING,
+        "Schedulers": names.schedulers,
+        "Dispatchers": names.dispatchers,
+        **names.OF_READING,
     },
 )
 @grouped

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, options, output
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli import loading, names, options, output
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.options import Format
@@ -155,15 +155,15 @@ SECONDS = 20.0  # that this takes, unless --seconds says otherwise
 
 @listing(
     brief={
-        "Schedulers (--scheduler)": options.schedulers,
-        "Policies (--policy, --backfill-order)": options.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
-        **options.OF_READING,
+        "Schedulers (--scheduler)": names.schedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        **names.OF_READING,
     }
 )
 @grouped
 def explain(
-    workload: loading.WorkloadArgument,
+    workload: str,
     *,
     job: str | None = None,
     by: str | None = None,
@@ -172,12 +172,12 @@ def explain(
     seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
-    failures: loading.FailuresOption = None,
-    format: options.FormatOption = Format.table,
+    failures: Path | None = None,
+    format: Format = Format.table,
     picture: Annotated[
         Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
     ] = None,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Say why a job waited, or what all jobs waited for.
 

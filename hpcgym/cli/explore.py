@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcgym.cli import loading, options, output
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli import loading, names, options, output
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 @listing(
     brief={
-        "Schedulers (--scheduler)": options.schedulers,
-        "Policies (--policy, --backfill-order)": options.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
-        **options.OF_READING,
+        "Schedulers (--scheduler)": names.schedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        **names.OF_READING,
     }
 )
 @grouped
 def explore(
-    workload: loading.WorkloadArgument,
+    workload: str,
     *,
     scheduler: list[str] | None = None,
     rules: options.SimulatedRules,
@@ -46,7 +46,7 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Look into a schedule down to each job: zoom, pick jobs, compare two schedulers.
 
@@ -126,7 +126,7 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
 def index(
     results: Path,
     output: Annotated[Path, Written("page", (".html",))],
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Write a page with a row for each schedule in the files of a folder, and links to them.
 

@@ -11,9 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
-
-import typer
+from typing import Any, get_args, get_type_hints
 
 from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files.writing import check_writable, is_stream, same_file
@@ -48,13 +46,6 @@ class WrittenFolder:
 class Resumed:
     """Stands in the type of a parameter that names a file to go on with, and so to replace."""
 
-
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Overwrite files to write that are there already.", rich_help_panel="Output"
-    ),
-]
 
 SCHEDULE = Written(
     "schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"), stream=True

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from hpcgym.cli.files import ForceOption, Written, called
+from hpcgym.cli.files import Written, called
 from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
@@ -74,7 +74,7 @@ def generate(
             stream=True,
         ),
     ],
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Generate a workload and write it into a file.
 

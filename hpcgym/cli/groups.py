@@ -1,15 +1,13 @@
 """Parameters and dataclasses of commands as options, which their docstrings tell of.
 
-Also values that may be given several times, what a recorded command may cost, and executors.
+Also values that may be given several times, and what a recorded command may cost.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,7 +30,8 @@ from typing import (
 
 import typer
 
-from hpcgym.errors import HpcgymError, check_each_once, installing
+from hpcgym.cli.names import COMPLETED
+from hpcgym.errors import HpcgymError, check_each_once
 
 if TYPE_CHECKING:
     from hpcgym.agents.settings import Setting
@@ -158,14 +157,37 @@ class _Group(NamedTuple):
     repeated: tuple[str, ...] | None = None
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+class _Common:
+    """What options mean of which a command's docstring says nothing.
+
+    Arguments
+    ---------
+    workload WORKLOAD : A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what
+        sacct -P prints, accounting of PBS; - is standard input), a trace (see hpcgym traces list)
+        or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;
+        light-esp:processors=180; codes:jobs=500,processes=256).
+
+    Machine
+    -------
+    failures FILE : Failures of nodes on a machine of --cluster: CSV with the columns node (from 0),
+        time and repaired (seconds of the workload). Jobs on a node that fails wait again and start
+        from the beginning.
+
+    Output
+    ------
+    format : How to print the result; numbers are in full in json and csv.
+    force : Overwrite files to write that are there already.
+    """
+
+
+def grouped(command: Callable[..., None], common: Any = _Common) -> Callable[..., None]:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
     command is called with an instance of it, or with :class:`Several`. A field is written as a
-    parameter is, ``name: type = default``, and told in the docstring: see :func:`entries_in`. Or it
-    has ``Annotated[type, typer.Option(...)]`` for what docstrings do not tell, or is written as
-    :class:`hpcgym.agents.settings.Setting` has it.
+    parameter is, ``name: type = default``, and told in the docstring, or in that of ``common``: see
+    :func:`entries_in`. Or it has ``Annotated[type, typer.Option(...)]`` for what docstrings do not
+    tell, or is written as :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------
@@ -175,7 +197,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     shown: dict[str, Parameter] = {}
     hints = get_type_hints(command, include_extras=True)
     told = sections(command.__doc__)
-    entries = entries_in(command.__doc__)
+    entries = entries_in(common.__doc__) | entries_in(command.__doc__)
     for name, parameter in inspect.signature(command).parameters.items():
         group = _group_of(hints[name])
         if group is not None:
@@ -312,24 +334,18 @@ def _options_of(group: Any) -> Iterator[Parameter]:
     """Return the fields of a dataclass as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
     entries: dict[str, Entry] = {}
-    for one in reversed(group.__mro__):
+    for one in (_Common, *reversed(group.__mro__)):
         entries |= entries_in(one.__dict__.get("__doc__"))
     for field in fields(group):
         kind, told = hints[field.name], field.metadata.get("setting")
         default = Parameter.empty if field.default is MISSING else field.default
         if told is None:
-            kind = _explained(field.name, kind, default, entries, _panel(group, field.name))
+            kind = _explained(field.name, kind, default, entries)
         elif told.options is None:
             continue
         else:
             kind = Annotated[kind, _option(told, field.default)]
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def _panel(group: Any, name: str) -> str | None:
-    """Return the heading of the class that has a field."""
-    owner = next(one for one in group.__mro__ if name in inspect.get_annotations(one))
-    return getattr(owner, "panel", None)
 
 
 def _option(told: Setting, default: Any) -> Any:
@@ -395,25 +411,22 @@ def entries_in(docstring: str | None) -> dict[str, Entry]:
     return found
 
 
-def _explained(
-    name: str, kind: Any, default: Any, entries: Mapping[str, Entry], panel: str | None = None
-) -> Any:
+def _explained(name: str, kind: Any, default: Any, entries: Mapping[str, Entry]) -> Any:
     """Return the annotation of an option or argument with what is known of it."""
-    from hpcgym.cli.options import COMPLETED
-
     bare, *marks = _parted(kind)
     told, entry = _told(kind), entries.get(name)
     if told is None and entry is None:
         return kind
-    if told is None:
+    if told is None and bare is bool:
+        told = typer.Option(f"--{name.replace('_', '-')}")  # without --no-
+    elif told is None:
         told = typer.Argument() if default is Parameter.empty else typer.Option()
     elif told.help:
         entry = None  # that of a class below it
     shown: Any = copy.copy(told)
-    shown.rich_help_panel = told.rich_help_panel or panel
     if entry is not None:
         shown.help, shown.metavar = entry.help, told.metavar or entry.metavar
-        shown.rich_help_panel = entry.panel or shown.rich_help_panel
+        shown.rich_help_panel = entry.panel or told.rich_help_panel
         shown.show_default = entry.default or told.show_default
         shown.autocompletion = told.autocompletion or COMPLETED.get(name)
     return Annotated[(bare, *(one for one in marks if one is not told), shown)]
@@ -435,47 +448,3 @@ def listing(
         return command
 
     return add
-
-
-# --- Where commands do their tasks ----------------------------------------------------------------
-
-
-def names() -> Iterable[tuple[str, str]]:
-    """Return the executors with what they are, for help."""
-    from hpcgym.sweep import EXECUTORS
-
-    return EXECUTORS.items()
-
-
-@dataclass(frozen=True)
-class ExecutorOptions:
-    """Where tasks are done.
-
-    Running
-    -------
-    executor NAME : Where tasks run; see the list below. Results are the same.
-    workers N : Number of processes to start on this machine, for processes. [default: as many as
-        processors]
-    """
-
-    executor: str = "processes"
-    workers: int | None = None
-
-    def become_mpi(self) -> None:
-        """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
-
-        Raises
-        ------
-        HpcgymError : an unknown executor, or a number of workers for one that starts none.
-        """
-        from hpcgym.sweep.executors import check_executor, leads_mpi
-
-        check_executor(self.executor, self.workers)
-        if self.executor != "mpi" or leads_mpi():
-            return
-        try:
-            import mpi4py  # noqa: F401
-        except ImportError:
-            raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
-        python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
-        os.execv(sys.executable, [*python, *sys.argv[1:]])

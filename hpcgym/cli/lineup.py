@@ -11,14 +11,13 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli import options
-from hpcgym.cli.groups import check_combinations, check_simulations
+from hpcgym.cli.groups import check_combinations, check_simulations, names_in
 from hpcgym.cli.running import note
 from hpcgym.errors import ApartError, HpcgymError, check_each_once, reworded
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from hpcgym.cli import loading
+    from hpcgym.cli import loading, options
     from hpcgym.cli.groups import Several
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
@@ -149,6 +148,49 @@ def _check_allowed(name: str) -> None:
         )
 
 
+def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
+    """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
+
+    Schedulers, dispatchers and policies may be the user's own, ``module:name``, of the current
+    folder too.
+
+    What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
+    installed, or a rule of the queue beside a dispatcher.
+    """
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+    from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
+    from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler
+    from hpcgym.simulation.run import scheduler_of
+
+    policy = overrides.get("policy")
+    if isinstance(policy, str) and len(names_in(policy)) > 1:
+        raise HpcgymError(f"{policy} are several policies: hpcgym compare --policy {policy}")
+    overrides = with_own_rules(overrides)
+    own = is_own(name)
+    if own or name in DISPATCHERS:
+        found = own_scheduler(name) if own else find_dispatcher(name)
+        if isinstance(found, Scheduler):
+            return scheduler_of(found, overrides)
+        per_event = ["passes"] if overrides.get("passes") == "per-event" else []
+        for rule in (*OF_THE_QUEUE, *per_event):
+            if rule in overrides:
+                raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
+        return scheduler_of(found if own else name, overrides)
+    if not is_scheduler(name):
+        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        if name in POWER:
+            raise HpcgymError(
+                f"{name} is a way to keep limits, not a scheduler: --power {name}, beside --cap or"
+                " --budget"
+            )
+        if "," in name and {one.strip() for one in name.split(",")} <= set(known):
+            raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
+        raise no_scheduler(name, known, "scheduler or dispatcher")
+    return scheduler_of(name, overrides)
+
+
 # --- Who is compared ------------------------------------------------------------------------------
 
 
@@ -218,7 +260,7 @@ def simulated_each(
     ------
     HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
     """
-    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in names}
+    chosen = {name: rules_of(name, rules.given() | reading.given()) for name in names}
     check_simulations(len(chosen))
     machine = reading.machine
     jobs = reading.load(workload, schedulers=chosen.values())
@@ -257,7 +299,7 @@ def lineup(
     HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
         of them, or two rows that come to the same rules.
     """
-    begins = {name: options.rules(name, {}) for name in names} or _of_policies(choices)
+    begins = {name: rules_of(name, {}) for name in names} or _of_policies(choices)
     if not names:
         choices = [Choice(*map(_but_policy, choice)) for choice in choices]
     found: dict[str, Scheduler] = {}
@@ -266,7 +308,7 @@ def lineup(
     for name, begin in begins.items():
         for rules, told in choices:
             if names and is_own(name):  # one row must leave nothing in it for the next
-                begin = options.rules(name, {})
+                begin = rules_of(name, {})
             try:
                 with own_hold_told(name):
                     scheduler, idle = _under(begin, rules, sharing)

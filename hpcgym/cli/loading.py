@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli import options
+from hpcgym.cli import names
 from hpcgym.cli.groups import OWN_COMMAS
+from hpcgym.cli.options import given, given_rules
 from hpcgym.errors import HpcgymError, WorkloadError, reworded
 
 if TYPE_CHECKING:
@@ -190,7 +191,6 @@ class SharingOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the rules of jobs that share nodes that were given."""
-        from hpcgym.cli.options import given, given_rules
         from hpcgym.speedups import find_speedups
 
         known: Any = self.pair_estimate
@@ -246,18 +246,6 @@ def add_improvement(results: Sequence[Result]) -> None:
 
 # --- How commands read their jobs -----------------------------------------------------------------
 
-WorkloadArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD",
-        help="A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what sacct -P"
-        " prints, accounting of PBS; - is standard input), a trace (see hpcgym traces list)"
-        " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
-        " light-esp:processors=180; codes:jobs=500,processes=256).",
-        show_default=False,
-        autocompletion=options.complete_traces,
-    ),
-]
 WorkloadOption = Annotated[
     str,
     typer.Option(
@@ -265,18 +253,7 @@ WorkloadOption = Annotated[
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
         rich_help_panel="Workload",
-        autocompletion=options.complete_traces,
-    ),
-]
-FailuresOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Failures of nodes on a machine of --cluster: CSV with the columns node (from"
-        " 0), time and repaired (seconds of the workload). Jobs on a node that fails"
-        " wait again and start from the beginning.",
-        show_default=False,
-        rich_help_panel="Machine",
+        autocompletion=names.complete_traces,
     ),
 ]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import options, output
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli import output
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def machines(
     name: Annotated[str | None, typer.Argument()] = None,
     of: str | None = None,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
@@ -225,14 +225,14 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @grouped
 def speedups(
     source: str,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
     output_file: Annotated[
         Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
     ] = None,
     picture: Annotated[
         Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
     ] = None,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Tell how fast codes run beside each other, draw it, or write it in another form.
 

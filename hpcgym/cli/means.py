@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import output
 from hpcgym.cli.output import print_table, rows_of
@@ -79,7 +77,7 @@ class Asked:
     """
 
     metric: list[str] | None = None
-    ci: Annotated[bool, typer.Option("--ci")] = False
+    ci: bool = False
     paired: str | None = None
     normalise: str | None = None
     by: str | None = None

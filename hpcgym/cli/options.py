@@ -1,224 +1,15 @@
-"""Options that several commands have, names that help lists, and what a shell completes."""
+"""Options that several commands have, and what their values become."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
-
-from hpcgym.cli.groups import OWN_COMMAS, names_in
-from hpcgym.errors import HpcgymError
-
-if TYPE_CHECKING:
-    from hpcgym.scheduler.rules import Scheduler
-
-
-# --- What the names that options take mean, for the help of commands ------------------------------
-
-#: What the cleaning recipes are for.
-RECIPES = {
-    "default": "glesser, and the run time stands in for a missing requested time",
-    "glesser": "drop jobs without run time, request or processors, or larger than the machine; cut"
-    " run times at the request (thesis of D. Glesser)",
-    "legrand": "as glesser, but jobs that ran longer than requested are dropped (paper of Legrand,"
-    " Trystram and Zrigui)",
-    "none": "the file as it is",
-}
-
-
-#: What the co-schedulers do; rules are in :data:`hpcgym.baselines.schedulers.COSCHEDULERS`.
-COSCHEDULERS = {
-    "easy-co": "in order of arrival, with EASY's reservation for the first that waits",
-    "sjf-co": "the job that requests the shortest time first, EASY",
-    "ljf-co": "the job that requests the longest time first, EASY",
-    "largest-co": "the job with most processes first, EASY",
-    "popularity-co": "the job that gains beside most of the others that wait first, EASY",
-    "filler-co": "what fits best into what is free, whoever waits",
-    "sjf-filler-co": "the same, weighed with how short a job is",
-    "popularity-filler-co": "the same, weighed with how many others a job gains beside",
-    "easy-spread": "EASY, each job on half of each socket of nodes of its own",
-}
-
-
-def named(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
-    """Return what lists the names in a table of a module, which is imported then, with meanings."""
-
-    def listed() -> list[tuple[str, str]]:
-        entries = getattr(import_module(module), table).items()
-        return [(name, one if isinstance(one, str) else one.meaning) for name, one in entries]
-
-    return listed
-
-
-policies = named("hpcgym.scheduler.policies", "POLICIES")
-shared_policies = named("hpcgym.scheduler.policies.index", "PASS_POLICIES")
-estimates = named("hpcgym.scheduler.estimates", "ESTIMATES")
-limit_rules = named("hpcgym.scheduler.rules", "POWER")
-coschedulers = named(__name__, "COSCHEDULERS")
-
-
-def schedulers() -> Iterable[tuple[str, str]]:
-    """Return the named schedulers and their rules."""
-    from hpcgym.baselines import SCHEDULERS
-    from hpcgym.baselines.labels import describe
-
-    return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
-
-
-def dispatchers() -> Iterable[tuple[str, str]]:
-    """Return the named dispatchers and what they do."""
-    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
-
-    for name, dispatcher in DISPATCHERS.items():
-        needs = "; needs the extra cp" if name in CP_DISPATCHERS else ""
-        yield name, dispatcher.meaning + needs
-
-
-def coscheduling() -> Iterable[tuple[str, str]]:
-    """Return the co-schedulers, and the rules that act in CoSchedule."""
-    from hpcgym.baselines.labels import describe
-    from hpcgym.baselines.schedulers import COSCHEDULERS
-
-    simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
-    return [*simulated, *named("hpcgym.baselines.pair_policies", "PAIR_POLICIES")()]
-
-
-def machines() -> Iterable[tuple[str, str]]:
-    """Return the ready-made machines and what their nodes have."""
-    from hpcgym.cluster import find_cluster, machine_names
-
-    for name in machine_names():
-        cluster = find_cluster(name)
-        kinds = (f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups)
-        yield name, "; ".join(kinds)
-
-
-def _node(resources: Mapping[str, int]) -> str:
-    """Return what a node has."""
-    from hpcgym.naming import MEMORY
-
-    return ", ".join(
-        f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"
-        for name, amount in resources.items()
-    )
-
-
-def recipes() -> Iterable[tuple[str, str]]:
-    """Return the cleaning recipes, and the filters that they consist of."""
-    from hpcgym.workload.cleaning import FILTERS
-
-    filters = [(name, _first_line(function.__doc__)) for name, function in FILTERS.items()]
-    return [*RECIPES.items(), *filters]
-
-
-def policy_features() -> Iterable[tuple[str, str]]:
-    """Return the features that policies weigh, with what they are."""
-    from hpcgym.scheduler.policies.features import meanings
-
-    return list(meanings(usage=True).items())
-
-
-def in_expressions() -> Iterable[tuple[str, str]]:
-    """Return what an expression may name, and its functions."""
-    from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
-
-    functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
-    return [*NAMES.items(), *functions]
-
-
-def _first_line(text: str | None) -> str:
-    """Return the first line of a docstring as it stands in a list."""
-    line = (text or "").strip().splitlines()[0].rstrip(".")
-    return line[:1].lower() + line[1:]
-
-
-def ranking_metrics() -> Iterable[tuple[str, str]]:
-    """Return the metrics that policies can be ranked by, and what each is."""
-    from hpcgym.schedule.metrics import MORE, ranking_metrics
-
-    for metric in ranking_metrics().values():
-        more = ": more is better" if metric.better == MORE else ""
-        yield metric.name, metric.heading + more
-
-
-#: What help lists of commands that read jobs for a machine: title -> names and meanings.
-OF_READING = {
-    "Machines (--cluster)": machines,
-    "Cleaning recipes and filters (--clean)": recipes,
-}
-
-
-# --- Names that a shell completes at TAB ----------------------------------------------------------
-
-#: Schedulers, dispatchers and estimates are written out: their modules take half a second.
-#: Schedulers named after policies are left out. A test compares.
-SCHEDULERS = (
-    *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
-    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h", "aged", "aged-safe"),
-)
-DISPATCHERS = (
-    *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),
-    *("cph-0", "cph-1", "cph-2", "cph-3", "cp-0", "cp-1", "cp-2", "cp-3"),
-    *("hcp19", "pcp19", "pcp20"),
-)
-ESTIMATES = (
-    *("requested", "double-requested", "clairvoyant", "ave2", "user-ratio", "typical-ratio"),
-    *("data-driven", "e-loss", "regression"),
-)
-
-
-def _completing(found: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return what completes one of these names, or the last of several that commas join."""
-
-    def complete(incomplete: str) -> list[str]:
-        before = incomplete[: incomplete.rfind(",") + 1]
-        return [before + name for name in found()]
-
-    return complete
-
-
-def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    return [name for name, _ in pairs]
-
-
-def _traces() -> list[str]:
-    from hpcgym.workload.archive import TRACES, own_traces
-
-    try:
-        own = own_traces()
-    except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
-        own = {}
-    copies = {
-        name for name, path in own.items() for t in TRACES.values() if t.is_archive_file(path)
-    }
-    return [*TRACES, *(name for name in own if name not in copies)]
-
-
-complete_policies = _completing(lambda: _of(policies()))
-complete_schedulers = _completing(
-    lambda: [*SCHEDULERS, *_of(policies()), *DISPATCHERS, *COSCHEDULERS]
-)
-complete_estimates = _completing(lambda: ESTIMATES)
-complete_traces = _completing(_traces)
-complete_machines = _completing(lambda: _of(machines()))
-complete_metrics = _completing(lambda: _of(ranking_metrics()))
-complete_recipes = _completing(lambda: _of(recipes()))
-
-#: Option or argument -> what completes it.
-COMPLETED = {
-    **dict.fromkeys(("scheduler", "against", "reference", "policies"), complete_schedulers),
-    **dict.fromkeys(("policy", "backfill_order", "order", "orders"), complete_policies),
-    **dict.fromkeys(("estimate", "policy_estimate"), complete_estimates),
-    **dict.fromkeys(("cluster", "name"), complete_machines),
-    **{"workload": complete_traces, "clean": complete_recipes, "metric": complete_metrics},
-}
-
-
-# --- Options that several commands have, and what their values become -----------------------------
+from hpcgym.cli.groups import OWN_COMMAS
+from hpcgym.errors import HpcgymError, installing
 
 
 class Format(StrEnum):
@@ -227,30 +18,6 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
-
-
-FormatOption = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        help="How to print the result; numbers are in full in json and csv.",
-        rich_help_panel="Output",
-    ),
-]
-
-
-#: For leaderboards and for the search for weights.
-NumberOption = Annotated[
-    int | None,
-    typer.Option(
-        "--number",
-        "-n",
-        metavar="N",
-        help="Number of slices, chosen at random.",
-        show_default="100 windows, all weeks or months",
-        rich_help_panel="Experiment",
-    ),
-]
 
 
 def given(**overrides: Any) -> dict[str, Any]:
@@ -437,44 +204,38 @@ class EvaluatedRules(_AllRules):
     policy_estimate: str | None = None
 
 
-def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
-    """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
+# --- Where tasks are done -------------------------------------------------------------------------
 
-    Schedulers, dispatchers and policies may be the user's own, ``module:name``, of the current
-    folder too.
 
-    What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
-    installed, or a rule of the queue beside a dispatcher.
+@dataclass(frozen=True)
+class ExecutorOptions:
+    """Where tasks are done.
+
+    Running
+    -------
+    executor NAME : Where tasks run; see the list below. Results are the same.
+    workers N : Number of processes to start on this machine, for processes. [default: as many as
+        processors]
     """
-    from hpcgym.baselines import SCHEDULERS
-    from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
-    from hpcgym.cli.lineup import is_own, own_scheduler, with_own_rules
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler, not_beside_a_dispatcher
-    from hpcgym.simulation.run import scheduler_of
 
-    policy = overrides.get("policy")
-    if isinstance(policy, str) and len(names_in(policy)) > 1:
-        raise HpcgymError(f"{policy} are several policies: hpcgym compare --policy {policy}")
-    overrides = with_own_rules(overrides)
-    own = is_own(name)
-    if own or name in DISPATCHERS:
-        found = own_scheduler(name) if own else find_dispatcher(name)
-        if isinstance(found, Scheduler):
-            return scheduler_of(found, overrides)
-        per_event = ["passes"] if overrides.get("passes") == "per-event" else []
-        for rule in (*OF_THE_QUEUE, *per_event):
-            if rule in overrides:
-                raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
-        return scheduler_of(found if own else name, overrides)
-    if not is_scheduler(name):
-        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
-        if name in POWER:
-            raise HpcgymError(
-                f"{name} is a way to keep limits, not a scheduler: --power {name}, beside --cap or"
-                " --budget"
-            )
-        if "," in name and {one.strip() for one in name.split(",")} <= set(known):
-            raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
-        raise no_scheduler(name, known, "scheduler or dispatcher")
-    return scheduler_of(name, overrides)
+    executor: str = "processes"
+    workers: int | None = None
+
+    def become_mpi(self) -> None:
+        """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
+
+        Raises
+        ------
+        HpcgymError : an unknown executor, or a number of workers for one that starts none.
+        """
+        from hpcgym.sweep.executors import check_executor, leads_mpi
+
+        check_executor(self.executor, self.workers)
+        if self.executor != "mpi" or leads_mpi():
+            return
+        try:
+            import mpi4py  # noqa: F401
+        except ImportError:
+            raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
+        python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
+        os.execv(sys.executable, [*python, *sys.argv[1:]])

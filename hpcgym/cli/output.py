@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hpcgym.cli.files import PAGE, PICTURE, ForceOption, Written, WrittenFolder, called
+from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder, called
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import csv_text, is_stream, json_text, plain, whole, whole_text
@@ -420,7 +420,7 @@ class _PictureOptions:
 class DrawnOptions(FigureOptions, _PictureOptions):
     """Where all that is drawn of schedules goes."""
 
-    force: ForceOption = False
+    force: bool = False
 
     def draw(self, results: Mapping[str, Result]) -> None:
         """Draw schedules into the files that are asked for, and say so."""
@@ -449,7 +449,7 @@ class PageOptions:
     """
 
     html: Annotated[Path | None, Written("page", (".html",))] = None
-    force: ForceOption = False
+    force: bool = False
 
     def write(self, make: Callable[[], str]) -> None:
         """Write the page that a function returns, if one is asked for, and say so."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, options, output
-from hpcgym.cli.files import SCHEDULE, ForceOption, Written, is_standard_output
+from hpcgym.cli import loading, names, output
+from hpcgym.cli.files import SCHEDULE, Written, is_standard_output
 from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
@@ -26,18 +27,18 @@ _TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why
 _SHOWN = 10  # jobs
 
 
-@listing(brief={"Cleaning recipes and filters (--clean)": options.recipes})
+@listing(brief={"Cleaning recipes and filters (--clean)": names.recipes})
 @grouped
 def replay(
-    workload: loading.WorkloadArgument,
+    workload: str,
     *,
     on: Annotated[str, typer.Option()],
     scheduler: str = "fcfs",
     reading: loading.PeriodReading,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
     jobs: Annotated[Path | None, Written("comparison", (".csv", ".json"))] = None,
-    force: ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Run a workload on an unmodified Slurm, and compare its schedule with the simulated one.
 
@@ -76,7 +77,7 @@ def replay(
     """
     check_choice("--on", on, _SYSTEMS)
     given = reading.given()
-    chosen = options.rules(scheduler, given)
+    chosen = rules_of(scheduler, given)
     loaded = reading.load(workload)
 
     from hpcgym.replay import facts_of, replay_on_slurm, table_of

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import groups, options, output
-from hpcgym.cli.files import ForceOption, Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli import names, options, output
+from hpcgym.cli.files import Written
+from hpcgym.cli.groups import Lists, grouped, listing
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import measuring, watched
@@ -41,53 +41,32 @@ def _reproduce() -> None:
     """Compute a published study anew, and show the published values beside ours."""
 
 
-def _option(*names: str, help: str, metavar: str | None = "N", default: Any = True) -> Any:
-    """Return an option of the experiment."""
-    return typer.Option(
-        *names, metavar=metavar, help=help, show_default=default, rich_help_panel="Experiment"
-    )
+class _Common:
+    """What options of studies mean.
 
+    Workload
+    --------
+    workload WORKLOAD : A trace of the archive, a file or a generator; several times for several.
+        [default: those of the study's traces that are on this machine]
 
-def _workloads(default: str) -> Any:
-    """Return the option for workloads, by what is done without."""
-    return typer.Option(
-        "--workload",
-        metavar="WORKLOAD",
-        help="A trace of the archive, a file or a generator; several times for several.",
-        show_default=default,
-        rich_help_panel="Workload",
-        autocompletion=options.complete_traces,
-    )
+    Experiment
+    ----------
+    quick : A small cut that takes seconds, to see what the study writes.
 
+    Output
+    ------
+    folder FOLDER : Folder for tables, pictures and report.md. Earlier results are kept there and
+        not computed again.
+    """
 
-WorkloadsOption = Annotated[
-    list[str] | None, _workloads("those of the study's traces that are on this machine")
-]
 
 #: Where a study writes; the default is the study's own.
-FolderOption = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        metavar="FOLDER",
-        help="Folder for tables, pictures and report.md. Earlier results are kept there and not"
-        " computed again.",
-        rich_help_panel="Output",
-    ),
-]
-QuickOption = Annotated[
-    bool,
-    _option(
-        "--quick",
-        help="A small cut that takes seconds, to see what the study writes.",
-        metavar=None,
-    ),
-]
+FolderOption = Annotated[Path, typer.Option("--output")]
 
 
 @dataclass(frozen=True)
-class _Formatted(groups.ExecutorOptions):
-    format: options.FormatOption = Format.table
+class _Formatted(options.ExecutorOptions):
+    format: Format = Format.table
 
 
 @dataclass(frozen=True)
@@ -125,11 +104,11 @@ class Running(output.PageOptions, _Formatted):
         self.write_study(report)
 
 
-def study(name: str, *examples: str, lists: Lists | None = None) -> Callable[[Any], Any]:
-    """Return what makes a command of the study ``name``, by examples and lists for its help."""
-    listed = {**(lists or {}), "Executors (--executor)": groups.names}
-    kind = type(name, (ExplainedCommand,), {"examples": examples, "lists": listed})
-    return lambda command: reproduce.command(name, cls=kind)(grouped(command))
+def study(name: str, lists: Lists | None = None) -> Callable[[Any], Any]:
+    """Return what makes a command of the study ``name``, by lists for its help."""
+    listed = listing({**(lists or {}), "Executors (--executor)": names.executors})
+    made = reproduce.command(name, cls=ExplainedCommand)
+    return lambda command: made(listed(grouped(command, _Common)))
 
 
 def _meanings(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
@@ -233,25 +212,14 @@ def _text(column: str, value: Any) -> str:
 
 @study(
     "mixed-policies",
-    "hpcgym reproduce mixed-policies --quick",
-    "hpcgym reproduce mixed-policies --workload KTH-SP2",
-    "hpcgym reproduce mixed-policies --reading text --output as-written",
-    "mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers",
-    "hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv",
-    lists={"Readings of the paper (--reading)": _meanings("mixed_policies.study", "READINGS")},
+    {"Readings of the paper (--reading)": _meanings("mixed_policies.study", "READINGS")},
 )
 def mixed_policies(
     *,
-    workload: WorkloadsOption = None,
+    workload: list[str] | None = None,
     folder: FolderOption = Path("mixed-policies"),
-    reading: Annotated[
-        str,
-        _option(
-            help="How the paper is read; the pure policies are simulated both ways.",
-            metavar="text|numbers",
-        ),
-    ] = "numbers",
-    quick: QuickOption = False,
+    reading: str = "numbers",
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
@@ -261,6 +229,18 @@ def mixed_policies(
     before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take three hours of
     two cores. After an interruption, the same command goes on. The long part, all vectors on each
     week, runs as tasks of the executor, whose workers must all see the folder.
+
+    Experiment
+    ----------
+    reading text|numbers : How the paper is read; the pure policies are simulated both ways.
+
+    Examples
+    --------
+    hpcgym reproduce mixed-policies --quick
+    hpcgym reproduce mixed-policies --workload KTH-SP2
+    hpcgym reproduce mixed-policies --reading text --output as-written
+    mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers
+    hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv
     """
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
@@ -272,35 +252,14 @@ def mixed_policies(
     how.show(path, tables, "sums of weekly mean BSLD")
 
 
-@study(
-    "prediction",
-    "hpcgym reproduce prediction --quick",
-    "hpcgym reproduce prediction --workload KTH-SP2 --published results",
-    "hpcgym reproduce prediction --full --executor dask:tcp://node1:8786",
-    "mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers",
-    "hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv",
-)
+@study("prediction")
 def prediction(
     *,
-    workload: WorkloadsOption = None,
+    workload: list[str] | None = None,
     folder: FolderOption = Path("prediction"),
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            envvar="HPCGYM_PUBLISHED",
-            help="Folder with the original results, glesser-ch7-TRACE.csv.gz.",
-            show_default="only what the thesis prints",
-            rich_help_panel="Experiment",
-        ),
-    ] = None,
-    full: Annotated[
-        bool,
-        _option(
-            "--full", help="All 5,772 configurations of the original results: hours.", metavar=None
-        ),
-    ] = False,
-    quick: QuickOption = False,
+    published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None,
+    full: bool = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
@@ -308,6 +267,20 @@ def prediction(
     It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
     under 20 losses, with three corrections, and backfilling by arrival or shortest first. Tables
     show the thesis's values beside ours. After an interruption, the same command goes on.
+
+    Experiment
+    ----------
+    published FOLDER : Folder with the original results, glesser-ch7-TRACE.csv.gz. [default: only
+        what the thesis prints]
+    full : All 5,772 configurations of the original results: hours.
+
+    Examples
+    --------
+    hpcgym reproduce prediction --quick
+    hpcgym reproduce prediction --workload KTH-SP2 --published results
+    hpcgym reproduce prediction --full --executor dask:tcp://node1:8786
+    mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers
+    hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv
     """
     from hpcgym.benchmarks.prediction.run import reproduce as run
 
@@ -333,55 +306,15 @@ def _machines() -> list[tuple[str, str]]:
     return [(name, f"with {machine.what}") for name, machine in MACHINES.items()]
 
 
-@study(
-    "cp",
-    "hpcgym reproduce cp --quick",
-    "hpcgym reproduce cp",
-    "hpcgym reproduce cp --machine eurora --days 7",
-    "hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20",
-    "hpcgym reproduce cp --full --executor dask:tcp://node1:8786",
-    "mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers",
-    "hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv",
-    lists={"Machines (--machine)": _machines, "Dispatchers (--dispatcher)": _dispatchers},
-)
+@study("cp", {"Machines (--machine)": _machines, "Dispatchers (--dispatcher)": _dispatchers})
 def cp(
     *,
-    machine: Annotated[
-        list[str] | None,
-        _option(
-            "--machine",
-            help="A machine of the list below; several times for several.",
-            metavar="NAME",
-            default="all whose workloads are on this machine",
-        ),
-    ] = None,
-    dispatcher: Annotated[
-        list[str] | None,
-        _option(
-            "--dispatcher",
-            help="A dispatcher of the list below; several times for several. Tables and pictures"
-            " show only these; those of others are removed, but their outcomes are kept.",
-            metavar="NAME",
-            default="all",
-        ),
-    ] = None,
+    machine: list[str] | None = None,
+    dispatcher: list[str] | None = None,
     folder: FolderOption = Path("cp"),
-    days: Annotated[
-        float | None,
-        _option(
-            help="How many days a run has; generated workloads of three seeds.",
-            default="0.4 of Eurora, 3.5 of KIT, 5 of KTH-SP2",
-        ),
-    ] = None,
-    full: Annotated[
-        bool,
-        _option(
-            "--full",
-            help="A month of Eurora and KTH-SP2, a week of KIT, one seed: hours.",
-            metavar=None,
-        ),
-    ] = False,
-    quick: QuickOption = False,
+    days: float | None = None,
+    full: bool = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
@@ -391,6 +324,26 @@ def cp(
     the models, beside the published values. It takes about an hour on two cores, and the same
     command goes on after an interruption. --quick has the heuristics on Eurora, which need no
     OR-Tools.
+
+    Experiment
+    ----------
+    machine NAME : A machine of the list below; several times for several. [default: all whose
+        workloads are on this machine]
+    dispatcher NAME : A dispatcher of the list below; several times for several. Tables and pictures
+        show only these; those of others are removed, but their outcomes are kept. [default: all]
+    days N : How many days a run has; generated workloads of three seeds. [default: 0.4 of Eurora,
+        3.5 of KIT, 5 of KTH-SP2]
+    full : A month of Eurora and KTH-SP2, a week of KIT, one seed: hours.
+
+    Examples
+    --------
+    hpcgym reproduce cp --quick
+    hpcgym reproduce cp
+    hpcgym reproduce cp --machine eurora --days 7
+    hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20
+    hpcgym reproduce cp --full --executor dask:tcp://node1:8786
+    mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers
+    hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv
     """
     from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
     from hpcgym.benchmarks.cp.run import reproduce as run
@@ -430,12 +383,7 @@ def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
 
 @study(
     "powercap",
-    "hpcgym reproduce powercap --quick",
-    "hpcgym reproduce powercap",
-    "hpcgym reproduce powercap --workload curie.swf.gz --output curie",
-    "hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2"
-    " --cluster machine.toml",
-    lists={
+    {
         "Requested times of the substitute, all of which are simulated": _meanings(
             "energy.powercap", "REQUESTS"
         ),
@@ -446,33 +394,11 @@ def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
 )
 def powercap(
     *,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workload",
-            metavar="WORKLOAD",
-            help="A trace of the archive, a file or a generator in place of the substitute;"
-            " several times for several.",
-            show_default="a generated substitute for the trace of Curie",
-            rich_help_panel="Workload",
-            autocompletion=options.complete_traces,
-        ),
-    ] = None,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The machine: nodes that are all alike, with a power (hpcgym machines).",
-            rich_help_panel="Machine",
-            autocompletion=options.complete_machines,
-        ),
-    ] = "curie",
-    seeds: Annotated[
-        int,
-        _option(help="How many substitutes are generated."),
-    ] = 10,
+    workload: list[str] | None = None,
+    cluster: str = "curie",
+    seeds: int = 10,
     folder: FolderOption = Path("powercap"),
-    quick: QuickOption = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
@@ -481,6 +407,27 @@ def powercap(
     SHUT, DVFS, MIX or idle nodes keep it. The study has energy, launched jobs and work (figure
     4.6), nodes and power over time (4.4, 4.5), and switching off or slowing down (table 4.3). It
     takes some minutes of two cores. After an interruption, the same command goes on.
+
+    Workload
+    --------
+    workload WORKLOAD : A trace of the archive, a file or a generator in place of the substitute;
+        several times for several. [default: a generated substitute for the trace of Curie]
+
+    Machine
+    -------
+    cluster NAME|FILE : The machine: nodes that are all alike, with a power (hpcgym machines).
+
+    Experiment
+    ----------
+    seeds N : How many substitutes are generated.
+
+    Examples
+    --------
+    hpcgym reproduce powercap --quick
+    hpcgym reproduce powercap
+    hpcgym reproduce powercap --workload curie.swf.gz --output curie
+    hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2 --cluster
+        machine.toml
     """
     from hpcgym.benchmarks.energy.powercap_run import reproduce as run
 
@@ -499,29 +446,15 @@ BUDGET_GENERATED = "lublin:jobs=80000,processors=256,seed=0,load=0.9"
 
 @study(
     "energy-budget",
-    "hpcgym reproduce energy-budget --quick",
-    "hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn",
-    "hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv",
-    lists={
-        "Readings of the text, all of which are simulated": _meanings("energy.budget", "READINGS")
-    },
+    {"Readings of the text, all of which are simulated": _meanings("energy.budget", "READINGS")},
 )
 def energy_budget(
     *,
-    workload: Annotated[
-        list[str] | None,
-        _workloads("traces of the thesis and others on this machine, and a generated one"),
-    ] = None,
-    weeks: Annotated[
-        int | None,
-        _option(
-            help="Number of busy weeks of each trace, drawn at random; the thesis has five.",
-            default="all of the upper quarter by the log",
-        ),
-    ] = None,
-    seed: Annotated[int, _option(help="Seed of the draw of weeks.")] = 0,
+    workload: list[str] | None = None,
+    weeks: int | None = None,
+    seed: int = 0,
     folder: FolderOption = Path("energy-budget"),
-    quick: QuickOption = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
@@ -531,6 +464,23 @@ def energy_budget(
     beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
     minutes of two cores, and half an hour of one for each week of CEA-Curie with its 80,640
     processors. After an interruption, the same command goes on.
+
+    Workload
+    --------
+    workload WORKLOAD : A trace of the archive, a file or a generator; several times for several.
+        [default: traces of the thesis and others on this machine, and a generated one]
+
+    Experiment
+    ----------
+    weeks N : Number of busy weeks of each trace, drawn at random; the thesis has five. [default:
+        all of the upper quarter by the log]
+    seed N : Seed of the draw of weeks.
+
+    Examples
+    --------
+    hpcgym reproduce energy-budget --quick
+    hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn
+    hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv
     """
     from hpcgym.benchmarks.energy.budget_run import reproduce as run
 
@@ -550,18 +500,13 @@ def _for_budgets() -> list[str]:
 
 @study(
     "energy-fairshare",
-    "hpcgym reproduce energy-fairshare --quick",
-    "hpcgym reproduce energy-fairshare --workload SDSC-SP2",
-    "hpcgym reproduce energy-fairshare --workload trace.swf.gz --format csv > users.csv",
-    lists={
-        "Readings of the text, all of which are simulated": _meanings("energy.shares", "READINGS")
-    },
+    {"Readings of the text, all of which are simulated": _meanings("energy.shares", "READINGS")},
 )
 def energy_fairshare(
     *,
-    workload: WorkloadsOption = None,
+    workload: list[str] | None = None,
     folder: FolderOption = Path("energy-fairshare"),
-    quick: QuickOption = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
@@ -569,6 +514,12 @@ def energy_fairshare(
     Each of the 20 users with the most jobs saves 30 % of the energy, or wastes it, under EFS and
     FS+EFS (table 6.1). A second experiment has three users of Light-ESP (figures 6.2 and 6.3).
     SDSC-SP2 takes two minutes of two cores. After an interruption, the same command goes on.
+
+    Examples
+    --------
+    hpcgym reproduce energy-fairshare --quick
+    hpcgym reproduce energy-fairshare --workload SDSC-SP2
+    hpcgym reproduce energy-fairshare --workload trace.swf.gz --format csv > users.csv
     """
     from hpcgym.benchmarks.energy.shares_run import reproduce as run
 
@@ -581,10 +532,7 @@ def energy_fairshare(
 
 @study(
     "coscheduling",
-    "hpcgym reproduce coscheduling --quick",
-    "hpcgym reproduce coscheduling --speedups-file lm-aris.compute-NAS.json",
-    "hpcgym reproduce coscheduling --executor dask:tcp://node1:8786 --format csv > table.csv",
-    lists={
+    {
         "Readings of the document, all of which are simulated": _meanings(
             "coscheduling.runs", "READINGS"
         )
@@ -592,18 +540,11 @@ def energy_fairshare(
 )
 def coscheduling(
     *,
-    speedups_file: Annotated[
-        Path | None,
-        _option(
-            help="Measured speedups of codes with their processes and run times, as ELiSE's.",
-            metavar="FILE",
-            default="lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out",
-        ),
-    ] = None,
-    heatmaps: Annotated[int, _option(help="Generated heatmaps of each mean and reading.")] = 20,
-    shuffles: Annotated[int, _option(help="Shuffles of each set of measured codes.")] = 100,
+    speedups_file: Path | None = None,
+    heatmaps: int = 20,
+    shuffles: int = 100,
     folder: FolderOption = Path("coscheduling"),
-    quick: QuickOption = False,
+    quick: bool = False,
     how: Running,
 ) -> None:
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
@@ -612,6 +553,19 @@ def coscheduling(
     readings of the document; by mix of process counts; and over shuffles of measured codes, with
     what they correlate with. It also measures simulated days an hour. It takes some minutes of two
     cores. After an interruption, the same command goes on.
+
+    Experiment
+    ----------
+    speedups_file FILE : Measured speedups of codes with their processes and run times, as ELiSE's.
+        [default: lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out]
+    heatmaps N : Generated heatmaps of each mean and reading.
+    shuffles N : Shuffles of each set of measured codes.
+
+    Examples
+    --------
+    hpcgym reproduce coscheduling --quick
+    hpcgym reproduce coscheduling --speedups-file lm-aris.compute-NAS.json
+    hpcgym reproduce coscheduling --executor dask:tcp://node1:8786 --format csv > table.csv
     """
     from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
     from hpcgym.benchmarks.coscheduling.run import reproduce as run
@@ -631,27 +585,13 @@ def coscheduling(
     how.show(path, parts, "makespan improvement over EASY")
 
 
-@study(
-    "frontier",
-    "hpcgym reproduce frontier --quick",
-    "hpcgym reproduce frontier --named    # schedulers by name, all logs at hand",
-    "hpcgym reproduce frontier --workload trace.swf.gz",
-    "mpiexec -n 9 hpcgym reproduce frontier --executor mpi    # 8 workers",
-)
+@study("frontier")
 def frontier(
     *,
-    workload: WorkloadsOption = None,
+    workload: list[str] | None = None,
     folder: FolderOption = Path("frontier"),
-    quick: QuickOption = False,
-    named: Annotated[
-        bool,
-        _option(
-            "--named",
-            help="Only rules that have names, on each log as it is, cleaned by glesser: a minute or"
-            " two for six logs.",
-            metavar=None,
-        ),
-    ] = False,
+    quick: bool = False,
+    named: bool = False,
     how: Running,
 ) -> None:
     """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
@@ -661,6 +601,18 @@ def frontier(
     simulated from several starting weeks and with jittered submissions. One of the 140 is chosen on
     the first halves of the logs, and shown on the second. After an interruption, the same command
     goes on.
+
+    Experiment
+    ----------
+    named : Only rules that have names, on each log as it is, cleaned by glesser: a minute or two
+        for six logs.
+
+    Examples
+    --------
+    hpcgym reproduce frontier --quick
+    hpcgym reproduce frontier --named    # schedulers by name, all logs at hand
+    hpcgym reproduce frontier --workload trace.swf.gz
+    mpiexec -n 9 hpcgym reproduce frontier --executor mpi    # 8 workers
     """
     from hpcgym.benchmarks.frontier.run import reproduce as run
 
@@ -676,38 +628,14 @@ def frontier(
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
 
 
-class DocumentItems(ExplainedCommand):
-    """The command with a list of verdicts in its help."""
-
-    examples = (
-        "hpcgym reproduce items",
-        "hpcgym reproduce items --results studies --output documents.md",
-        "hpcgym reproduce items --format csv > items.csv",
-    )
-    lists: ClassVar[Lists] = {"Verdicts": _meanings("studies.items", "VERDICTS")}
-
-
-@reproduce.command("items", cls=DocumentItems)
+@reproduce.command("items", cls=ExplainedCommand)
+@listing({"Verdicts": _meanings("studies.items", "VERDICTS")})
+@grouped
 def items(
-    results: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER", help="Where the folders of the studies are, such as mixed-policies."
-        ),
-    ] = Path(),
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write a page too, as Markdown, such as documents.md.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-        Written("page", (".md",)),
-    ] = None,
-    force: ForceOption = False,
-    format: options.FormatOption = Format.table,
+    results: Path = Path(),
+    page: Annotated[Path | None, typer.Option("--output"), Written("page", (".md",))] = None,
+    force: bool = False,
+    format: Format = Format.table,
 ) -> None:
     """List all items of the documents with their verdicts, by what the studies have found.
 
@@ -715,6 +643,20 @@ def items(
     trend or not met, with the reason. The list also says what was not run yet, and by which
     command, and what the inputs do not allow. Nothing is simulated: the command reads the tables
     that the other commands have written.
+
+    Options
+    -------
+    results FOLDER : Where the folders of the studies are, such as mixed-policies.
+
+    Output
+    ------
+    page FILE : Write a page too, as Markdown, such as documents.md.
+
+    Examples
+    --------
+    hpcgym reproduce items
+    hpcgym reproduce items --results studies --output documents.md
+    hpcgym reproduce items --format csv > items.csv
     """
     from hpcgym.benchmarks.studies import documents
     from hpcgym.benchmarks.studies.harness import write_text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hpcgym.cli import limits, loading, options, output
+from hpcgym.cli import limits, loading, names, options, output
 from hpcgym.cli.files import SCHEDULE, is_standard_output
 from hpcgym.cli.groups import Several, check_simulations, grouped, listing
 from hpcgym.cli.lineup import (
@@ -20,6 +20,7 @@ from hpcgym.cli.lineup import (
     lineup,
     own_hold_told,
     pair_rules,
+    rules_of,
     scheduler_names,
 )
 from hpcgym.cli.options import Format
@@ -39,28 +40,28 @@ if TYPE_CHECKING:
 
 @listing(
     {
-        "Schedulers (--scheduler), the names of bundles of the other options": options.schedulers,
-        "Dispatchers (--scheduler), which say themselves what starts": options.dispatchers,
+        "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
+        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
         "Co-schedulers (--scheduler), with --speedups: half-socket allocation": (
-            options.coschedulers
+            names.coschedulers
         ),
-        "Policies (--policy, --backfill-order)": options.policies,
-        "Names in expressions (--policy, --backfill-order)": options.in_expressions,
-        "Policies (--policy) with --speedups": options.shared_policies,
-        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
-        **options.OF_READING,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Names in expressions (--policy, --backfill-order)": names.in_expressions,
+        "Policies (--policy) with --speedups": names.shared_policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        **names.OF_READING,
     }
 )
 @grouped
 def simulate(
-    workload: loading.WorkloadArgument,
+    workload: str,
     *,
     scheduler: str = "easy",
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
-    failures: loading.FailuresOption = None,
+    failures: Path | None = None,
     drawn: output.DrawnOptions,
     under: limits.LimitOptions,
     signal: limits.SignalOptions,
@@ -125,7 +126,7 @@ def simulated(
     shared_rules = shared.given()
     overrides = shared_rules | rules.given() | reading.given() | under.given()
     with own_hold_told(scheduler):
-        chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
+        chosen = rules_of(scheduler, overrides)  # a wrong name is said before the work
     asked = under.read(machine)
     sharing = shared.read(machine, limited=asked is not None)
     loading.check(sharing, {scheduler: chosen}, shared_rules)
@@ -185,7 +186,7 @@ DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
 #: Those of them that cannot keep limits of power and energy.
 UNLIMITED = ("conservative",)
 #: The same beside all co-schedulers; the others are compared with the first.
-SHARED_DEFAULT = ("easy", "fcfs", "conservative", *options.COSCHEDULERS)
+SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,17 +223,17 @@ class Row(NamedTuple):
 
 @listing(
     brief={
-        "Schedulers (--scheduler)": options.schedulers,
-        "Dispatchers (--scheduler), which say themselves what starts": options.dispatchers,
-        "Co-schedulers (--scheduler), with --speedups": options.coschedulers,
-        "Policies (--policy, --backfill-order)": options.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": options.estimates,
-        **options.OF_READING,
+        "Schedulers (--scheduler)": names.schedulers,
+        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
+        "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        **names.OF_READING,
     }
 )
 @grouped
 def compare(
-    workload: loading.WorkloadArgument,
+    workload: str,
     *,
     scheduler: Annotated[
         list[str] | None,
@@ -243,7 +244,7 @@ def compare(
     ] = None,
     rules: Several[options.SimulatedRules],
     reading: Annotated[Several[loading.PeriodReading], "processors", "cluster", "allocation"],
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
     drawn: output.DrawnOptions,
     under: Annotated[Several[limits.LimitOptions], "power"],
     signal: limits.SignalOptions,

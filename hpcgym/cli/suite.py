@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import files, options, output
+from hpcgym.cli import files, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
-Folders = Annotated[
-    list[Path], typer.Argument(metavar="FOLDER...", help="Of submissions.", show_default=False)
-]
 
 
 @suite.callback()
@@ -38,7 +35,7 @@ def _group() -> None:
 
 @suite.command("list", cls=ExplainedCommand)
 @grouped
-def list_tasks(format: options.FormatOption = Format.table) -> None:
+def list_tasks(format: Format = Format.table) -> None:
     """List the tasks: their jobs, their environments, and whether their traces are here.
 
     Examples
@@ -104,11 +101,15 @@ def run_agent(
 
 @suite.command("verify", cls=ExplainedCommand)
 @grouped
-def verify_submissions(folders: Folders) -> None:
+def verify_submissions(folders: list[Path]) -> None:
     """Prove the schedules of submissions, and compute their metrics anew, without the agents.
 
     A line a task; the exit code is 1 unless all are equal. What is proved: that the schedules are
     possible for these jobs on this machine, and that the metrics are theirs; not who made them.
+
+    Arguments
+    ---------
+    folders FOLDER... : Of submissions.
 
     Examples
     --------
@@ -135,9 +136,9 @@ def verify_submissions(folders: Folders) -> None:
 @suite.command("report", cls=ExplainedCommand)
 @grouped
 def report_submissions(
-    folders: Folders,
+    folders: list[Path],
     format: TableFormat = TableFormat.table,
-    force: files.ForceOption = False,
+    force: bool = False,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
 
@@ -149,6 +150,10 @@ def report_submissions(
 
     A submission whose proof fails in some task has no score, and is not ranked; the exit code is
     then 1.
+
+    Arguments
+    ---------
+    folders FOLDER... : Of submissions.
 
     Output
     ------

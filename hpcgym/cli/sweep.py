@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import groups, options, output
+from hpcgym.cli import names, options, output
 from hpcgym.cli.groups import grouped, listing
 from hpcgym.cli.means import Asked, Means, TableFormat, means_of, print_means, word
 from hpcgym.cli.options import Format
@@ -176,13 +176,8 @@ cluster = "taurus"
 """
 
 
-FolderArgument = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.", show_default=False)
-]
-
-
 @dataclass(frozen=True)
-class SweepExecutor(groups.ExecutorOptions):
+class SweepExecutor(options.ExecutorOptions):
     """Where the tasks of a sweep are done.
 
     Running
@@ -201,10 +196,10 @@ def _sweep() -> None:
 @sweep.command("run", cls=ExplainedCommand)
 @listing(
     {
-        "Executors (--executor)": groups.names,
-        "Schedulers, or what a table in schedulers begins with": options.schedulers,
-        "Co-schedulers, with speedups": options.coschedulers,
-        "Cleaning recipes and filters (clean)": options.recipes,
+        "Executors (--executor)": names.executors,
+        "Schedulers, or what a table in schedulers begins with": names.schedulers,
+        "Co-schedulers, with speedups": names.coschedulers,
+        "Cleaning recipes and filters (clean)": names.recipes,
     },
     files={
         "An experiment, weeks.toml": EXPERIMENT,
@@ -252,16 +247,20 @@ def run(
 
 
 @sweep.command("resume", cls=ExplainedCommand)
-@listing({"Executors (--executor)": groups.names})
+@listing({"Executors (--executor)": names.executors})
 @grouped
 def resume(
     *,
-    folder: FolderArgument,
+    folder: Path,
     executor: SweepExecutor,
 ) -> None:
     """Do what is left of a sweep, and try failed tasks again.
 
     Refused if the experiment, a file that it reads or the version of hpcgym has changed.
+
+    Arguments
+    ---------
+    folder FOLDER : Folder of the sweep.
 
     Examples
     --------
@@ -283,8 +282,12 @@ def resume(
 
 @sweep.command("status", cls=ExplainedCommand)
 @grouped
-def status(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
+def status(folder: Path, format: Format = Format.table) -> None:
     """Tell how much of a sweep is done, and what failed.
+
+    Arguments
+    ---------
+    folder FOLDER : Folder of the sweep.
 
     Examples
     --------
@@ -324,7 +327,7 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
 @grouped
 def table(
     *,
-    folder: FolderArgument,
+    folder: Path,
     asked: Asked,
     format: TableFormat = TableFormat.table,
     page: output.PageOptions,
@@ -336,6 +339,10 @@ def table(
     With --ci, --paired, --normalise or --by csv and json have these means too, in full. A page has
     both. Figures are performance profiles and, of three schedulers or more, average
     ranks with critical differences, for each metric of --metric.
+
+    Arguments
+    ---------
+    folder FOLDER : Folder of the sweep.
 
     Output
     ------

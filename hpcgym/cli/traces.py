@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, options, output
+from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table, rows_of, table_of
@@ -125,7 +125,7 @@ def _group() -> None:
 
 @traces.command("list", cls=ExplainedCommand)
 @grouped
-def list_traces(format: options.FormatOption = Format.table) -> None:
+def list_traces(format: Format = Format.table) -> None:
     """List the traces that can be named instead of a file.
 
     Examples
@@ -148,7 +148,7 @@ def show_trace(
     workload: str,
     *,
     reading: loading.MachineReading,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
 ) -> None:
     """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
 
@@ -256,7 +256,7 @@ def list_extracts(
     hours: float = 24.0,
     number: Annotated[int, typer.Option("--number", "-n")] = 5,
     reading: loading.PoolReading,
-    format: options.FormatOption = Format.table,
+    format: Format = Format.table,
 ) -> None:
     """Find intervals of a trace under stress, as --from and --to of other commands take them.
 

@@ -22,8 +22,8 @@ from hpcgym.agents.settings import (
     RuleEsSettings,
     XnesSettings,
 )
-from hpcgym.cli import options
-from hpcgym.cli.files import ForceOption, Resumed, Written
+from hpcgym.cli import names, options
+from hpcgym.cli.files import Resumed, Written
 from hpcgym.cli.groups import Lists, grouped, listing
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
@@ -32,7 +32,7 @@ from hpcgym.progress import SHOW_S, say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
-_CLEANING: Lists = {"Cleaning recipes and filters (--clean)": options.recipes}
+_CLEANING: Lists = {"Cleaning recipes and filters (--clean)": names.recipes}
 _PT, _JSON = (Written("file of an agent", (ending,)) for ending in (".pt", ".json"))
 
 
@@ -63,10 +63,11 @@ class _Slices(EpisodeSettings):
     ----------
     episodes windows|weeks|months|whole : What a slice is: a window of jobs from anywhere, a week, a
         month, or all of the part.
+    number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
     """
 
     episodes: str = "weeks"
-    number: options.NumberOption = None
+    number: Annotated[int | None, typer.Option("--number", "-n")] = None
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
     from hpcgym.agents.search import FEATURE_SETS
 
     sets = [(name, ", ".join(features)) for name, features in FEATURE_SETS.items()]
-    return [*sets, *options.policy_features()]
+    return [*sets, *names.policy_features()]
 
 
 @train.command("xnes", cls=ExplainedCommand)
@@ -190,7 +191,7 @@ def train_xnes(
     *,
     workload: WorkloadOption,
     output: Annotated[Path, _JSON] = Path("xnes.json"),
-    force: ForceOption = False,
+    force: bool = False,
     features: str = "xnes6",
     settings: XnesSettings,
     episodes: _Slices,
@@ -299,7 +300,7 @@ def train_job_ppo(
     *,
     workload: WorkloadOption,
     output: Annotated[Path, _PT] = Path("job-ppo.pt"),
-    force: ForceOption = False,
+    force: bool = False,
     env: str = "JobSelection",
     practice: PracticeSettings,
     settings: JobPpoSettings,
@@ -336,7 +337,7 @@ def train_rule_es(
     *,
     workload: WorkloadOption,
     output: Annotated[Path, _JSON] = Path("rule-es.json"),
-    force: ForceOption = False,
+    force: bool = False,
     env: str = "MixedPolicy",
     practice: PracticeSettings,
     settings: RuleEsSettings,
@@ -379,7 +380,7 @@ def train_maskable_ppo(
     *,
     workload: WorkloadOption,
     output: Annotated[Path, _PT] = Path("maskable-ppo.pt"),
-    force: ForceOption = False,
+    force: bool = False,
     training: _Training,
     settings: MaskablePpoSettings,
     rules: options.PredictedRules,
@@ -422,7 +423,7 @@ _OF_RECORDING = (
 
 
 @train.command("clone", cls=ExplainedCommand)
-@listing({"Orders to clone": options.policies, **_CLEANING})
+@listing({"Orders to clone": names.policies, **_CLEANING})
 @grouped
 def train_clone(
     *,
@@ -431,7 +432,7 @@ def train_clone(
     workload: str | None = None,
     recording: Path | None = None,
     output: Annotated[Path, _PT] = Path("clone.pt"),
-    force: ForceOption = False,
+    force: bool = False,
     training: _CloneTraining,
     settings: CloneSettings,
     rules: options.Backfilling,
@@ -481,9 +482,9 @@ def train_clone(
 @train.command("record", cls=ExplainedCommand)
 @listing(
     {
-        "Orders to record": options.policies,
-        "Dispatchers to record, without backfilling": options.dispatchers,
-        "Machines (--cluster)": options.machines,
+        "Orders to record": names.policies,
+        "Dispatchers to record, without backfilling": names.dispatchers,
+        "Machines (--cluster)": names.machines,
         **_CLEANING,
     }
 )
@@ -496,7 +497,7 @@ def record(
     output: Annotated[
         Path, Written("recording", (".npz", *(f"-v{version}" for version in range(100))))
     ] = Path("recording.npz"),
-    force: ForceOption = False,
+    force: bool = False,
     env: str = "hpcgym/JobSelection-v0",
     settings: RecordSettings,
     rules: options.Backfilling,

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcgym.cli import groups, loading, options
+from hpcgym.cli import loading, names, options
 from hpcgym.cli.files import as_given
 from hpcgym.cli.groups import grouped, listing
-from hpcgym.cli.loading import PoolReading, WorkloadArgument, simulating
+from hpcgym.cli.loading import PoolReading, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import note
@@ -32,12 +32,12 @@ def _measures() -> Iterable[tuple[str, str]]:
 
 def _shared_orders() -> Iterable[tuple[str, str]]:
     weighed = "a weighted sum of fit, popularity and shortness, whose weights are searched"
-    return [*options.shared_policies(), ("weights", weighed)]
+    return [*names.shared_policies(), ("weights", weighed)]
 
 
 def _orders() -> Iterable[tuple[str, str]]:
     weighed = "a weighted sum of --features, whose weights are searched"
-    return [*options.policies(), ("weights", weighed)]
+    return [*names.policies(), ("weights", weighed)]
 
 
 @dataclass(frozen=True)
@@ -186,22 +186,22 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--orders)": _orders,
         "Orders (--orders) with --speedups, beside those": _shared_orders,
-        "Executors (--executor)": groups.names,
+        "Executors (--executor)": names.executors,
     },
-    brief={"Schedulers (--against)": options.schedulers, **options.OF_READING},
+    brief={"Schedulers (--against)": names.schedulers, **names.OF_READING},
 )
 @grouped
 def tune(
     *,
-    workload: WorkloadArgument,
+    workload: str,
     folder: Annotated[Path, typer.Option("--output")] = Path("tuned"),
     searched: _Searched,
     against: list[str] | None = None,
     rules: _Rules,
     shared: _Shared,
     reading: PoolReading,
-    executor: groups.ExecutorOptions,
-    format: options.FormatOption = Format.table,
+    executor: options.ExecutorOptions,
+    format: Format = Format.table,
 ) -> None:
     """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
 

@@ -9,8 +9,7 @@ import pytest
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
-from hpcgym.cli import options
-from hpcgym.cli.lineup import Choice, lineup
+from hpcgym.cli.lineup import Choice, lineup, rules_of
 from hpcgym.evaluation.lineup import queue_order, scheduler_of
 from hpcgym.explore.live import options_of
 from hpcgym.scheduler.files import scheduler_text
@@ -48,7 +47,7 @@ def test_a_policy_alone_is_one_scheduler_everywhere(
     )
     found = {
         "Python": Scheduler(policy),
-        "simulate": options.rules("easy", rule),
+        "simulate": rules_of("easy", rule),
         "compare": only(lineup([], [Choice(rule, {})], sharing=False)),
         "compare easy": only(lineup(["easy"], [Choice(rule, {})], sharing=False)),
         "file": find_scheduler(str(tmp_path / "one.toml")),

@@ -13,7 +13,7 @@ from commands import succeed
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.cli import app, options
+from hpcgym.cli import app, names
 from hpcgym.cluster import machine_names
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -84,14 +84,14 @@ def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
 
 
 def test_all_names_are_completed() -> None:
-    offered = options.complete_schedulers("")
+    offered = names.complete_schedulers("")
     assert len(set(offered)) == len(offered)
     assert set(offered) == {*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS}
-    assert set(options.complete_policies("")) == set(POLICIES)
-    assert set(options.complete_estimates("")) == set(ESTIMATES)
-    assert set(options.complete_metrics("")) == set(ranking_metrics())
-    assert set(options.complete_machines("")) == set(machine_names())
-    assert set(TRACES) <= set(options.complete_traces(""))
+    assert set(names.complete_policies("")) == set(POLICIES)
+    assert set(names.complete_estimates("")) == set(ESTIMATES)
+    assert set(names.complete_metrics("")) == set(ranking_metrics())
+    assert set(names.complete_machines("")) == set(machine_names())
+    assert set(TRACES) <= set(names.complete_traces(""))
 
 
 def test_options_that_take_names_complete_them() -> None:

@@ -12,7 +12,7 @@ from commands import as_csv, as_json, run, succeed
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.cli import options
+from hpcgym.cli import names
 from hpcgym.cli.simulate import SHARED_DEFAULT
 from hpcgym.speedups import write_speedups
 from hpcgym.workload import assign_codes, code_names
@@ -224,7 +224,7 @@ def test_speedups_are_written_in_another_form(tmp_path: Path) -> None:
 
 
 def test_co_schedulers_are_explained() -> None:
-    assert set(options.COSCHEDULERS) == set(COSCHEDULERS)
+    assert set(names.COSCHEDULERS) == set(COSCHEDULERS)
     for command in ("simulate", "compare", "sweep run"):
         text = succeed(*command.split(), "--help").stdout
         for name in COSCHEDULERS:

@@ -11,7 +11,7 @@ import pytest
 from commands import JOBS, as_json, line, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.options import RECIPES as DESCRIBED_RECIPES
+from hpcgym.cli.names import RECIPES as DESCRIBED_RECIPES
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.simulation.run import simulate

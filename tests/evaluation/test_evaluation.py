@@ -11,7 +11,7 @@ from boards import SMALL, TRACE
 from predictors import Crooked
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli import options
+from hpcgym.cli.lineup import rules_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
@@ -132,7 +132,7 @@ def test_a_name_alone_is_the_scheduler_that_compare_has(setting: dict[str, Any])
     board = evaluate(policies, jobs, episodes="whole", slices="all", budget=0, **setting)
     plain = 0
     for name in policies:
-        expected = simulate(jobs, options.rules(name, {})).metrics["mean_bsld"]
+        expected = simulate(jobs, rules_of(name, {})).metrics["mean_bsld"]
         (row,) = (row for row in board.by_slice if row == name or row.startswith(f"{name} ("))
         scheduler = board.schedulers[row]
         assert scheduler is not None
@@ -140,7 +140,7 @@ def test_a_name_alone_is_the_scheduler_that_compare_has(setting: dict[str, Any])
             plain += 1
             assert board.by_slice[row].tolist() == [expected]
         else:
-            assert scheduler.describe() != options.rules(name, {}).describe()
+            assert scheduler.describe() != rules_of(name, {}).describe()
     assert plain == len(policies) if not setting else 0 < plain < len(policies)
 
 

@@ -1,0 +1,215 @@
+"""The names that options take: what help says of them, and what a shell completes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+
+from hpcgym.errors import HpcgymError
+
+# --- What the names that options take mean, for the help of commands ------------------------------
+
+#: What the cleaning recipes are for.
+RECIPES = {
+    "default": "glesser, and the run time stands in for a missing requested time",
+    "glesser": "drop jobs without run time, request or processors, or larger than the machine; cut"
+    " run times at the request (thesis of D. Glesser)",
+    "legrand": "as glesser, but jobs that ran longer than requested are dropped (paper of Legrand,"
+    " Trystram and Zrigui)",
+    "none": "the file as it is",
+}
+
+
+#: What the co-schedulers do; rules are in :data:`hpcgym.baselines.schedulers.COSCHEDULERS`.
+COSCHEDULERS = {
+    "easy-co": "in order of arrival, with EASY's reservation for the first that waits",
+    "sjf-co": "the job that requests the shortest time first, EASY",
+    "ljf-co": "the job that requests the longest time first, EASY",
+    "largest-co": "the job with most processes first, EASY",
+    "popularity-co": "the job that gains beside most of the others that wait first, EASY",
+    "filler-co": "what fits best into what is free, whoever waits",
+    "sjf-filler-co": "the same, weighed with how short a job is",
+    "popularity-filler-co": "the same, weighed with how many others a job gains beside",
+    "easy-spread": "EASY, each job on half of each socket of nodes of its own",
+}
+
+
+def named(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
+    """Return what lists the names in a table of a module, which is imported then, with meanings."""
+
+    def listed() -> list[tuple[str, str]]:
+        entries = getattr(import_module(module), table).items()
+        return [(name, one if isinstance(one, str) else one.meaning) for name, one in entries]
+
+    return listed
+
+
+policies = named("hpcgym.scheduler.policies", "POLICIES")
+shared_policies = named("hpcgym.scheduler.policies.index", "PASS_POLICIES")
+estimates = named("hpcgym.scheduler.estimates", "ESTIMATES")
+limit_rules = named("hpcgym.scheduler.rules", "POWER")
+coschedulers = named(__name__, "COSCHEDULERS")
+
+
+def schedulers() -> Iterable[tuple[str, str]]:
+    """Return the named schedulers and their rules."""
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.labels import describe
+
+    return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
+
+
+def dispatchers() -> Iterable[tuple[str, str]]:
+    """Return the named dispatchers and what they do."""
+    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+
+    for name, dispatcher in DISPATCHERS.items():
+        needs = "; needs the extra cp" if name in CP_DISPATCHERS else ""
+        yield name, dispatcher.meaning + needs
+
+
+def coscheduling() -> Iterable[tuple[str, str]]:
+    """Return the co-schedulers, and the rules that act in CoSchedule."""
+    from hpcgym.baselines.labels import describe
+    from hpcgym.baselines.schedulers import COSCHEDULERS
+
+    simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
+    return [*simulated, *named("hpcgym.baselines.pair_policies", "PAIR_POLICIES")()]
+
+
+def machines() -> Iterable[tuple[str, str]]:
+    """Return the ready-made machines and what their nodes have."""
+    from hpcgym.cluster import find_cluster, machine_names
+
+    for name in machine_names():
+        cluster = find_cluster(name)
+        kinds = (f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups)
+        yield name, "; ".join(kinds)
+
+
+def _node(resources: Mapping[str, int]) -> str:
+    """Return what a node has."""
+    from hpcgym.naming import MEMORY
+
+    return ", ".join(
+        f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"
+        for name, amount in resources.items()
+    )
+
+
+def recipes() -> Iterable[tuple[str, str]]:
+    """Return the cleaning recipes, and the filters that they consist of."""
+    from hpcgym.workload.cleaning import FILTERS
+
+    filters = [(name, _first_line(function.__doc__)) for name, function in FILTERS.items()]
+    return [*RECIPES.items(), *filters]
+
+
+def policy_features() -> Iterable[tuple[str, str]]:
+    """Return the features that policies weigh, with what they are."""
+    from hpcgym.scheduler.policies.features import meanings
+
+    return list(meanings(usage=True).items())
+
+
+def in_expressions() -> Iterable[tuple[str, str]]:
+    """Return what an expression may name, and its functions."""
+    from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
+
+    functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
+    return [*NAMES.items(), *functions]
+
+
+def executors() -> Iterable[tuple[str, str]]:
+    """Return the executors with what they are."""
+    from hpcgym.sweep import EXECUTORS
+
+    return EXECUTORS.items()
+
+
+def _first_line(text: str | None) -> str:
+    """Return the first line of a docstring as it stands in a list."""
+    line = (text or "").strip().splitlines()[0].rstrip(".")
+    return line[:1].lower() + line[1:]
+
+
+def ranking_metrics() -> Iterable[tuple[str, str]]:
+    """Return the metrics that policies can be ranked by, and what each is."""
+    from hpcgym.schedule.metrics import MORE, ranking_metrics
+
+    for metric in ranking_metrics().values():
+        more = ": more is better" if metric.better == MORE else ""
+        yield metric.name, metric.heading + more
+
+
+#: What help lists of commands that read jobs for a machine: title -> names and meanings.
+OF_READING = {
+    "Machines (--cluster)": machines,
+    "Cleaning recipes and filters (--clean)": recipes,
+}
+
+
+# --- Names that a shell completes at TAB ----------------------------------------------------------
+
+#: Schedulers, dispatchers and estimates are written out: their modules take half a second.
+#: Schedulers named after policies are left out. A test compares.
+SCHEDULERS = (
+    *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
+    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h", "aged", "aged-safe"),
+)
+DISPATCHERS = (
+    *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),
+    *("cph-0", "cph-1", "cph-2", "cph-3", "cp-0", "cp-1", "cp-2", "cp-3"),
+    *("hcp19", "pcp19", "pcp20"),
+)
+ESTIMATES = (
+    *("requested", "double-requested", "clairvoyant", "ave2", "user-ratio", "typical-ratio"),
+    *("data-driven", "e-loss", "regression"),
+)
+
+
+def _completing(found: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what completes one of these names, or the last of several that commas join."""
+
+    def complete(incomplete: str) -> list[str]:
+        before = incomplete[: incomplete.rfind(",") + 1]
+        return [before + name for name in found()]
+
+    return complete
+
+
+def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [name for name, _ in pairs]
+
+
+def _traces() -> list[str]:
+    from hpcgym.workload.archive import TRACES, own_traces
+
+    try:
+        own = own_traces()
+    except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
+        own = {}
+    copies = {
+        name for name, path in own.items() for t in TRACES.values() if t.is_archive_file(path)
+    }
+    return [*TRACES, *(name for name in own if name not in copies)]
+
+
+complete_policies = _completing(lambda: _of(policies()))
+complete_schedulers = _completing(
+    lambda: [*SCHEDULERS, *_of(policies()), *DISPATCHERS, *COSCHEDULERS]
+)
+complete_estimates = _completing(lambda: ESTIMATES)
+complete_traces = _completing(_traces)
+complete_machines = _completing(lambda: _of(machines()))
+complete_metrics = _completing(lambda: _of(ranking_metrics()))
+complete_recipes = _completing(lambda: _of(recipes()))
+
+#: Option or argument -> what completes it.
+COMPLETED = {
+    **dict.fromkeys(("scheduler", "against", "reference", "policies"), complete_schedulers),
+    **dict.fromkeys(("policy", "backfill_order", "order", "orders"), complete_policies),
+    **dict.fromkeys(("estimate", "policy_estimate"), complete_estimates),
+    **dict.fromkeys(("cluster", "name"), complete_machines),
+    **{"workload": complete_traces, "clean": complete_recipes, "metric": complete_metrics},
+}
