@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,9 @@ from commands import as_csv, as_json, run, succeed
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.cli import names
 from hpcgym.cli.simulate import SHARED_DEFAULT
 from hpcgym.speedups import write_speedups
-from hpcgym.workload import assign_codes, code_names
+from hpcgym.workload import assign_codes
 
 PAIRS = "generated:codes=4,mean=1.1,spread=0.1,seed=1"
 JOBS = "codes:speedups=generated:codes=4,jobs=60,processes=40,seed=2"
@@ -117,20 +115,6 @@ def test_codes_are_given_to_the_whole_trace() -> None:
     assert (value["codes_seed"], value["jobs"]) == (7, len(week))
 
 
-def test_schedules_are_written(tmp_path: Path) -> None:
-    paths = [tmp_path / "schedule.swf", tmp_path / "schedule.csv"]
-    for path in paths:
-        succeed("simulate", JOBS, *MACHINE, "--scheduler", "easy-co", "--output", path)
-    expected = simulate(load_workload(JOBS), "easy-co", cluster="16x2x4", speedups=PAIRS)
-    found = load_workload(paths[0], "none")  # whole seconds
-    np.testing.assert_array_equal(found.wait_time, np.rint(expected.wait))
-    np.testing.assert_array_equal(found.run_time, np.rint(expected.end) - np.rint(expected.start))
-    assert code_names(found) == code_names(load_workload(JOBS))
-    rows = list(csv.DictReader(paths[1].open()))
-    assert [float(row["end_time"]) for row in rows] == expected.end.tolist()
-    assert all(":" in row["nodes"] for row in rows)
-
-
 # --- compare --------------------------------------------------------------------------------------
 
 
@@ -221,18 +205,6 @@ def test_speedups_are_written_in_another_form(tmp_path: Path) -> None:
 
 
 # --- Names and help -------------------------------------------------------------------------------
-
-
-def test_co_schedulers_are_explained() -> None:
-    assert set(names.COSCHEDULERS) == set(COSCHEDULERS)
-    for command in ("simulate", "compare", "sweep run"):
-        text = succeed(*command.split(), "--help").stdout
-        for name in COSCHEDULERS:
-            assert re.search(rf"[ ,]{re.escape(name)}[ ,\n]", text), name
-    text = succeed("simulate", "--help").stdout
-    for option in ("--speedups", "--codes", "--partners", "--pairs-above", "--pair-estimate"):
-        assert option in text
-    assert "popularity-filler" in text
 
 
 # --- Mistakes -------------------------------------------------------------------------------------

@@ -10,14 +10,9 @@ from pathlib import Path
 import pytest
 from commands import JOBS, as_json, line, run, succeed
 
-from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.names import RECIPES as DESCRIBED_RECIPES
-from hpcgym.scheduler.estimates import ESTIMATES
-from hpcgym.scheduler.policies import POLICIES
 from hpcgym.simulation.run import simulate
 from hpcgym.version import __version__
 from hpcgym.workload import load_workload
-from hpcgym.workload.cleaning import FILTERS, RECIPES
 
 
 def program(*arguments, **options):
@@ -31,18 +26,6 @@ def program(*arguments, **options):
 
 def test_version():
     assert succeed("--version").stdout == f"hpcgym {__version__}\n"
-
-
-def test_help_lists_all_names():
-    text = succeed("simulate", "--help").stdout
-    assert set(DESCRIBED_RECIPES) == set(RECIPES)
-    for name in (*SCHEDULERS, *POLICIES, *ESTIMATES, *RECIPES, *FILTERS):
-        assert f"\n  {name} " in text or f"\n  {name}\n" in text, name
-    for command in ("simulate", "compare", "generate"):
-        usage, short, examples = succeed(command, "--help").stdout.split("\n\n")[:3]
-        assert usage.startswith(f"Usage: hpcgym {command} ")
-        assert short.endswith(".")
-        assert examples.startswith(f"    hpcgym {command} ")
 
 
 def mistakes():
@@ -148,17 +131,6 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_program_prints_json_and_nothing_else_to_stdout():
-    done = program("simulate", JOBS, "--format", "json")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["jobs"] == 200
-    assert done.stderr == ""
-    done = program("simulate", "nowhere.swf")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "hpcgym: nowhere.swf: no such file\n"
-
-
-@pytest.mark.slow
 def test_a_terminal_without_unicode():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = program("simulate", JOBS, env=env)
@@ -219,10 +191,3 @@ def test_fair_shares_by_option_and_file(tmp_path):
     assert by_file["mean_bsld"] == expected.metrics["mean_bsld"]
     usual = as_json("simulate", lublin, "--scheduler", "fairshare")
     assert usual["mean_bsld"] != by_file["mean_bsld"]
-
-
-def test_fair_shares_beside_schedulers_that_do_not_look_at_them():
-    options = ("--scheduler", "easy,fairshare", "--fair-share", "half_life_s=600")
-    easy, fair = as_json("compare", "lublin:jobs=200,users=5", *options)["results"]
-    assert easy["scheduler"]["fair_share"] is None
-    assert fair["scheduler"]["fair_share"] == "half_life_s=600, damping=1"

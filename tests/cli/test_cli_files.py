@@ -280,12 +280,3 @@ def test_force_overwrites_and_the_second_run_without_it_does_not(tmp_path: Path)
         assert result.exit_code == code, result.output
     assert Path("pairs.json").read_text().startswith("{")
     assert sorted(os.listdir(tmp_path)) == ["pairs.csv", "pairs.json"]
-
-
-def test_a_generated_workload_takes_the_place_of_another_on_demand(tmp_path: Path) -> None:
-    sizes = []
-    for jobs, more in ((20, ()), (10, ()), (10, ("--force",))):
-        result = CliRunner().invoke(app, ["generate", f"lublin:jobs={jobs}", "a.swf", *more])
-        sizes.append((result.exit_code, Path("a.swf").read_text().count("\n")))
-    (first, lines), *others = sizes
-    assert (first, others) == (0, [(1, lines), (0, lines - 10)])

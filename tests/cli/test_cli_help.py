@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from commands import COMMANDS, succeed
 
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.studies.documents import all_items
 from hpcgym.cli.running import PANELS
+from hpcgym.cluster import machine_names
+from hpcgym.scheduler.allocations import ALLOCATIONS
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.workload.cleaning import FILTERS, RECIPES
 
 #: Those with many options: each has a heading.
 LARGE = [words for words, command in COMMANDS.items() if len(command.params) > 10]
@@ -61,6 +70,35 @@ def test_help_fits_and_begins_with_an_example(
     body = rest.partition("\n\n")[2].partition("\nRunning:\n")[0]
     wide = [line for line in body.splitlines() if len(line) > width and " " in line.strip()]
     assert [line for line in wide if not line.lstrip().startswith(("-", "hpcgym"))] == []
+
+
+#: Command -> names that its help lists.
+LISTED = {
+    ("simulate",): {
+        *(*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS, *POLICIES, *ESTIMATES, *RECIPES, *FILTERS),
+        *(*ALLOCATIONS, *machine_names(), "popularity-filler"),
+    },
+    ("compare",): {*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS, *POLICIES, *machine_names()},
+    ("evaluate",): {*SCHEDULERS, *DISPATCHERS, *machine_names()},
+    ("sweep", "run"): {*SCHEDULERS, *COSCHEDULERS, *RECIPES},
+    ("train", "xnes"): {"processors", "f4", "fairshare", "energy_fairshare", *RECIPES},
+    ("train", "maskable-ppo"): RECIPES,
+    ("train", "record"): {*POLICIES, *DISPATCHERS, *machine_names(), *RECIPES},
+}
+
+
+@pytest.mark.parametrize("words", LISTED, ids=" ".join)
+def test_help_lists_all_names(words: tuple[str, ...]) -> None:
+    text = succeed(*words, "--help").stdout
+    assert [
+        one for one in LISTED[words] if not re.search(rf"[ (,]{re.escape(one)}[ ,.:)[\n]", text)
+    ] == []
+    if words == ("compare",):  # it has the names alone
+        assert "hpcgym simulate -h says what these names mean." in text
+    if words == ("simulate",):
+        told = " ".join(text.split())
+        assert told.count("needs the extra cp") == len(CP_DISPATCHERS)
+        assert "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told
 
 
 #: What every study takes.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import as_json, line, succeed
 
-from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym import load_workload, simulate
 from hpcgym.cluster import failures_of, find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.schedule.signals import read_signal, total_of
@@ -84,22 +84,6 @@ def test_limits_are_those_of_the_library(
         assert shown.get(metric) == expected.metrics.get(metric)
     assert shown["cost"] == pytest.approx(total_of(expected, read_signal(file, repeat="day")))
     assert shown["mean_bsld"] != as_json(*TAURUS)["mean_bsld"]  # jobs have nodes of their own
-
-
-@pytest.mark.slow
-def test_a_dispatcher_that_solves_a_model_under_a_cap() -> None:
-    pytest.importorskip("ortools")
-    few = "lublin:jobs=60,processors=192,seed=1,load=1.5"
-    words = ["simulate", few, "--cluster", "taurus", "--estimate", "clairvoyant"]
-    shown = as_json(*words, "--scheduler", "pcp20", "--cap", "percent=70")
-    rules: dict[str, Any] = {"cluster": "taurus", "estimate": "clairvoyant"}
-    caps = [PowerCap.of(MACHINE, 0.7)]
-    expected = simulate(load_workload(few), "pcp20", limits=caps, **rules)
-    assert {"caps", "levels", "alone"} <= set(validate_schedule(expected))
-    assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
-    assert shown["dispatches"]["dispatches"] == len(expected.dispatcher.log) > 0
-    free = simulate(load_workload(few), "pcp20", limits=[], **rules)
-    assert free.metrics["mean_bsld"] < expected.metrics["mean_bsld"]
 
 
 def test_headings_name_limits_allocation_and_fair_share() -> None:

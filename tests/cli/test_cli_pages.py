@@ -64,13 +64,6 @@ def test_a_page_of_a_leaderboard_has_its_rows_and_slices(tmp_path: Path) -> None
     assert "is there already" in run(*words).output
 
 
-def test_a_page_of_one_pass_is_refused(tmp_path: Path) -> None:
-    words = ["evaluate", "weight-bandit", "--workload", TRACE, "--protocol", "prequential"]
-    said = run(*words, "--html", tmp_path / "a.html").output
-    assert "--html is not for --protocol prequential" in said
-    assert not (tmp_path / "a.html").exists()
-
-
 @pytest.mark.slow
 def test_a_page_of_a_sweep_has_means_and_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -116,13 +109,15 @@ def test_a_page_of_a_study_has_its_tables_and_pictures(tmp_path: Path) -> None:
 
 def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:
     jobs = load_workload("lublin:jobs=50,processors=32", "none")
-    for name in ("a.swf", "a.swf.gz", "a.csv", "a.json", "a.json.gz"):
-        succeed("generate", "lublin:jobs=50,processors=32", tmp_path / name)
+    for name in ("a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.parquet", "a.json", "a.json.gz"):
+        done = succeed("generate", "lublin:jobs=50,processors=32", tmp_path / name)
+        said = f"wrote 50 jobs for 32 processors to {tmp_path / name}\n"
+        assert (done.stdout, done.stderr) == ("", said)
         record = record_of_file(tmp_path / name)
         assert record["command"][:2] == ["generate", "lublin:jobs=50,processors=32"]
         assert record["workloads"][0]["sha256"] == workload_digest(jobs), name
-    again = load_workload(tmp_path / "a.swf", "none")
-    assert workload_digest(again) == workload_digest(jobs)
+        again = load_workload(tmp_path / name, "none", processors=32)
+        assert workload_digest(again) == workload_digest(jobs), name
 
 
 @pytest.mark.parametrize("more", [["--job", "17"], ["--by", "user"]])

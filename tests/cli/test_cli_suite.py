@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 
 import numpy as np
@@ -80,16 +79,3 @@ def test_reports_in_each_form(made):
     assert len(rows) == 8
     latex = succeed("suite", "report", *folders, "--format", "latex").stdout
     assert latex.startswith(r"\begin{tabular}")
-
-
-def test_an_agent_of_this_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "of_this_folder.py").write_text(
-        "class First:\n    def act(self, observation, info):\n        return 0\n"
-    )
-    agent = "of_this_folder:First"
-    succeed("suite", "run", "--agent", agent, "--tasks", "mini-select", "--output", "first")
-    told = json.loads((tmp_path / "first" / "submission.json").read_text())
-    assert told["agent"] == agent
-    assert not told["tasks"]["mini-select"]["trained"]
-    succeed("suite", "verify", "first")

@@ -23,7 +23,6 @@ from hpcgym.workload import fitting, load_workload
 pytestmark = pytest.mark.slow
 
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
-CLEANED = ("--workload", TRACE, "--clean", "none")
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
 
 
@@ -111,19 +110,6 @@ def test_ctrl_c_leaves_the_best_so_far(
     assert not Path(f"{name}.{ending}").exists()
 
 
-def test_what_agents_of_one_file_cannot_do_is_said() -> None:
-    short = ("--workload", TRACE, "--jobs", "30")
-    for wrong, message in (
-        (("job-ppo", "--env", "MixedPolicy"), "job-ppo acts in environments of selection or"),
-        (("rule-es", "--env", "PowerCap"), "unknown --env 'PowerCap'"),
-        (("job-ppo", "--train-share", "2"), "train_share must be above 0, and at most 1, not 2.0"),
-        (("job-ppo", "--log", "log.txt"), "log.txt: the name of a table ends in .csv"),
-    ):
-        result = train(*wrong, *short)
-        assert result.exit_code == 1
-        assert message in result.output
-
-
 def test_clones_are_trained_of_orders_and_of_recordings() -> None:
     where = ("--workload", TRACE, "--jobs", "30", "--number", "2", "--backfill", "none")
     done = succeed("train", "record", "saf", *where, "--output", "saf.npz")
@@ -150,28 +136,6 @@ def test_offline_data_is_recorded_and_learned_from() -> None:
     again = train("record", "saf", *where, *given, "--force")
     assert again.exit_code == 1
     assert "mixed-v0 cannot be written: Is a directory" in again.stderr
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        ("--workload", TRACE),
-        ("f1",),
-        ("f1", "--workload", TRACE),
-        ("--number", "20"),
-        ("--backfill", "none"),
-        ("--train-share", "0.5"),
-    ],
-    ids=" ".join,
-)
-def test_what_to_record_does_not_go_with_a_recording(extra: tuple[str, ...]) -> None:
-    refused = train("clone", "--recording", "there-is-none.npz", *extra)
-    assert refused.exit_code == 1
-    named = "an order" if extra[0] == "f1" else extra[0]
-    assert refused.stderr.endswith(
-        f"{named} does not go with --recording, which has been recorded\n"
-    )
-    assert not list(Path().iterdir())
 
 
 @pytest.mark.parametrize("machine", ["eurora", "kit-forhlr-ii"])
@@ -201,7 +165,6 @@ def test_a_dispatcher_is_recorded_on_nodes(machine: str) -> None:
         assert "--unfit drop drops such jobs" in refused.stderr
 
 
-WHOLE = ("--workload", TRACE, "--episodes", "whole")
 WEEKS = "lublin:jobs=9000,processors=64,seed=2,load=0.3"
 
 
@@ -223,21 +186,6 @@ def test_weights_are_searched_for_and_evaluated() -> None:
     board = json.loads(succeed("evaluate", "xnes.json", "--workload", WEEKS, *few).stdout)
     assert not board["failures"]
     assert all({"xnes.json", "fcfs"} <= set(row) for row in board["by_slice"].values())
-
-
-def test_windows_are_drawn_for_a_search() -> None:
-    options = ("--episodes", "windows", "--jobs", "50", "--number", "4", "--method", "random")
-    options += ("--threshold", "900", "--features", "fairshare,wait")
-    options += ("--fair-share", "half_life_s=7200")
-    succeed("train", "xnes", "--workload", TRACE, *options, "--budget", "5", "--output", "a.json")
-    agent = load("a.json")
-    assert agent.name == "random"
-    assert agent.rules.threshold == 900
-    assert agent.rules.fair_share.half_life_s == 7200
-    assert agent.slices_ == [
-        f"{load_workload(TRACE).name} {window.name}"
-        for window in Episodes(load_workload(TRACE), "windows", 50, "train").named(4, 0)
-    ]
 
 
 def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,72 +228,6 @@ def test_a_search_needs_no_extra() -> None:
         assert done.returncode == 0, done.stderr
         assert "failed on" not in done.stderr
         assert "not kept" not in done.stderr  # or else it compiles each time
-
-
-@pytest.mark.parametrize("agent", ["maskable-ppo", "job-ppo", "rule-es", "clone", "record", "xnes"])
-def test_help_teaches(agent: str) -> None:
-    text = succeed("train", agent, "--help").stdout
-    assert f".\n\n    hpcgym train {agent} " in text
-    assert " glesser," in text
-    assert agent in succeed("train", "--help").stdout
-
-
-def test_help_lists_all_features_that_can_be_weighed() -> None:
-    text = succeed("train", "xnes", "--help").stdout
-    for name in ("processors", "f4", "fairshare", "energy_fairshare"):
-        assert f"\n  {name} " in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("xnes", "--workload", TRACE, "--fair-share", "damping=2"),
-            "(--fair-share): nothing here looks at what users have used",
-        ),
-        (
-            ("maskable-ppo", *SHORT, "--output", "agent.zip"),
-            "the name of a file of an agent ends in .pt",
-        ),
-        (("maskable-ppo", *SHORT, "--reservation", "no"), "unknown reservation 'no'"),
-        (("maskable-ppo", *SHORT, "--resume", "none.pt"), "none.pt: no such file"),
-        (("maskable-ppo", *SHORT, "--part", "first"), "unknown part 'first'"),
-        (
-            ("xnes", "--workload", TRACE, "--output", "a.pt"),
-            "a.pt: the name of a file of an",
-        ),
-        (("xnes", "--workload", TRACE, "--features", "size"), "unknown feature 'size'"),
-        (("xnes", "--workload", TRACE, "--method", "xens"), "unknown method 'xens'"),
-        (("xnes", "--workload", TRACE, "--metric", "bsld"), "unknown metric 'bsld'"),
-        (("clone", "saf"), "give either an order and --workload, or --recording"),
-        (("clone", "sfa", "--workload", TRACE), "unknown baseline 'sfa'"),
-        (("record", "saf", "--workload", TRACE, "--env", "hpcgym/No-v0"), "hpcgym/No-v0"),
-        (
-            ("record", "saf", "--workload", TRACE, "--format", "minari"),
-            "--format minari writes --output NAME-v0, -v1, ..., not recording.npz",
-        ),
-        (
-            ("record", "saf", "--workload", TRACE, "--output", "saf-v0"),
-            "--format npz writes --output NAME.npz, not saf-v0",
-        ),
-        (("record", "saf", "--workload", TRACE, "--format", "h5"), "unknown --format 'h5'"),
-        (
-            ("record", "saf", *CLEANED, "--format", "minari", "--output", "saf-v0"),
-            "--clean changes the jobs, and what is written for Minari only names them",
-        ),
-        (
-            ("record", "easy", "sjf-list", "--workload", TRACE, "--jobs", "20"),
-            "baseline 'easy' needs an environment with backfill='easy'",
-        ),
-        (("clone", "--recording", "none.npz"), "none.npz: no such file"),
-    ],
-)
-def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
-    result = train(*arguments)
-    assert result.exit_code == 1
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not list(Path().iterdir())
 
 
 def test_it_says_what_to_install() -> None:

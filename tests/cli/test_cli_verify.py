@@ -100,16 +100,6 @@ def test_machines_with_nodes_extracts_and_shared_nodes(
     assert succeed("verify", *files).stdout == "".join(f"{file}: equal\n" for file in files)
 
 
-@pytest.mark.slow
-def test_a_page_of_compare(log: Path) -> None:
-    needs("a.html")
-    page = log.with_name("page.html")
-    succeed("compare", log, "--scheduler", "easy,saf", "--html", page)
-    assert succeed("verify", page).stdout == f"{page}: equal\n"
-    page.write_text(page.read_text().replace("<h2>Metrics</h2>", "<h2>Metric</h2>"))
-    assert re.search(r"differs: line \d+ differs from that of now", found(page))
-
-
 @pytest.mark.parametrize("name", ["page.html", "trace.json", "trace.json.gz"])
 def test_what_explore_wrote_is_made_again(log: Path, name: str) -> None:
     file = log.with_name(name)
@@ -351,14 +341,6 @@ def test_traces_show_tells_checksums(log: Path) -> None:
     assert told["sha256_of_jobs"] == record["workloads"][0]["sha256"]
     assert told["sha256"] == record["files"]["log.swf"]
     assert told["sha256_of_jobs"] in succeed("traces", "show", log).stdout
-
-
-def test_tables_are_still_read_by_whoever_reads_tables(log: Path) -> None:
-    path = written(log, "a.csv")
-    frame = pd.read_csv(path)
-    assert frame["wait_time"].dtype == "int64"
-    pd.testing.assert_frame_equal(pd.read_csv(path, comment="#"), frame)
-    assert len(hpcgym.load_workload(written(log, "a.swf"))) == 60
 
 
 def test_files_in_lists_are_recorded_and_told_apart(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -139,25 +138,6 @@ def _commands(group: Any, path: tuple[str, ...] = ()) -> Any:
         yield path, group
     for name, command in getattr(group, "commands", {}).items():
         yield from _commands(command, (*path, name))
-
-
-def test_no_command_spells_out_what_a_group_has() -> None:
-    """Options of one name that read jobs are one definition: one help, one default.
-
-    But for the dots of those that may be given several times.
-    """
-    from hpcgym.cli.loading import PoolReading
-
-    found = dict(_commands(typer.main.get_command(app)))
-    shared = {name: set() for name in inspect.signature(PoolReading).parameters}
-    assert set(shared) == {"clean", "errors", "processors", "tz"}
-    for command in found.values():
-        for option in command.params:
-            if option.name in shared:
-                metavar = option.metavar.removesuffix("...")
-                shared[option.name].add((option.help, option.default, metavar))
-    assert len(found) > 20
-    assert all(len(definitions) == 1 for definitions in shared.values())
 
 
 def test_defaults_that_help_shows_are_those_of_schedulers() -> None:

@@ -125,22 +125,6 @@ def test_texts_of_the_workload_are_no_html(made):
     assert name in " ".join(read.text)
 
 
-def test_the_same_results_give_the_same_page(results, text):
-    assert page(results, report=True) == text
-
-
-def test_it_says_where_it_is_from(results, text):
-    read = Page(text)
-    words = " ".join(read.text)
-    assert "Where this is from" in words
-    assert "1970-01-01T00:00:00Z" in words
-    for record in read.values("content"):
-        if record.startswith("{"):
-            told = json.loads(record)
-    assert [one["name"] for one in told["schedules"]] == list(results)
-    assert all(one["sha256"] in words for one in told["schedules"] + told["workloads"])
-
-
 def test_what_was_cleaned_is_told():
     result = schedule("lublin:jobs=300,processors=64,load=0.9")
     workload = result.workload.counted({"dropped: no run time": 1234})
