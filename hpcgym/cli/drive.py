@@ -12,7 +12,7 @@ import typer
 
 from hpcgym.cli import names, output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
@@ -27,8 +27,7 @@ _COLUMNS = (
 )
 
 
-@listing({"Policies (--policy)": names.policies})
-@grouped
+@grouped({"Policies (--policy)": names.policies})
 def drive(
     *,
     policy: Annotated[str, typer.Option()],

@@ -23,7 +23,7 @@ from hpcgym.cli.boards import (
     report_failures,
     save_figures,
 )
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import FigureOptions, rows_of
@@ -179,7 +179,7 @@ def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: 
 _METRIC = "mean_bsld"
 
 
-@listing(
+@grouped(
     {
         "Learners (--protocol prequential)": learners,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
@@ -192,7 +192,6 @@ _METRIC = "mean_bsld"
         **names.OF_READING,
     },
 )
-@grouped
 def evaluate(
     workload: loading.WorkloadOption,
     *,

@@ -10,7 +10,7 @@ import typer
 
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import rows_of, table_of
@@ -153,7 +153,7 @@ MOST = 2000  # jobs that are left out, unless --most says otherwise
 SECONDS = 20.0  # that this takes, unless --seconds says otherwise
 
 
-@listing(
+@grouped(
     brief={
         "Schedulers (--scheduler)": names.schedulers,
         "Policies (--policy, --backfill-order)": names.policies,
@@ -161,7 +161,6 @@ SECONDS = 20.0  # that this takes, unless --seconds says otherwise
         **names.OF_READING,
     }
 )
-@grouped
 def explain(
     workload: str,
     *,

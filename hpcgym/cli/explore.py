@@ -11,7 +11,7 @@ import typer
 
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # --- ``hpcgym explore`` ---------------------------------------------------------------------------
 
 
-@listing(
+@grouped(
     brief={
         "Schedulers (--scheduler)": names.schedulers,
         "Policies (--policy, --backfill-order)": names.policies,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         **names.OF_READING,
     }
 )
-@grouped
 def explore(
     workload: str,
     *,
@@ -122,7 +121,7 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
 # --- ``hpcgym index``: a page about the results in a folder ---------------------------------------
 
 
-@grouped
+@grouped()
 def index(
     results: Path,
     output: Annotated[Path, Written("page", (".html",))],

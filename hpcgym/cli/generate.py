@@ -10,60 +10,54 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcgym.cli.files import Written, called
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import entries_in, grouped
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream
 from hpcgym.progress import working
 
-#: Parameters of the generators.
-PARAMETERS = {
-    "jobs": "number of jobs",
-    "processors": "size of the machine",
-    "seed": "of the random numbers: the same one gives the same workload",
-    "load": "offered load, such as 0.9: arrivals are spread until the jobs need that share of the"
-    " machine; without it, as the model has them",
-    "classes": "2: interactive and batch jobs; 1: all jobs alike",
-    "users": "number of users; without it, it grows with the jobs",
-    "repeat": "how many times all its jobs come",
-    "unequal": "1: user k has k times the jobs of user 1; 0: all have the same",
-    "spread": "by which share of usual power the first user needs less and the last more",
-    "node_cores": "cores of a node, which jobs do not share",
-    "speedups": "file whose codes the jobs run, or generated:codes=16",
-    "mix": "random: codes are drawn; list: one code after the other; shuffle: the list shuffled",
-    "arrivals": "at-once, constant, poisson or random",
-    "interval": "mean distance of arrivals [s]",
-    "requested": "requested over run time",
-    "processes": "of each code, where the speedups do not tell it",
-    "units": "of a job: assumed, or figure-6: no more than what is published of the log allows",
-    "days": "time in which the jobs come [default: 30, or as long as the jobs take]",
-}
+_GENERATORS = ("lublin", "eurora", "kit", "light-esp", "codes")
+
+
+class _Parameters:
+    """What the parameters of generators are.
+
+    Options
+    -------
+    jobs : number of jobs
+    processors : size of the machine
+    seed : of the random numbers: the same one gives the same workload
+    load : offered load, such as 0.9: arrivals are spread until the jobs need that share of the
+        machine; without it, as the model has them
+    classes : 2: interactive and batch jobs; 1: all jobs alike
+    users : number of users; without it, it grows with the jobs
+    repeat : how many times all its jobs come
+    unequal : 1: user k has k times the jobs of user 1; 0: all have the same
+    spread : by which share of usual power the first user needs less and the last more
+    node_cores : cores of a node, which jobs do not share
+    speedups : file whose codes the jobs run, or generated:codes=16
+    mix : random: codes are drawn; list: one code after the other; shuffle: the list shuffled
+    arrivals : at-once, constant, poisson or random
+    interval : mean distance of arrivals [s]
+    requested : requested over run time
+    processes : of each code, where the speedups do not tell it
+    units : of a job: assumed, or figure-6: no more than what is published of the log allows
+    days : time in which the jobs come [default: 30, or as long as the jobs take]
+    """
 
 
 def _parameters(generator: str) -> Iterable[tuple[str, str]]:
     from hpcgym.workload.load import generator as find
 
     for name, parameter in inspect.signature(find(generator)).parameters.items():
-        yield name, PARAMETERS[name] + _default(parameter.default)
+        told = entries_in(_Parameters.__doc__)[name]
+        value = told.default if parameter.default is None else parameter.default
+        shown = f"{value:,}" if isinstance(value, int | float) else value
+        yield name, f"{told.help}" + ("" if shown is None else f" [default: {shown}]")
 
 
-def _default(value: int | float | str | None) -> str:
-    """Return what the help says of a default."""
-    shown = f"{value:,}" if isinstance(value, int | float) else value
-    return "" if shown is None else f" [default: {shown}]"
-
-
-@listing(
-    {
-        "Parameters of lublin": partial(_parameters, "lublin"),
-        "Parameters of eurora": partial(_parameters, "eurora"),
-        "Parameters of kit": partial(_parameters, "kit"),
-        "Parameters of light-esp": partial(_parameters, "light-esp"),
-        "Parameters of codes": partial(_parameters, "codes"),
-    }
-)
-@grouped
+@grouped({f"Parameters of {name}": partial(_parameters, name) for name in _GENERATORS})
 def generate(
     generator: str,
     output: Annotated[

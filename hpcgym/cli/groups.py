@@ -180,7 +180,29 @@ class _Common:
     """
 
 
-def grouped(command: Callable[..., None], common: Any = _Common) -> Callable[..., None]:
+class Help(NamedTuple):
+    """What help tells of a command beside its options.
+
+    Attributes
+    ----------
+    examples, files : of its docstring; title -> text.
+    lists : title -> what lists names with what they are; of the ``brief`` ones only the names.
+    """
+
+    examples: list[str]
+    files: dict[str, str]
+    lists: Lists
+    brief: Lists
+
+
+def grouped(
+    lists: Lists | None = None, *, brief: Lists | None = None, common: Any = _Common
+) -> Callable[[Callable[..., None]], Any]:
+    """Return what makes a command of a function, with lists of names in its help."""
+    return lambda command: _grouped(command, lists or {}, brief or {}, common)
+
+
+def _grouped(command: Callable[..., None], lists: Lists, brief: Lists, common: Any) -> Any:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
@@ -219,8 +241,10 @@ def grouped(command: Callable[..., None], common: Any = _Common) -> Callable[...
         command(**arguments(values))
 
     seen: Any = run
-    seen.arguments, seen.examples = arguments, told.get("Examples", [])
-    seen.__doc__ = told[""][0]
+    files = {title: text for title, text in told.items() if title not in (*_KNOWN, *PANELS)}
+    seen.arguments = arguments
+    seen.told = Help(_joined(told.get("Examples", "")), files, lists, brief)
+    seen.__doc__ = told[""]
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
@@ -373,6 +397,7 @@ PANELS = (
     "Running",
 )
 _OWN = ("Arguments", "Options")  # those that have no heading of their own
+_KNOWN = ("", *_OWN, "Examples")  # other sections, but for those of PANELS, are files in help
 _INFO = (typer.models.OptionInfo, typer.models.ArgumentInfo)
 _ENTRY = re.compile(r"(\w+)(?: (\S+))? :(?: (.*?))?(?: \[default: (.*)\])?")
 
@@ -386,24 +411,23 @@ class Entry(NamedTuple):
     panel: str | None
 
 
-def sections(docstring: str | None) -> dict[str, list[str]]:
-    """Return the entries of the sections of a docstring, by heading; of "" all before them.
-
-    Entries go on in lines that are indented.
-    """
+def sections(docstring: str | None) -> dict[str, str]:
+    """Return the sections of a docstring, by heading; of "" all before them."""
     text, *parts = re.split(r"^(.+)\n-+\n", inspect.cleandoc(docstring or ""), flags=re.MULTILINE)
-    found = {"": [text.strip()]}
-    for heading, body in zip(parts[::2], parts[1::2], strict=True):
-        found[heading] = re.sub(r"\n +", " ", body.strip()).splitlines()
-    return found
+    return {"": text.strip()} | dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
+def _joined(text: str) -> list[str]:
+    """Return the entries of a section, which go on in lines that are indented."""
+    return re.sub(r"\n +", " ", text).splitlines()
 
 
 def entries_in(docstring: str | None) -> dict[str, Entry]:
     """Return what a docstring tells of options, by their names."""
     found = {}
-    for heading, entries in sections(docstring).items():
+    for heading, text in sections(docstring).items():
         panel = heading if heading in PANELS else None
-        for entry in entries if panel or heading in _OWN else ():
+        for entry in _joined(text) if panel or heading in _OWN else ():
             match = _ENTRY.fullmatch(entry)
             assert match is not None, entry
             name, metavar, text, default = match.groups()
@@ -430,21 +454,3 @@ def _explained(name: str, kind: Any, default: Any, entries: Mapping[str, Entry])
         shown.show_default = entry.default or told.show_default
         shown.autocompletion = told.autocompletion or COMPLETED.get(name)
     return Annotated[(bare, *(one for one in marks if one is not told), shown)]
-
-
-def listing(
-    lists: Lists | None = None,
-    *,
-    brief: Lists | None = None,
-    files: Mapping[str, str] | None = None,
-) -> Callable[..., Any]:
-    """Let the help of a command have lists of names, and examples of files, by their titles.
-
-    Of the ``brief`` lists only the names are shown.
-    """
-
-    def add(command: Any) -> Any:
-        command.lists, command.brief, command.files = lists, brief, files
-        return command
-
-    return add

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # --- ``hpcgym machines`` --------------------------------------------------------------------------
 
 
-@grouped
+@grouped()
 def machines(
     name: Annotated[str | None, typer.Argument()] = None,
     of: str | None = None,
@@ -222,7 +222,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 # --- ``hpcgym speedups`` --------------------------------------------------------------------------
 
 
-@grouped
+@grouped()
 def speedups(
     source: str,
     format: Format = Format.table,

@@ -9,7 +9,7 @@ import typer
 
 from hpcgym.cli import loading, names, output
 from hpcgym.cli.files import SCHEDULE, Written, is_standard_output
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table, rows_of
@@ -27,8 +27,7 @@ _TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why
 _SHOWN = 10  # jobs
 
 
-@listing(brief={"Cleaning recipes and filters (--clean)": names.recipes})
-@grouped
+@grouped(brief={"Cleaning recipes and filters (--clean)": names.recipes})
 def replay(
     workload: str,
     *,

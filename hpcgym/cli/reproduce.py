@@ -14,7 +14,7 @@ import typer
 
 from hpcgym.cli import names, options, output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import Lists, grouped, listing
+from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
@@ -106,9 +106,9 @@ class Running(output.PageOptions, _Formatted):
 
 def study(name: str, lists: Lists | None = None) -> Callable[[Any], Any]:
     """Return what makes a command of the study ``name``, by lists for its help."""
-    listed = listing({**(lists or {}), "Executors (--executor)": names.executors})
     made = reproduce.command(name, cls=ExplainedCommand)
-    return lambda command: made(listed(grouped(command, _Common)))
+    listed = {**(lists or {}), "Executors (--executor)": names.executors}
+    return lambda command: made(grouped(listed, common=_Common)(command))
 
 
 def _meanings(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
@@ -629,8 +629,7 @@ def frontier(
 
 
 @reproduce.command("items", cls=ExplainedCommand)
-@listing({"Verdicts": _meanings("studies.items", "VERDICTS")})
-@grouped
+@grouped({"Verdicts": _meanings("studies.items", "VERDICTS")})
 def items(
     results: Path = Path(),
     page: Annotated[Path | None, typer.Option("--output"), Written("page", (".md",))] = None,

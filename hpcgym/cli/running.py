@@ -6,19 +6,18 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, standard_streams
 from hpcgym.cli.groups import PANELS
-from hpcgym.cli.groups import Lists as Lists
 from hpcgym.cli.interruption import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, reworded
 from hpcgym.files import toml_file
@@ -274,16 +273,7 @@ class ExplainedCommand(TyperCommand):
     write are checked before it runs.
     """
 
-    examples: ClassVar[Sequence[str]] = ()
-    lists: ClassVar[Lists] = {}
-    brief: ClassVar[Lists] = {}  # of which only the names stand there: simulate explains them
-    files: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        for name in ("examples", "lists", "brief", "files"):
-            if told := getattr(self.callback, name, None):
-                setattr(self, name, told)
+    callback: Any  # what :func:`hpcgym.cli.groups.grouped` has made
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
@@ -305,7 +295,7 @@ class ExplainedCommand(TyperCommand):
             formatter.write_text(short)
             formatter.write_paragraph()
             with formatter.indentation():
-                _write_lines(formatter, self.examples[:_FIRST])
+                _write_lines(formatter, self.callback.told.examples[:_FIRST])
             if rest:
                 formatter.write_paragraph()
                 formatter.write_text(rest)
@@ -326,21 +316,22 @@ class ExplainedCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write files, more examples and lists below the options."""
-        for title, text in self.files.items():
+        told = self.callback.told
+        for title, text in told.files.items():
             with formatter.section(title):
                 _write_lines(formatter, text.splitlines())
-        if more := self.examples[_FIRST:]:
+        if more := told.examples[_FIRST:]:
             with formatter.section("More examples"):
                 _write_lines(formatter, more)
-        for title, entries in self.lists.items():
+        for title, entries in told.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
-        for title, entries in self.brief.items():
+        for title, entries in told.brief.items():
             with formatter.section(title):
                 text = ", ".join(name for name, _ in entries())
                 width = formatter.width - formatter.current_indent
                 _write_lines(formatter, wrap(text, width, break_on_hyphens=False))
-        if self.brief:
+        if told.brief:
             formatter.write_paragraph()
             formatter.write_text("hpcgym simulate -h says what these names mean.")
 

@@ -12,7 +12,7 @@ import typer
 
 from hpcgym.cli import limits, loading, names, options, output
 from hpcgym.cli.files import SCHEDULE, is_standard_output
-from hpcgym.cli.groups import Several, check_simulations, grouped, listing
+from hpcgym.cli.groups import Several, check_simulations, grouped
 from hpcgym.cli.lineup import (
     choices_of,
     failures_in_a_line,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # --- ``hpcgym simulate``: one workload, one scheduler ---------------------------------------------
 
 
-@listing(
+@grouped(
     {
         "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         **names.OF_READING,
     }
 )
-@grouped
 def simulate(
     workload: str,
     *,
@@ -221,7 +220,7 @@ class Row(NamedTuple):
         return self.setting.labelled(self.name)
 
 
-@listing(
+@grouped(
     brief={
         "Schedulers (--scheduler)": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
@@ -231,7 +230,6 @@ class Row(NamedTuple):
         **names.OF_READING,
     }
 )
-@grouped
 def compare(
     workload: str,
     *,

@@ -34,7 +34,7 @@ def _group() -> None:
 
 
 @suite.command("list", cls=ExplainedCommand)
-@grouped
+@grouped()
 def list_tasks(format: Format = Format.table) -> None:
     """List the tasks: their jobs, their environments, and whether their traces are here.
 
@@ -52,7 +52,7 @@ def list_tasks(format: Format = Format.table) -> None:
 
 
 @suite.command("run", cls=ExplainedCommand)
-@grouped
+@grouped()
 def run_agent(
     *,
     agent: Annotated[str, typer.Option()],
@@ -100,7 +100,7 @@ def run_agent(
 
 
 @suite.command("verify", cls=ExplainedCommand)
-@grouped
+@grouped()
 def verify_submissions(folders: list[Path]) -> None:
     """Prove the schedules of submissions, and compute their metrics anew, without the agents.
 
@@ -134,7 +134,7 @@ def verify_submissions(folders: list[Path]) -> None:
 
 
 @suite.command("report", cls=ExplainedCommand)
-@grouped
+@grouped()
 def report_submissions(
     folders: list[Path],
     format: TableFormat = TableFormat.table,

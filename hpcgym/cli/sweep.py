@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import names, options, output
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, Means, TableFormat, means_of, print_means, word
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import FigureOptions
@@ -116,66 +116,6 @@ def _record(folder: Path) -> dict[str, Any]:
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
 
-#: What the help of ``sweep run`` shows.
-EXPERIMENT = """\
-schedulers = ["easy", "saf", { name = "saf-5h", scheduler = "saf", threshold = 18000 }]
-seeds = [0, 1, 2]                        # what {seed} stands for below
-metrics = ["mean_bsld", "max_wait_s"]    # default: all
-by = ["class"]                           # also of classes of jobs: sweep table --by class
-
-[[workloads]]
-workload = "KTH-SP2"                     # a file, a trace or a generator
-clean = "legrand"
-slices = "weeks"                         # or "months"; default: "whole"
-first = 1
-last = 45
-
-[[workloads]]
-workload = "lublin:jobs=20000,processors=128,load=0.9,seed={seed}"
-name = "generated"                       # what it is called in tables
-"""
-
-#: The same of jobs that share nodes.
-SHARING = """\
-schedulers = ["easy", "easy-co", { name = "strict", scheduler = "filler-co", pairs_above = 1.0 }]
-speedups = "aris.json"                   # or generated:codes=16,mean=1.1; or a list of both
-shuffles = 20                            # orders of the jobs; or a list of their seeds
-
-[[workloads]]
-workload = "codes:speedups=aris.json,jobs=500,seed=1"
-cluster = "200x2x10"                     # a machine by name, a TOML file, or its numbers
-
-[[workloads]]
-workload = "SDSC-SP2"
-cluster = "8x2x8"
-codes = 7                                # seed: its jobs are given codes at random
-"""
-
-#: The same under limits of power and energy.
-LIMITED = """\
-schedulers = [
-    "easy",
-    { name = "shut", power = "shut" },   # nodes are switched off under caps
-    { name = "dvfs", power = "dvfs" },   # jobs run slower
-]
-
-[[limits]]
-name = "none"                            # jobs have nodes of their own, and nothing limits them
-
-[[limits]]
-name = "60 % for an hour"
-cap = "percent=60,start=90000,end=93600" # as --cap of hpcgym simulate; or a list of such texts
-
-[[limits]]
-name = "60 % of the energy"
-budget = "percent=60,start=86400,end=345600"
-
-[[workloads]]
-workload = "lublin:jobs=1000,processors=192,load=1.3"
-cluster = "taurus"
-"""
-
-
 @dataclass(frozen=True)
 class SweepExecutor(options.ExecutorOptions):
     """Where the tasks of a sweep are done.
@@ -194,20 +134,14 @@ def _sweep() -> None:
 
 
 @sweep.command("run", cls=ExplainedCommand)
-@listing(
+@grouped(
     {
         "Executors (--executor)": names.executors,
         "Schedulers, or what a table in schedulers begins with": names.schedulers,
         "Co-schedulers, with speedups": names.coschedulers,
         "Cleaning recipes and filters (clean)": names.recipes,
     },
-    files={
-        "An experiment, weeks.toml": EXPERIMENT,
-        "Another, of jobs that share nodes, sharing.toml": SHARING,
-        "Another, under limits of power and energy, limited.toml": LIMITED,
-    },
 )
-@grouped
 def run(
     *,
     file: Path,
@@ -234,6 +168,62 @@ def run(
     mpiexec -n 9 hpcgym sweep run weeks.toml --executor mpi    # 8 workers
     hpcgym sweep resume weeks.sweep
     hpcgym sweep table weeks.sweep --format csv > weeks.csv
+
+    An experiment, weeks.toml
+    -------------------------
+    schedulers = ["easy", "saf", { name = "saf-5h", scheduler = "saf", threshold = 18000 }]
+    seeds = [0, 1, 2]                        # what {seed} stands for below
+    metrics = ["mean_bsld", "max_wait_s"]    # default: all
+    by = ["class"]                           # also of classes of jobs: sweep table --by class
+
+    [[workloads]]
+    workload = "KTH-SP2"                     # a file, a trace or a generator
+    clean = "legrand"
+    slices = "weeks"                         # or "months"; default: "whole"
+    first = 1
+    last = 45
+
+    [[workloads]]
+    workload = "lublin:jobs=20000,processors=128,load=0.9,seed={seed}"
+    name = "generated"                       # what it is called in tables
+
+    Another, of jobs that share nodes, sharing.toml
+    -----------------------------------------------
+    schedulers = ["easy", "easy-co", { name = "strict", scheduler = "filler-co", pairs_above = 1 }]
+    speedups = "aris.json"                   # or generated:codes=16,mean=1.1; or a list of both
+    shuffles = 20                            # orders of the jobs; or a list of their seeds
+
+    [[workloads]]
+    workload = "codes:speedups=aris.json,jobs=500,seed=1"
+    cluster = "200x2x10"                     # a machine by name, a TOML file, or its numbers
+
+    [[workloads]]
+    workload = "SDSC-SP2"
+    cluster = "8x2x8"
+    codes = 7                                # seed: its jobs are given codes at random
+
+    Another, under limits of power and energy, limited.toml
+    -------------------------------------------------------
+    schedulers = [
+        "easy",
+        { name = "shut", power = "shut" },   # nodes are switched off under caps
+        { name = "dvfs", power = "dvfs" },   # jobs run slower
+    ]
+
+    [[limits]]
+    name = "none"                            # jobs have nodes of their own, and nothing limits them
+
+    [[limits]]
+    name = "60 % for an hour"
+    cap = "percent=60,start=90000,end=93600" # as --cap of hpcgym simulate; or a list of such texts
+
+    [[limits]]
+    name = "60 % of the energy"
+    budget = "percent=60,start=86400,end=345600"
+
+    [[workloads]]
+    workload = "lublin:jobs=1000,processors=192,load=1.3"
+    cluster = "taurus"
     """
     executor.become_mpi()
 
@@ -247,8 +237,7 @@ def run(
 
 
 @sweep.command("resume", cls=ExplainedCommand)
-@listing({"Executors (--executor)": names.executors})
-@grouped
+@grouped({"Executors (--executor)": names.executors})
 def resume(
     *,
     folder: Path,
@@ -281,7 +270,7 @@ def resume(
 
 
 @sweep.command("status", cls=ExplainedCommand)
-@grouped
+@grouped()
 def status(folder: Path, format: Format = Format.table) -> None:
     """Tell how much of a sweep is done, and what failed.
 
@@ -324,7 +313,7 @@ def status(folder: Path, format: Format = Format.table) -> None:
 
 
 @sweep.command("table", cls=ExplainedCommand)
-@grouped
+@grouped()
 def table(
     *,
     folder: Path,

@@ -124,7 +124,7 @@ def _group() -> None:
 
 
 @traces.command("list", cls=ExplainedCommand)
-@grouped
+@grouped()
 def list_traces(format: Format = Format.table) -> None:
     """List the traces that can be named instead of a file.
 
@@ -143,7 +143,7 @@ def list_traces(format: Format = Format.table) -> None:
 
 
 @traces.command("show", cls=ExplainedCommand)
-@grouped
+@grouped()
 def show_trace(
     workload: str,
     *,
@@ -228,7 +228,7 @@ def _print_facts(facts: dict[str, Any], format: Format) -> None:
 
 
 @traces.command("fetch", cls=ExplainedCommand)
-@grouped
+@grouped()
 def fetch_traces(
     names: list[str],
 ) -> None:
@@ -249,7 +249,7 @@ def fetch_traces(
 
 
 @traces.command("extracts", cls=ExplainedCommand)
-@grouped
+@grouped()
 def list_extracts(
     workload: str,
     *,

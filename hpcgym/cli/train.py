@@ -24,7 +24,7 @@ from hpcgym.agents.settings import (
 )
 from hpcgym.cli import names, options
 from hpcgym.cli.files import Resumed, Written
-from hpcgym.cli.groups import Lists, grouped, listing
+from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError, check_choice
@@ -182,11 +182,10 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
 
 
 @train.command("xnes", cls=ExplainedCommand)
-@listing(
+@grouped(
     {"Methods (--method)": METHODS.items, "Features to weigh (--features)": _feature_sets},
     brief=_CLEANING,
 )
-@grouped
 def train_xnes(
     *,
     workload: WorkloadOption,
@@ -294,8 +293,7 @@ def _practise(
 
 
 @train.command("job-ppo", cls=ExplainedCommand)
-@listing(brief=_CLEANING)
-@grouped
+@grouped(brief=_CLEANING)
 def train_job_ppo(
     *,
     workload: WorkloadOption,
@@ -331,8 +329,7 @@ def train_job_ppo(
 
 
 @train.command("rule-es", cls=ExplainedCommand)
-@listing(brief=_CLEANING)
-@grouped
+@grouped(brief=_CLEANING)
 def train_rule_es(
     *,
     workload: WorkloadOption,
@@ -374,8 +371,7 @@ def _window_features() -> Iterable[tuple[str, str]]:
 
 
 @train.command("maskable-ppo", cls=ExplainedCommand)
-@listing({"What the network sees of each job": _window_features, **_CLEANING})
-@grouped
+@grouped({"What the network sees of each job": _window_features, **_CLEANING})
 def train_maskable_ppo(
     *,
     workload: WorkloadOption,
@@ -423,8 +419,7 @@ _OF_RECORDING = (
 
 
 @train.command("clone", cls=ExplainedCommand)
-@listing({"Orders to clone": names.policies, **_CLEANING})
-@grouped
+@grouped({"Orders to clone": names.policies, **_CLEANING})
 def train_clone(
     *,
     context: typer.Context,
@@ -480,7 +475,7 @@ def train_clone(
 
 
 @train.command("record", cls=ExplainedCommand)
-@listing(
+@grouped(
     {
         "Orders to record": names.policies,
         "Dispatchers to record, without backfilling": names.dispatchers,
@@ -488,7 +483,6 @@ def train_clone(
         **_CLEANING,
     }
 )
-@grouped
 def record(
     *,
     orders: list[str],

@@ -13,7 +13,7 @@ import typer
 
 from hpcgym.cli import loading, names, options
 from hpcgym.cli.files import as_given
-from hpcgym.cli.groups import grouped, listing
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
@@ -181,7 +181,7 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
     return []
 
 
-@listing(
+@grouped(
     {
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--orders)": _orders,
@@ -190,7 +190,6 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
     },
     brief={"Schedulers (--against)": names.schedulers, **names.OF_READING},
 )
-@grouped
 def tune(
     *,
     workload: str,

@@ -305,7 +305,7 @@ def again(
 # --- ``hpcgym verify``: whether what a file holds comes out again ---------------------------------
 
 
-@grouped
+@grouped()
 def verify(
     files: list[str],
     workload: str | None = None,

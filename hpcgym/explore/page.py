@@ -287,30 +287,9 @@ def _alike(first: Workload, other: Workload) -> bool:
 
 #: Files of the script, in the order in which they stand in the page: each uses those before it.
 SCRIPTS = (
-    "theme",
-    "sorting",
-    "arrays",
-    "decode",
-    "place",
-    "curves",
-    "words",
-    "filter",
-    "colours",
-    "raster",
-    "state",
-    "gantt",
-    "panes",
-    "overlay",
-    "elements",
-    "facts",
-    "table",
-    "view",
-    "pointer",
-    "keys",
-    "pictures",
-    "choice",
-    "live",
-    "main",
+    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "colours"),
+    *("raster", "state", "gantt", "panes", "overlay", "elements", "facts", "table", "view"),
+    *("pointer", "keys", "pictures", "choice", "live", "main"),
 )
 
 

@@ -67,7 +67,7 @@ def command(got: list[Any]) -> Any:
         got.append(settings)
 
     program = typer.Typer(rich_markup_mode=None, add_completion=False)
-    program.command()(grouped(run))
+    program.command()(grouped()(run))
     return program
 
 

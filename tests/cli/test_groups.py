@@ -30,7 +30,7 @@ class Box(Size):
 
 def run(command: Any, *arguments: str) -> Any:
     program = typer.Typer(rich_markup_mode=None, add_completion=False)
-    program.command()(grouped(command))
+    program.command()(grouped()(command))
     return CliRunner().invoke(program, list(arguments))
 
 
@@ -130,7 +130,7 @@ def test_one_name_stands_for_one_option() -> None:
     def command(*, box: Box, size: Size) -> None: ...
 
     with pytest.raises(TypeError, match="command has the option 'width' twice"):
-        grouped(command)
+        grouped()(command)
 
 
 def _commands(group: Any, path: tuple[str, ...] = ()) -> Any:
