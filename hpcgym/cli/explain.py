@@ -153,14 +153,7 @@ MOST = 2000  # jobs that are left out, unless --most says otherwise
 SECONDS = 20.0  # that this takes, unless --seconds says otherwise
 
 
-@grouped(
-    brief={
-        "Schedulers (--scheduler)": names.schedulers,
-        "Policies (--policy, --backfill-order)": names.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        **names.OF_READING,
-    }
-)
+@grouped(brief=names.OF_SIMULATING)
 def explain(
     workload: str,
     *,

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 # --- ``hpcgym explore`` ---------------------------------------------------------------------------
 
 
-@grouped(
-    brief={
-        "Schedulers (--scheduler)": names.schedulers,
-        "Policies (--policy, --backfill-order)": names.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        **names.OF_READING,
-    }
-)
+@grouped(brief=names.OF_SIMULATING)
 def explore(
     workload: str,
     *,

@@ -149,6 +149,15 @@ OF_READING = {
 }
 
 
+#: And of those that simulate by any scheduler.
+OF_SIMULATING = {
+    "Schedulers (--scheduler)": schedulers,
+    "Policies (--policy, --backfill-order)": policies,
+    "Estimates of run times (--estimate, --policy-estimate)": estimates,
+    **OF_READING,
+}
+
+
 # --- Names that a shell completes at TAB ----------------------------------------------------------
 
 #: Schedulers, dispatchers and estimates are written out: their modules take half a second.

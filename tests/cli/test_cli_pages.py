@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import as_json, run, succeed
+from html_pages import Page
 
 from hpcgym.files.recorded import beside, record_of_file
 from hpcgym.schedule.provenance import schedule_digest
@@ -20,38 +19,12 @@ from hpcgym.workload.fingerprint import workload_digest
 TRACE = "lublin:jobs=400,processors=64,load=3"
 
 
-class Tables(HTMLParser):
-    """The cells of each table, by row."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.found: list[list[list[str]]] = []
-        self._in = False
-        self.feed(path.read_text())
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag == "table":
-            self.found.append([])
-        elif tag == "tr":
-            self.found[-1].append([])
-        elif tag in ("td", "th"):
-            self.found[-1][-1].append("")
-            self._in = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in &= tag not in ("td", "th")
-
-    def handle_data(self, data: str) -> None:
-        if self._in:
-            self.found[-1][-1][-1] += data
-
-
 def test_a_page_of_a_leaderboard_has_its_rows_and_slices(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     words = ["evaluate", "spf", "--workload", TRACE, "--jobs", "50", "--number", "5"]
     words += ["--budget", "9", "--html", page]
     told = as_json(*words)
-    board, slices, *_ = Tables(page).found
+    board, slices, *_ = Page(page.read_text()).tables
     names = [row["name"] for row in told["policies"]]
     assert [row[0].split(" ")[0] for row in board[1:]] == names  # without what differs from it
     best = min(row["mean_bsld"] for row in told["policies"])
@@ -75,7 +48,7 @@ def test_a_page_of_a_sweep_has_means_and_simulations(
     )
     succeed("sweep", "run", file, "--output", folder, "--executor", "serial")
     rows = as_json("sweep", "table", folder, "--html", page)
-    means, each, _ = Tables(page).found
+    means, each, _ = Page(page.read_text()).tables
     assert [row[:3] for row in means[1:]] == [["<b>", "easy", "2"], ["<b>", "saf", "2"]]
     assert len(each) == 1 + len(rows) == 5
     place = each[0].index("mean BSLD")
@@ -100,7 +73,7 @@ def test_a_page_of_a_study_has_its_tables_and_pictures(tmp_path: Path) -> None:
     assert text.count('<img src="data:image/png;base64,') == len(pictures)
     rows = [line for line in report.splitlines() if line.startswith("|")]
     rules = [line for line in rows if set(line) <= set("|-: ")]
-    *tables, origin = Tables(page).found
+    *tables, origin = Page(page.read_text()).tables
     assert len(tables) == len(rules)
     assert sum(map(len, tables)) == len(rows) - len(rules)
     assert origin[2][1].startswith("hpcgym reproduce frontier --quick")

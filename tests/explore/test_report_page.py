@@ -7,12 +7,12 @@ import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from html_pages import Page
 
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
@@ -23,34 +23,6 @@ from hpcgym.files.recorded import write_beside
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
-
-VOID = {"meta", "img", "input"}
-
-
-class Page(HTMLParser):
-    """Reads a page and notes its elements, attributes and text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.attributes, self.text = [], [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == [], "elements are not closed"
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(tag, *pair) for pair in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def values(self, name):
-        return [value for _, attribute, value in self.attributes if attribute == name]
 
 
 def schedule(source="lublin:jobs=300,processors=64,load=0.9", scheduler="easy"):
@@ -71,6 +43,7 @@ def text(results):
 
 def test_it_asks_for_nothing_else(text):
     read = Page(text)
+    assert read.open == []
     assert not {"link", "iframe", "object"} & set(read.tags)
     assert read.values("href") == []
     assert read.values("src")
@@ -82,13 +55,15 @@ def test_it_asks_for_nothing_else(text):
     assert set(re.findall(r"\w+://[^\s\"'`)]*", text)) == {"http://www.w3.org/2000/svg"}
 
 
-def test_the_browser_runs_only_the_script_of_the_page(text):
-    *_, script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
-    assert policy.startswith("default-src 'none'; ")
-    assert f"script-src 'sha256-{digest}';" in policy
-    assert text.count("<script") == 2  # the other is data
+def test_the_browser_runs_only_the_script_of_the_page(text, tmp_path):
+    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", ODD)
+    for written, scripts in ((text, 2), ((tmp_path / "i.html").read_text(), 1)):
+        *_, script = re.findall(r"<script>(.*?)</script>", written, re.DOTALL)
+        digest = b64encode(sha256(script.encode()).digest()).decode()
+        (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
+        assert policy.startswith("default-src 'none'; ")
+        assert f"script-src 'sha256-{digest}';" in policy
+        assert written.count("<script") == scripts  # one is data
 
 
 def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
@@ -143,42 +118,6 @@ def test_the_file_is_written_in_utf_8(results, tmp_path, text):
 ODD = '<script>alert("x")</script> & more'
 
 
-class PageIndex(HTMLParser):
-    """Cells by row, links, and the content of scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.links: list[str] = []
-        self.scripts: list[str] = []
-        self.policy = ""
-        self._in = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        given = dict(attrs)
-        self._in = tag if tag in ("td", "th", "script") else self._in
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-        elif tag == "a":
-            self.links.append(given["href"])
-        elif tag == "script":
-            self.scripts.append("")
-        elif given.get("http-equiv"):
-            self.policy = given["content"]
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in = "" if tag == self._in else self._in
-
-    def handle_data(self, data: str) -> None:
-        if self._in == "script":
-            self.scripts[-1] += data
-        elif self._in:
-            self.rows[-1][-1] += data
-
-
 def record(*names: str, **metrics: float) -> dict[str, Any]:
     workload = {"name": ODD, "jobs": 1234, "processors": 5, "sha256": "ab"}
     schedules = [
@@ -204,10 +143,10 @@ def test_a_row_for_each_schedule_with_links(tmp_path: Path) -> None:
         assert (list(found.records), found.others) == ([one, other], [plain])
         write_index(found, page, ODD)
     text = page.read_text()
-    read = PageIndex(text)
-    assert [(page.parent / unquote(link)) for link in read.links] == [one, other, other]
-    heads, *rows = read.rows
-    assert len({len(row) for row in read.rows}) == 1
+    read = Page(text)
+    assert [(page.parent / unquote(link)) for link in read.values("href")] == [one, other, other]
+    heads, *rows = read.tables[0]
+    assert {len(row) for row in rows} == {len(heads)}
     columns = [dict(zip(heads, row, strict=True)) for row in rows]
     assert [row["scheduler"] for row in columns] == [ODD, "easy", "saf"]
     assert {row["workload"] for row in columns} == {ODD}
@@ -217,22 +156,13 @@ def test_a_row_for_each_schedule_with_links(tmp_path: Path) -> None:
     assert "plain.csv" in text
 
 
-def test_the_browser_runs_only_the_script_of_sorting(tmp_path: Path) -> None:
-    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", ODD)
-    read = PageIndex((tmp_path / "i.html").read_text())
-    (script,) = read.scripts
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in read.policy
-    assert read.policy.startswith("default-src 'none'")
-
-
 def test_parts_of_records_that_are_none_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("a\n1\n")
     odd = {"name": 3, "workload": [1], "rules": 7, "metrics": {"mean_bsld": "x"}, "machine": []}
     write_beside(file, record() | {"schedules": [odd], "command": None})
     write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", "x")
-    _, row = PageIndex((tmp_path / "i.html").read_text()).rows
+    _, row = Page((tmp_path / "i.html").read_text()).tables[0]
     assert row[0] == "a.csv"
     assert row[3] == "from Python"
 
@@ -262,22 +192,6 @@ one paragraph, *some* `code * here` and **strong**; 2 * 3 * 4, [a page](https://
 """
 
 
-class Read(HTMLParser):
-    """Elements of the body in order: (tag, attributes), and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, Any]]] = []
-        self.text = ""
-        self.feed(text[text.index("<main") : text.index("<h2>Where this is from")])
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
     (tmp_path / "sub").mkdir()
@@ -289,8 +203,8 @@ def report(tmp_path: Path) -> Path:
 
 def test_marks_become_elements_and_names_stay_text(report: Path) -> None:
     text = study_page(report)
-    read = Read(text)
-    tags = [tag for tag, _ in read.found]
+    read = Page(text[text.index("<main") : text.index("<h2>Where this is from")])
+    tags, words = read.tags, "".join(read.text)
     assert tags.count("p") == 1
     assert [tags.count(one) for one in ("em", "strong", "code", "h2")] == [1, 1, 1, 1]
     assert [tags.count(one) for one in ("tr", "li", "img")] == [3, 2, 1]
@@ -299,8 +213,8 @@ def test_marks_become_elements_and_names_stay_text(report: Path) -> None:
         "https://example.org/x?a=1&b"
     ]
     for kept in ("code * here", "2 * 3 * 4", "a | <i>b</i>", "[x](javascript:alert(1))", "1,234.5"):
-        assert kept in read.text
-    assert "first goes on" in read.text
+        assert kept in words
+    assert "first goes on" in words
     assert "<title>Rules of &lt;b&gt;</title>" in text
     (source,) = (told["src"] for tag, told in read.found if tag == "img")
     assert source == "data:image/png;base64,iVBORw=="
