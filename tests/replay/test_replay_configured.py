@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from slurm_here import needs_slurm
 from typer.testing import CliRunner
 
 import hpcgym
@@ -14,7 +15,6 @@ from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.configuration import Machine, cores_of, is_aged, settings_of, slurm_conf
-from hpcgym.replay.native import find_programs
 from hpcgym.workload import Workload
 
 #: Partitions overlap; "2" comes first, and has a factor.
@@ -29,18 +29,6 @@ PriorityWeightJobSize=300
 PriorityWeightPartition=200
 """
 AGE = "PriorityWeightAge=1000\nPriorityMaxAge=1-0\n"
-
-
-def why_not() -> str:
-    """Why no Slurm can be started; empty if one can."""
-    try:
-        find_programs()
-    except HpcgymError as error:
-        return str(error)
-    return ""
-
-
-needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is installed")
 
 
 def written(folder: Path, text: str = CONF) -> Path:

@@ -10,27 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from slurm_here import needs_slurm
 from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import WorkloadError
 from hpcgym.replay import Replay, facts_of, replay_on_slurm
-from hpcgym.replay.native import INSTALL, find_programs
 
 JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are back-filled
-
-
-def why_not() -> str:
-    """Why no Slurm can be started; empty if one can."""
-    try:
-        find_programs()
-    except HpcgymError:
-        return f"Slurm is not installed: {INSTALL}"
-    return ""
-
-
-needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is installed")
 
 
 def replayed(backfill: str, cluster: str | None = None) -> Replay:
@@ -119,12 +107,3 @@ def test_the_command_tells_what_differs(tmp_path: Path) -> None:
         starts = [int(row["start_time"]) for row in csv.DictReader(file)]
     read = hpcgym.load_workload(str(schedule))
     assert (read.submit_time + read.wait_time).tolist() == starts
-
-
-def test_the_command_refuses_what_slurm_cannot_be_set_to() -> None:
-    result = CliRunner().invoke(app, ["replay", JOBS, "--on", "slurm", "--scheduler", "easy"])
-    assert result.exit_code == 1
-    assert "Slurm cannot back-fill as backfill='easy' says" in result.stderr
-    result = CliRunner().invoke(app, ["replay", JOBS, "--on", "pbs"])
-    assert result.exit_code == 1
-    assert "'pbs'" in result.stderr
