@@ -125,15 +125,6 @@ def test_the_schedule_as_swf(tmp_path, name):
     assert json.loads(result.stdout)["mean_wait_s"] == pytest.approx(written.wait_time.mean())
 
 
-def test_a_picture_that_cannot_be_drawn_is_known_before_the_work(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
-    for option, name in (("--picture", "a.png"), ("--picture", "a.html"), ("--html", "a.html")):
-        result = run("simulate", JOBS, option, tmp_path / name)
-        assert result.exit_code == 1
-        assert "pip install '.[report]'" in result.stderr
-
-
 # --- times ---------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,23 +53,43 @@ def test_two_jobs_share_two_nodes(two: tuple[Path, Path], tmp_path: Path) -> Non
     assert (compact["makespan_s"], compact["mean_job_speedup"]) == (60, 1)
 
 
-def test_options_are_rules() -> None:
-    options = ("--scheduler", "filler-co", "--partners", "first", "--pairs-above", "1.05")
-    learned = ("--pair-estimate", "learned", "--allocation", "part:4")
-    value = as_json("simulate", JOBS, *MACHINE, *options, *learned)
-    rules = {"pairs_above": 1.05, "pair_estimate": "learned", "allocation": "part:4"}
+@pytest.mark.parametrize(
+    ("scheduler", "rules", "name"),
+    [
+        (
+            "filler-co",
+            {
+                "partners": "first", "pairs_above": 1.05, "pair_estimate": "learned",
+                "allocation": "part:4",
+            },
+            "filler-co, part:4 allocation, partners first, pairs above 1.05, pair speedups learned",
+        ),
+        ("easy-co", {"pairs_above": 1.1, "pair_estimate": "false.json"}, None),
+    ],
+)  # fmt: skip
+def test_options_are_rules(
+    scheduler: str, rules: dict[str, Any], name: str | None, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    write_speedups(generate_speedups(4, seed=9), Path("false.json"))
+    options = [word for rule, one in rules.items() for word in (f"--{rule.replace('_', '-')}", one)]
+    value = as_json("simulate", JOBS, *MACHINE, "--scheduler", scheduler, *options)
+    known = rules["pair_estimate"]
+    believed = known if known == "learned" else generate_speedups(4, seed=9)
     expected = simulate(
-        load_workload(JOBS), "filler-co", cluster="16x2x4", speedups=PAIRS, partners="first",
-        **rules,
+        load_workload(JOBS), scheduler, cluster="16x2x4", speedups=PAIRS,
+        **rules | {"pair_estimate": believed},
     )  # fmt: skip
     for metric in ("makespan_s", "mean_job_speedup", "slowed_share", "throughput_per_h"):
         assert value[metric] == expected.metrics[metric]
     told = value["scheduler"]
-    assert told["name"] == (
-        "filler-co, part:4 allocation, partners first, pairs above 1.05, pair speedups learned"
-    )
     assert {rule: told[rule] for rule in rules} == rules
-    assert (told["partners"], told["backfill"], told["policy"]) == ("first", "fill", "filler")
+    if name is None:
+        plain = as_json("simulate", JOBS, *MACHINE, "--scheduler", scheduler, *options[:2])
+        assert value["makespan_s"] != plain["makespan_s"]
+    else:
+        assert (told["name"], told["backfill"], told["policy"]) == (name, "fill", "filler")
 
 
 def test_what_a_result_was_computed_from_is_told() -> None:
@@ -85,22 +106,6 @@ def test_what_a_result_was_computed_from_is_told() -> None:
     )
     assert "half-socket allocation" in text
     assert "mean job speedup" in text
-
-
-def test_other_speedups_may_be_believed(tmp_path: Path) -> None:
-    false = generate_speedups(4, seed=9)
-    write_speedups(false, tmp_path / "false.json")
-    options = ("--scheduler", "easy-co", "--pairs-above", "1.1")
-    value = as_json(
-        "simulate", JOBS, *MACHINE, *options, "--pair-estimate", tmp_path / "false.json"
-    )
-    expected = simulate(
-        load_workload(JOBS), "easy-co", cluster="16x2x4", speedups=PAIRS, pairs_above=1.1,
-        pair_estimate=false,
-    )  # fmt: skip
-    assert value["makespan_s"] == expected.metrics["makespan_s"]
-    assert value["makespan_s"] != as_json("simulate", JOBS, *MACHINE, *options)["makespan_s"]
-    assert value["scheduler"]["pair_estimate"] == str(tmp_path / "false.json")
 
 
 def test_codes_are_given_to_the_whole_trace() -> None:

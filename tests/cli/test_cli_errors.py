@@ -56,6 +56,32 @@ def test_mistakes_end_in_a_line_and_leave_nothing(words, message, tmp_path, monk
     assert {path.name for path in tmp_path.iterdir()} == {*files}
 
 
+INSTALL = "pip install '.[{}]' in the clone of hpcgym"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("simulate JOBS --scheduler prbb", "did you mean 'prb'"),
+        ("simulate JOBS --cluster eurrora", "did you mean 'eurora'"),
+        ("compare JOBS --scheduler easy,prbb", "did you mean 'prb'"),
+        ("compare JOBS --scheduler easy,prb --passes per-event", "passes does not go with"),
+        ("compare JOBS --cluster eurora --allocation best", "did you mean 'best-fit'"),
+        ("simulate JOBS --scheduler pcp20", INSTALL.format("cp")),
+        ("compare JOBS --scheduler pcp20", INSTALL.format("cp")),
+        ("simulate JOBS --picture a.png", INSTALL.format("report")),
+        ("simulate JOBS --picture a.html", INSTALL.format("report")),
+        ("simulate JOBS --html a.html", INSTALL.format("report")),
+    ],
+)
+def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkeypatch, tmp_path):
+    for module in ("ortools", "hpcgym.baselines.cp.dispatchers", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
+    monkeypatch.chdir(tmp_path)
+    assert message in line(*words.replace("JOBS", JOBS).split())
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

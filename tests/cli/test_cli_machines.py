@@ -1,7 +1,6 @@
 """The command line on machines with nodes, and with dispatchers."""
 
 import re
-import sys
 from importlib.metadata import version
 
 import numpy as np
@@ -306,25 +305,3 @@ def test_a_summary_of_solved_models(small):
 
 
 # --- help and errors -----------------------------------------------------------------------------
-
-
-def test_names_are_checked_before_the_work(monkeypatch):
-    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
-    for arguments in (
-        ["simulate", JOBS, "--scheduler", "prbb"],
-        ["simulate", JOBS, "--cluster", "eurrora"],
-        ["compare", JOBS, "--scheduler", "easy,prbb"],
-        ["compare", JOBS, "--scheduler", "easy,prb", "--passes", "per-event"],
-        ["compare", JOBS, "--cluster", "eurora", "--allocation", "best"],
-    ):
-        assert run(*arguments).exit_code == 1
-
-
-def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ortools", None)
-    monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.dispatchers", None)
-    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
-    for command in ("simulate", "compare"):
-        result = run(command, JOBS, "--scheduler", "pcp20")
-        assert result.exit_code == 1
-        assert "pip install '.[cp]' in the clone of hpcgym" in result.stderr
