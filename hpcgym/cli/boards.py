@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -200,23 +199,23 @@ def print_board(shown: Shown, format: TableFormat) -> None:
     from hpcgym.schedule.provenance import provenance_of_workloads
 
     workload, machine, board = shown.workload, shown.machine, shown.board
-    if format is TableFormat.table:
-        _print_table(shown)
-        return
-    if format is TableFormat.json:
-        facts = output.workload_facts(workload, shown.clean)
-        facts |= output.machine_facts(workload, machine)
-        facts |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
-        output.print_json({**facts, **board.facts()})
-    elif format is TableFormat.csv:
-        begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
-        output.print_csv({**begin, **row} for row in board.rows())
-    elif format is TableFormat.latex:
-        sys.stdout.write(board.to_latex() or "")
-    else:
+
+    def facts() -> dict[str, Any]:
+        found = output.workload_facts(workload, shown.clean)
+        found |= output.machine_facts(workload, machine)
+        found |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
+        return {**found, **board.facts()}
+
+    def as_markdown() -> str:
         heading, lines = lines_of(board)
-        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines))
-    if why := no_intervals(board):
+        return markdown([one.replace("\n", " ") for one in heading], lines)
+
+    begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
+    output.show(
+        format, facts, lambda: [{**begin, **row} for row in board.rows()],
+        lambda: _print_table(shown), markdown=as_markdown, latex=board.to_latex,
+    )  # fmt: skip
+    if format is not TableFormat.table and (why := no_intervals(board)):  # the table has it
         note(why)
 
 

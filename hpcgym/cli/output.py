@@ -167,8 +167,11 @@ def show(
     facts: Callable[[], Any],
     rows: Callable[[], Iterable[Mapping[str, Any]]],
     table: Callable[[], None],
+    **texts: Callable[[], str | None],
 ) -> None:
     """Print a result as ``--format`` says: facts as JSON, rows as CSV, or a table for people.
+
+    ``texts`` are other formats, by name: markdown and latex.
 
     Floats are in full; in JSON what is no number (0 / 0) is null, in CSV what a row lacks is empty.
     """
@@ -176,6 +179,8 @@ def show(
         print_json(facts())
     elif format == "csv":
         print_csv(rows())
+    elif format in texts:
+        sys.stdout.write(texts[format]() or "")
     else:
         table()
 

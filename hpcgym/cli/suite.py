@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -169,12 +168,8 @@ def report_submissions(
 
     found = [read(folder) for folder in folders]
     board = board_of(found, progress=counting)
-    if format is TableFormat.latex:
-        sys.stdout.write(board.to_latex())
-    elif format is TableFormat.markdown:
-        sys.stdout.write(board.to_markdown())
-    else:
-        output.show(format, board.facts, board.rows, lambda: _print_board(board))
+    texts = {"markdown": board.to_markdown, "latex": board.to_latex}
+    output.show(format, board.facts, board.rows, lambda: _print_board(board), **texts)
     failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
     for agent, task in failed:
         note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
