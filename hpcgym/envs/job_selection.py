@@ -38,8 +38,8 @@ def read_job_selection(
     check_scheduler(options.scheduler, "job selection")
     if keeps and options.scheduler.restricts:
         raise HpcgymError(
-            "reservation='kept' does not go with quota, maintenance or dependencies: not supported"
-            " yet, for the selected job may come to exceed its quota"
+            "reservation='kept' does not go with quota, maintenance or dependencies: the selected"
+            " job may come to exceed its quota or to meet a window, and the others wait for it"
         )
     if options.scheduler.hold is not None and options.scheduler.quota:
         raise HpcgymError(

@@ -1,33 +1,27 @@
-"""What the tests of the environments share: playing episodes, and comparing what was seen."""
+"""What the tests of the environments share: jobs, machines, episodes, and how they compare."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from drawing import HealthCheck, settings
 from drawing import strategies as st
 from gymnasium.vector import AutoresetMode, VectorEnv
+from node_strategies import machines, workloads_for
 from predictors import CompiledRegression
-from slow_environments import PoolOrdering, PoolSelection, PoolWeights
-from strategies import WEIGHTS, holds
+from strategies import WEIGHTS, holds, workloads
 
-from hpcgym import validate_schedule
-from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster
-from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
-from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
-from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
-from hpcgym.envs.power_limits import (
-    EnergyBudgetEnv,
-    EnergyBudgetVector,
-    PowerCapEnv,
-    PowerCapVector,
-)
-from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
+from hpcgym import envs, simulate
+from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.speedups import generate_speedups
 from hpcgym.workload import Workload, load_workload
 
 
@@ -38,22 +32,21 @@ def label(value: Any) -> str:
 
 NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy")
 LIMITED = ("PowerCap", "EnergyBudget")
-SINGLE: dict[str, Any] = {
-    "JobSelection": JobSelection,
-    "QueueOrdering": QueueOrdering,
-    "MixedPolicy": MixedPolicy,
-    "PowerCap": PowerCapEnv,
-    "EnergyBudget": EnergyBudgetEnv,
-    "CoSchedule": CoSchedule,
-}
-VECTOR: dict[str, Any] = {
-    "PowerCap": PowerCapVector,
-    "EnergyBudget": EnergyBudgetVector,
-    "JobSelection": JobSelectionVector,
-    "QueueOrdering": QueueOrderingVector,
-    "MixedPolicy": MixedPolicyVector,
-    "CoSchedule": CoScheduleVector,
-}
+EVERY = (*NAMES, *LIMITED, "CoSchedule")
+SINGLE: dict[str, Any] = {name: getattr(envs, name + "Env" * (name in LIMITED)) for name in EVERY}
+VECTOR: dict[str, Any] = {name: getattr(envs, f"{name}Vector") for name in EVERY}
+MODES = list(AutoresetMode)
+
+# --- Jobs and machines ----------------------------------------------------------------------------
+
+
+def jobs_of(rows: list[tuple[int, int, int]], processors: int, **more: Any) -> Workload:
+    """Jobs of (submission, processors, run time), which request what they run for."""
+    submit, width, run = zip(*rows, strict=True)
+    columns = {"submit_time": submit, "requested_processors": width}
+    columns |= {"run_time": run, "requested_time": run, **more}
+    return Workload.from_columns(columns, processors=processors, name="few")
+
 
 #: Jobs wait in it, and over-run their predictions where these are averages of two.
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
@@ -90,10 +83,121 @@ def limits_that_grow(workload: Workload) -> list[Any]:
     return [*caps, budget] if number % 2 else list(caps)
 
 
+#: Jobs with GPUs and MICs wait in it, most of them on too few free nodes of their kind.
+EURORA = load_workload("eurora:jobs=300,seed=1,load=3")
+#: Nodes for jobs of single cores, of which there are as many as in a pool.
+FOUR = Cluster(groups=(NodeGroup("thin", 12, {"core": 4}), NodeGroup("fat", 2, {"core": 8})))
+_JOBS = load_workload("lublin:jobs=300,processors=48,seed=1,load=2")
+SMALL = _JOBS.with_columns(requested_processors=np.minimum(_JOBS.requested_processors, 24))
+#: Nodes of two kinds that are busy as a whole, some that are core by core, and racks above.
+MIXED = Cluster(
+    groups=(
+        NodeGroup("fast", 3, {"core": 8}, NodePower(95.0, (150.0, 190.738), frequency_ghz=(1, 2))),
+        NodeGroup("slow", 4, {"core": 4}, NodePower(40.5, 61.25)),
+        NodeGroup("old", 2, {"core": 4}),
+    ),
+    levels=(Level("rack", 4, 12.5),),
+)
+#: Two levels, switching takes time, and powers are whole watts.
+POWER = NodePower(100.0, (150.0, 200.0), 10.0, (1.0, 2.0), 1.5, 7, 60)
+ASLEEP = Cluster(groups=(NodeGroup("node", 16, {"core": 2}, POWER),), shutdown_after_s=120)
+#: Jobs wait in it at times, and processors are idle at others.
+CALM = BUSY.with_columns(submit_time=BUSY.submit_time * 4)
+SLEEPY = Cluster(
+    64, shutdown_after_s=600, off_power_w=9, shutdown_time_s=60, boot_time_s=300,
+    shutdown_power_w=200, boot_power_w=300,
+)  # fmt: skip
+AWAKE = Cluster(64, off_power_w=9, shutdown_time_s=60, boot_time_s=300)  # but for actions
+
+
+def busy_users(jobs: int = 300) -> Workload:
+    """Jobs of many users, of groups, that wait in it."""
+    users = np.random.default_rng(0).zipf(1.5, jobs) % 17
+    return BUSY.take(slice(0, jobs)).with_columns(user_id=users, group_id=users % 3)
+
+
+USERS = busy_users()
+NEEDY = Workload.from_columns(
+    {name: column for name, column in USERS.columns.items() if name != "job_number"},
+    processors=64,
+    units=np.minimum(USERS.requested_processors, 32),
+    per_unit={"core": np.ones(300, np.int64), "mem": 1 + np.arange(300) % 4},
+)
+NODES_WITH_MEM = Cluster(groups=(NodeGroup("a", 16, {"core": 4, "mem": 8}),))
+_NAMES: dict[Any, str] = {0: "a", 1: "b", 2: "b", "a": "top"}
+#: Shares of users, of groups, of accounts, and of a tree of accounts.
+FAIR = [
+    FairShare(3600, shares={3: 5.0, 99: 2.0}),
+    FairShare(86_400, accounts="group"),
+    FairShare(600, 0.5, {"a": 3.0}, _NAMES),
+    FairShare(3600, shares={"b": 2.0}, accounts=_NAMES, formula="fair-tree"),
+]
+
+
+def chained(jobs: int = 300) -> Workload:
+    """Jobs of which half follow others."""
+    trace = load_workload(f"lublin:jobs={jobs},processors=64,seed=5,load=1.3")
+    n, rng = len(trace), np.random.default_rng(0)
+    before = np.arange(n) - rng.integers(1, 6, n)
+    follows = (before >= 0) & (rng.random(n) < 0.5)
+    return trace.with_columns(
+        job_number=np.arange(n) + 1,
+        preceding_job=np.where(follows, before + 1, -1),
+        think_time=rng.integers(-1, 500, n),
+        wait_time=rng.integers(0, 900, n),
+    )
+
+
+def stopping(jobs: int = 300) -> Workload:
+    """Jobs of three queues on 16 processors."""
+    trace = load_workload(f"lublin:jobs={jobs},processors=16,seed=1,load=1.2")
+    return trace.with_columns(queue=np.random.default_rng(0).integers(2, 5, len(trace)))
+
+
+BEGIN, AT = int(BUSY.submit_time[80]), int(EURORA.submit_time[80])
+CLOSED = f"{BEGIN}/{BEGIN + 40_000}; {BEGIN + 80_000}/{BEGIN + 99_000}:processors=30"
+KEPT: dict[str, Any] = {"quota": "user:jobs=2; group:processors=64", "maintenance": CLOSED}
+OF_NODES: dict[str, Any] = {"cluster": "8x2x4", "maintenance": CLOSED.partition(";")[0]}
+NODES_OF_CORES = f"{BEGIN}/{BEGIN + 40_000}:nodes=0-5; {BEGIN + 80_000}/{BEGIN + 99_000}"
+ON_NODES = {
+    "cluster": "eurora", "quota": "user:jobs=3",
+    "maintenance": f"{AT}/{AT + 40_000}:nodes=0-20; {AT + 60_000}/{AT + 79_000}",
+}  # fmt: skip
+
+
+def from_the_middle(cluster: Cluster | None = None) -> Workload:
+    """The part of a busy log that begins when two fifths of its jobs have come."""
+    log = simulate(SMALL, "easy", cluster=cluster).as_workload()
+    return log.extract(int(np.quantile(log.submit_time, 0.4))).take(slice(0, 80), name="part")
+
+
+#: Jobs whose codes are known, and nodes that they share.
+SIXTEEN = "codes:jobs=120,processes=24,processors=192,arrivals=poisson,interval=400,seed=3"
+SHARED_NODES = "8x2x12"
+
+
+def with_files(gb_s: float = 0.5) -> dict[str, Any]:
+    """A machine whose file system is too slow for all of its jobs, and what codes ask of it."""
+    share = np.tile([0.5, 0.25, 0.0, 0.75], 4)
+    speedups = generate_speedups(16, 1.1, 0.2, 0)
+    return {
+        "cluster": replace(find_cluster(SHARED_NODES), io_bandwidth_gb_s=gb_s),
+        "speedups": replace(speedups, io_share=share, io_demand_mb_s=np.where(share, 20, 0)),
+    }
+
+
+# --- What is drawn --------------------------------------------------------------------------------
+
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-
+SEEDS = st.integers(0, 2**16)
+INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
+#: What an agent says: where reservations are kept or revised, the next job; scores; weights.
+KINDS = st.sampled_from(["kept", "revised", "scores", "weights"])
+SIX_WEIGHTS = st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5)
+#: Waiting [s] after which a job comes first, where an agent gives scores or weights.
+THRESHOLDS = st.sampled_from([None, 0, 5, 100, 2000])
 #: The rules that environments have, as ``simulate`` takes them.
 RULES = st.fixed_dictionaries(
     {
@@ -105,7 +209,6 @@ RULES = st.fixed_dictionaries(
         "hold": holds(),
     }
 )
-
 # the second is eager, and so often wrong within a few jobs
 REGRESSIONS = ("e-loss", "regression:over=absolute,under=squared,weight=small,eta=1,l2=0")
 _LEARNED = ("typical-ratio", *REGRESSIONS, *REGRESSIONS)
@@ -139,13 +242,21 @@ def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SEEDS = st.integers(0, 2**16)
-INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
-#: What an agent says: where reservations are kept or revised, the next job; scores; weights.
-KINDS = st.sampled_from(["kept", "revised", "scores", "weights"])
-SIX_WEIGHTS = st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5)
-#: Waiting [s] after which a job comes first, where an agent gives scores or weights.
-THRESHOLDS = st.sampled_from([None, 0, 5, 100, 2000])
+@st.composite
+def on_nodes(draw: st.DrawFn) -> tuple[Cluster, Workload]:
+    """A small machine of nodes, and jobs that fit it."""
+    cluster = draw(machines())
+    return cluster, draw(workloads_for(cluster))
+
+
+@st.composite
+def on_a_pool(draw: st.DrawFn) -> tuple[Cluster, Workload]:
+    """The same of processors that are all alike."""
+    jobs = draw(workloads())
+    return Cluster(jobs.processors), jobs
+
+
+# --- Playing episodes -----------------------------------------------------------------------------
 
 
 class Step(NamedTuple):
@@ -256,39 +367,6 @@ def by_chance(seed: int, kind: str, window: int = 5) -> tuple[Any, Any]:
     return numbers, act
 
 
-def assert_as_slowly(
-    kind: str,
-    jobs: Workload,
-    arguments: dict[str, Any],
-    slow_rules: dict[str, Any],
-    *,
-    seed: int,
-    weights: list[Any],
-    interval: Any,
-    threshold: int | None = None,
-    window: int = 5,
-) -> None:
-    """Play any choices of a kind in an environment and in a slow one, and compare what they did."""
-    slow: Any
-    if kind == "weights":
-        given, normalised = in_turn(weights)
-        env = SINGLE["MixedPolicy"](**arguments, interval=interval, threshold=threshold)
-        play(env, lambda number, _, __: given(number))
-        slow = PoolWeights.of(jobs, normalised, interval, threshold=threshold, **slow_rules)
-    else:
-        numbers, act = by_chance(seed, kind, window)
-        if kind == "scores":
-            env = SINGLE["QueueOrdering"](**arguments, window=window, threshold=threshold)
-            slow = PoolOrdering.of(jobs, numbers, window, threshold=threshold, **slow_rules)
-        else:
-            env = SINGLE["JobSelection"](**arguments, window=window, reservation=kind)
-            slow = PoolSelection.of(jobs, numbers, kind == "kept", window, **slow_rules)
-        assert len(play(env, act)) - 1 == len(slow.seen)
-    assert env.result().start.tolist() == [job.start for job in slow.jobs]
-    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
-    validate_schedule(env.result())
-
-
 def in_turn(given_weights: list[Any]) -> tuple[Any, Any]:
     """Return what gives weights by the number of a decision: as they are, and normalised."""
 
@@ -300,9 +378,6 @@ def in_turn(given_weights: list[Any]) -> tuple[Any, Any]:
         return (weights(number) / size if size else weights(number)).tolist()
 
     return weights, normalised
-
-
-MODES = list(AutoresetMode)
 
 
 def drive(env: VectorEnv, seed: Any, steps: int, first: int = 0) -> list[Any]:
@@ -332,3 +407,9 @@ def assert_alike(native: list[Any], loop: list[Any]) -> int:
         if len(one) == 5:
             ended += int((one[2] | one[3]).sum())
     return ended
+
+
+def units_on_nodes(result: Any) -> list[dict[int, int]]:
+    """Return of each job node -> units on it."""
+    first, node, units = (part.tolist() for part in result.allocation)
+    return [dict(zip(node[a:b], units[a:b], strict=True)) for a, b in pairwise(first)]

@@ -241,37 +241,6 @@ class OnOwnNodes(Asking, LimitedSimulation):
         return len(free), sum(node.state == ON for node in free)
 
 
-class PoolSelection(Selecting, OnPool):
-    pass
-
-
-class PoolOrdering(Ordering, OnPool):
-    pass
-
-
-class PoolWeights(Weighing, OnPool):
-    pass
-
-
-class NodeSelection(Selecting, OnNodes):
-    pass
-
-
-class NodeOrdering(Ordering, OnNodes):
-    pass
-
-
-class NodeWeights(Weighing, OnNodes):
-    pass
-
-
-class OwnSelection(Selecting, OnOwnNodes):
-    pass
-
-
-class OwnOrdering(Ordering, OnOwnNodes):
-    pass
-
-
-class OwnWeights(Weighing, OnOwnNodes):
-    pass
+def agent_on(machine: type[Asking], who: type[Asking]) -> Any:
+    """Return the slow environment of who decides, on a kind of machine."""
+    return type(f"{who.__name__}{machine.__name__}", (who, machine), {})

@@ -14,6 +14,7 @@ from driving import (
     LIMITED,
     LOADED,
     NAMES,
+    POWER,
     SINGLE,
     VECTOR,
     assert_same,
@@ -21,7 +22,6 @@ from driving import (
     play,
     random_acts,
 )
-from test_power_limits import POWER
 
 from hpcgym import Cluster, HpcgymError, Workload
 from hpcgym.cluster import NodeGroup
@@ -109,6 +109,14 @@ def test_unknown_arguments(name: str) -> None:
         ("MixedPolicy", {"policy_features": [["wait"]]}),
         ("MixedPolicy", {"policy_features": ("wait", "speed")}),
         ("MixedPolicy", {"policy_features": ("wait", "wait")}),
+        ("JobSelection", {"reward": "wait/easy"}),
+        ("JobSelection", {"reward": "log_energy"}),
+        ("JobSelection", {"paid": "later"}),
+        ("JobSelection", {"window": "both"}),
+        ("JobSelection", {"window": "split:1"}),
+        ("JobSelection", {"skip_forced": 1}),
+        ("JobSelection", {"arrivals": "go on"}),
+        ("JobSelection", {"warmup": "a week"}),
     ],
     ids=label,
 )
@@ -373,6 +381,45 @@ def test_bad_periods(period: Any) -> None:
     for classes in (SINGLE, VECTOR):
         with pytest.raises(HpcgymError, match="period"):
             classes["EnergyBudget"](workload=BUSY, jobs=20, period=period)
+
+
+@pytest.mark.parametrize("name", [*LIMITED, "CoSchedule"])
+@pytest.mark.parametrize("argument", [{"start": "warm"}, {"horizon": "1d"}, {"warmup": 5}])
+def test_what_is_around_episodes_is_not_known(name: str, argument: dict[str, Any]) -> None:
+    with pytest.raises(HpcgymError, match=r"^start, warmup, arrivals and horizon .* go with"):
+        SINGLE[name](jobs=50, **argument)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("EnergyBudget", {"reward": "max_wait"}, "^reward 'max_wait' does not go with nodes"),
+        ("EnergyBudget", {"reward": "bsld/easy"}, "^reward: bsld/NAME does not go with limits"),
+        ("CoSchedule", {"reward": "p99_wait"}, "unknown reward 'p99_wait'"),
+        ("JobSelection", {"episodes": "whole", "start": "warm"}, "nothing comes before"),
+        ("JobSelection", {"arrivals": "continue"}, "needs a horizon"),
+        ("JobSelection", {"start": "sfa"}, "unknown scheduler"),
+        ("JobSelection", {"reward": "bsld/eazy"}, "unknown scheduler"),
+        *[
+            (name, {"cluster": Cluster(64, busy_power_w=0.0), **more}, "without power there is no")
+            for name, more in (
+                ("QueueOrdering", {"backfill_order": "energy-fairshare"}),
+                ("MixedPolicy", {"policy_features": ["energy_fairshare"]}),
+            )
+        ],
+    ],
+    ids=label,
+)
+def test_what_does_not_go_together(name: str, arguments: dict[str, Any], message: str) -> None:
+    workload = {} if name == "CoSchedule" else {"workload": BUSY}
+    with pytest.raises(HpcgymError, match=message):
+        SINGLE[name](**workload, **arguments)
+
+
+def test_a_warm_beginning_is_known_of_slices_alone() -> None:
+    env = SINGLE["JobSelection"](BUSY, jobs=20, start="warm")
+    with pytest.raises(HpcgymError, match="known for slices alone"):
+        env.reset(options={"start": 5, "jobs": 10})
 
 
 def test_limits_of_a_function_that_are_none() -> None:

@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import SLOW, assert_same, play, random_acts, whole
-from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, pair, seen, with_files, workloads
+from driving import (
+    SHARED_NODES,
+    SIXTEEN,
+    SLOW,
+    Step,
+    assert_same,
+    play,
+    random_acts,
+    whole,
+    with_files,
+)
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
@@ -19,7 +28,7 @@ from hpcgym.envs import CoSchedule, CoScheduleVector
 from hpcgym.envs.render.view import look
 from hpcgym.errors import HpcgymError
 from hpcgym.speedups import Heatmap, generate_speedups
-from hpcgym.workload import Workload, load_workload
+from hpcgym.workload import Workload, assign_codes, load_workload
 
 #: a is fast beside b, b is slow beside a, and both lose beside their own kind.
 TWO = Heatmap(("a", "b"), np.array([[0.5, 2.0], [0.8, 0.4]]), alone=np.array([1.25, 1.0]))
@@ -36,6 +45,46 @@ def jobs_of(
     }
     workload = Workload.from_columns(columns, processors=size, name="by hand")
     return hpcgym.workload.with_codes(workload, codes)
+
+
+def pair(env: Any, i: int, j: int = 0) -> int:
+    """The action that starts visible job i, beside neighbour j - 1 unless j is 0."""
+    return int(i * (env.unwrapped.neighbours + 1) + j)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, codes: int = 3, most: int = 12) -> Workload:
+    n = draw(st.integers(1, most))
+    times = st.lists(st.integers(1, 400), min_size=n, max_size=n)
+    columns = {
+        "submit_time": np.cumsum(draw(st.lists(st.sampled_from([0, 1, 50, 300]), min_size=n,
+                                               max_size=n))),
+        "run_time": draw(times),
+        "requested_time": draw(times),
+        "requested_processors": draw(st.lists(st.integers(1, 32), min_size=n, max_size=n)),
+    }  # fmt: skip
+    names = [f"code-{k + 1}" for k in range(codes)]
+    workload = Workload.from_columns(columns, processors=32, name="drawn")
+    return assign_codes(workload, names, seed=draw(st.integers(0, 99)))
+
+
+SPEEDUPS = "generated:codes=3,mean=1.1,spread=0.3,seed=1"
+OPTIONS = st.fixed_dictionaries(
+    {
+        "allocation": st.sampled_from(["half-socket", "part:3", "compact", "spread"]),
+        "partners": st.sampled_from(["best", "fill", "first"]),
+        "estimate": st.sampled_from(["requested", "double-requested", "clairvoyant"]),
+        "window": st.sampled_from([1, 3, 12]),
+        "neighbours": st.sampled_from([1, 2, 8]),
+        "cluster": st.sampled_from(["4x2x4", "3x1x11"]),
+    }
+)
+GIVEN = {"speedups": SPEEDUPS}
+
+
+def seen(steps: list[Step]) -> list[Any]:
+    """What an agent may look at; jobs in the future change names, not rows."""
+    return [(s.observation, s.info["window"], s.info["neighbours"], s.info["time"]) for s in steps]
 
 
 def waiting(env: Any) -> int:
@@ -77,7 +126,7 @@ def assert_same_schedule(one: Any, other: Any) -> None:
     ("act", "backfill"), [(in_order, "none"), (whoever_fits, "fill")], ids=["none", "fill"]
 )
 def test_a_schedulers_order_makes_its_schedule(act: Any, backfill: str, options: Any) -> None:
-    given = {"cluster": NODES, "window": 120, **options}
+    given = {"cluster": SHARED_NODES, "window": 120, **options}
     arguments = whole(load_workload(SIXTEEN), **given)
     env = CoSchedule(**arguments)
     steps = play(env, act)
@@ -166,7 +215,7 @@ def test_the_neighbours_nodes_come_first() -> None:
 
 @pytest.mark.parametrize("partners", ["best", "fill", "first"])
 def test_whoever_is_named_is_beside(partners: str) -> None:
-    env = CoSchedule(**whole(load_workload(SIXTEEN), cluster=NODES, partners=partners))
+    env = CoSchedule(**whole(load_workload(SIXTEEN), cluster=SHARED_NODES, partners=partners))
     _, info = env.reset()
     rng, ended, named = np.random.default_rng(0), False, 0
     while not ended:
@@ -230,8 +279,31 @@ def best_pair(env: CoSchedule, scores: dict[Any, float]) -> int:
     return len(info["action_mask"]) - 1 if waits else best
 
 
+POWERED = Cluster(
+    groups=(
+        NodeGroup("old", 3, {"core": 24}, NodePower(90.0, (350.0,), off_w=10.0), sockets=2),
+        NodeGroup("new", 5, {"core": 24}, sockets=2),
+    )
+)
+
+
+@pytest.mark.parametrize("cluster", [SHARED_NODES, POWERED], ids=["flat", "nodes"])
+def test_returns_are_metrics(cluster: Any) -> None:
+    """Beside what the conformance tests look at: the makespan, and energy by the most there is."""
+    env = CoSchedule(SIXTEEN, jobs=50, window=5, cluster=cluster, reward=["energy", "throughput"])
+    steps = play(env, random_acts(env.action_space, 1), seed=5)
+    metrics, jobs = env.result().metrics, env.episode_workload
+    work = float((jobs.requested_processors * jobs.run_time).sum()) / 192
+    bound = max(work, float(jobs.submit_time[-1] - jobs.submit_time[0]))
+    greatest = 3 * 350.0 + 5 * 24 * 358.0 if cluster is POWERED else 192 * 358.0
+    expected = [metrics["energy_j"] / (bound * greatest), metrics["makespan_s"] / bound]
+    np.testing.assert_allclose(-sum(step.reward for step in steps[1:]), expected, rtol=1e-9)
+    elapsed = sum(step.info["reward_terms"]["elapsed_s"] for step in steps[1:])
+    assert elapsed == pytest.approx(metrics["makespan_s"])
+
+
 def test_masked_actions_stand_for_the_first_that_is_not() -> None:
-    options = whole(load_workload(SIXTEEN), cluster=NODES)
+    options = whole(load_workload(SIXTEEN), cluster=SHARED_NODES)
     one, other = CoSchedule(**options), CoSchedule(**options)
     _, info = one.reset()
     other.reset()
@@ -243,58 +315,6 @@ def test_masked_actions_stand_for_the_first_that_is_not() -> None:
         assert_same([*step, info], list(other.step(int(np.flatnonzero(mask)[0]))))
         ended = step[2]
         assert ended or info["action_mask"].any()
-
-
-# --- Returns --------------------------------------------------------------------------------------
-
-
-POWERED = Cluster(
-    groups=(
-        NodeGroup("old", 3, {"core": 24}, NodePower(90.0, (350.0,), off_w=10.0), sockets=2),
-        NodeGroup("new", 5, {"core": 24}, sockets=2),
-    )
-)
-
-
-@pytest.mark.parametrize("cluster", [NODES, POWERED], ids=["flat", "nodes"])
-@pytest.mark.parametrize("action", ["pair", "scores"])
-@pytest.mark.parametrize("allocation", ["half-socket", "part:3", "compact"])
-def test_returns_are_metrics(allocation: str, action: str, cluster: Any) -> None:
-    rewards = ["bsld", "wait", "energy", "throughput"]
-    options = {"cluster": cluster, "allocation": allocation, "action": action, "reward": rewards}
-    env = CoSchedule(SIXTEEN, jobs=50, window=5, **options)
-    steps = play(env, random_acts(env.action_space, 1), seed=5)
-    returns = np.sum([step.reward for step in steps[1:]], axis=0)
-    metrics, jobs = env.result().metrics, env.episode_workload
-    assert steps[-1].info["metrics"] == {k: v for k, v in metrics.items() if v == v}
-    work = float((jobs.requested_processors * jobs.run_time).sum()) / 192
-    bound = max(work, float(jobs.submit_time[-1] - jobs.submit_time[0]))
-    greatest = 3 * 350.0 + 5 * 24 * 358.0 if cluster is POWERED else 192 * 358.0
-    expected = [
-        metrics["mean_bsld"],
-        metrics["mean_wait_s"] / 3600,
-        metrics["energy_j"] / (bound * greatest),
-        metrics["makespan_s"] / bound,
-    ]
-    np.testing.assert_allclose(-returns, expected, rtol=1e-9)
-    terms = [step.info["reward_terms"] for step in steps[1:]]
-    sums = {name: sum(term[name] for term in terms) for name in terms[0]}
-    assert sums["elapsed_s"] == pytest.approx(metrics["makespan_s"])
-    assert sums["energy_j"] == pytest.approx(metrics["energy_j"])
-
-
-def test_a_reward_of_ones_own() -> None:
-    def reward(view: Any) -> float:
-        assert view.jobs == 30
-        assert (view.run_time_s <= view.requested_time_s).all()
-        assert (view.processors == 24).all()
-        return -float(view.elapsed_s + view.wait_s.sum())
-
-    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=30, reward=reward)
-    steps = play(env, random_acts(env.action_space, 1), seed=5)
-    metrics = steps[-1].info["metrics"]
-    total = metrics["makespan_s"] + 30 * metrics["mean_wait_s"]
-    assert -sum(step.reward for step in steps) == pytest.approx(total)
 
 
 # --- What it refuses ------------------------------------------------------------------------------
@@ -321,7 +341,12 @@ def test_a_reward_of_ones_own() -> None:
     ids=str,
 )
 def test_bad_arguments(options: dict[str, Any], message: str) -> None:
-    given_options: dict[str, Any] = {"workload": SIXTEEN, "cluster": NODES, "jobs": 10, **options}
+    given_options: dict[str, Any] = {
+        "workload": SIXTEEN,
+        "cluster": SHARED_NODES,
+        "jobs": 10,
+        **options,
+    }
     for make in (CoSchedule, CoScheduleVector):
         with pytest.raises(HpcgymError, match=re.escape(message)):
             make(**given_options)
@@ -338,18 +363,18 @@ def test_arguments_of_other_environments(rule: str) -> None:
 
 @pytest.mark.parametrize("action", [-1, 273, 1.5, "wait", None])
 def test_bad_actions(action: Any) -> None:
-    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=10)
+    env = CoSchedule(SIXTEEN, cluster=SHARED_NODES, jobs=10)
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match="action must be an index from 0 to 272"):
         env.step(action)
-    many = CoScheduleVector(2, SIXTEEN, cluster=NODES, jobs=10)
+    many = CoScheduleVector(2, SIXTEEN, cluster=SHARED_NODES, jobs=10)
     many.reset(seed=0)
     with pytest.raises(HpcgymError, match="actions must be"):
         many.step([action, action])
 
 
 def test_dispatchers_know_nothing_of_it() -> None:
-    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=10)
+    env = CoSchedule(SIXTEEN, cluster=SHARED_NODES, jobs=10)
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match="dispatchers know nothing"):
         env.pass_view()
@@ -366,8 +391,6 @@ def test_what_is_drawn_is_in_seconds() -> None:
     assert view.with_predicted_ends().end.max() > view.now
     assert view.schedule.wait.max() < view.elapsed
 
-
-# --- What cannot be known, and libraries ---------------------------------------------------------
 
 # --- What cannot be known -------------------------------------------------------------------------
 
@@ -412,24 +435,6 @@ def altered(env: CoSchedule, now: float, seed: int) -> Workload:
         columns["requested_processors"].append(int(rng.integers(1, 33)))
         columns["executable"].append(int(rng.integers(1, 4)))
     return Workload.from_columns(columns, processors=32, name="drawn", header=dict(jobs.header))
-
-
-# --- One and many ---------------------------------------------------------------------------------
-
-
-def test_the_bridge_to_stable_baselines() -> None:
-    pytest.importorskip("stable_baselines3")
-    from hpcgym.envs.sb3 import HpcVecEnv
-
-    envs = HpcVecEnv("hpcgym/CoSchedule-v0", 3, workload=SIXTEEN, cluster=NODES, jobs=5, window=4)
-    assert envs.reset()["pairs"].shape == (3, 4, 16, 2)
-    assert np.shape(envs.env_method("action_masks")) == (3, 69)
-    done: Any = np.zeros(3)
-    while not done.any():
-        *_, done, infos = envs.step(np.zeros(3, np.int64))
-    ended = infos[int(done.argmax())]
-    assert ended["metrics"]["makespan_s"] > 0
-    assert ended["terminal_observation"]["jobs"].shape == (4, 8)
 
 
 def test_the_default_environment() -> None:

@@ -15,38 +15,51 @@ import gymnasium
 import numpy as np
 import pytest
 from driving import (
+    ASLEEP,
+    AWAKE,
     BUSY,
+    CALM,
     CHASSIS,
+    EURORA,
+    EVERY,
+    FAIR,
+    FOUR,
+    KEPT,
     LIMITED,
     LOADED,
+    MIXED,
     MODES,
     NAMES,
+    NEEDY,
+    NODES_OF_CORES,
+    NODES_WITH_MEM,
+    OF_NODES,
+    ON_NODES,
+    SHARED_NODES,
     SINGLE,
+    SIXTEEN,
+    SLEEPY,
+    SMALL,
+    USERS,
     VECTOR,
-    Step,
     assert_alike,
     assert_same,
+    chained,
     drive,
+    from_the_middle,
     go_on,
     label,
     limits_that_grow,
     play,
     random_acts,
+    rows_of,
+    stopping,
     visible_acts,
+    with_files,
 )
-from extract_driving import busy_log, from_the_middle
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
-from node_driving import EURORA
-from pairs import NODES, SIXTEEN, with_files
-from test_by_usage import FAIR, busy_users
-from test_moved_environments import chained
-from test_node_energy import MIXED, SMALL
-from test_own_nodes import ASLEEP
-from test_preempting_environments import stopping
-from test_restricted_environments import KEPT, NODES_OF_CORES, OF_NODES, ON_NODES
-from test_shutdown import AWAKE, CALM, SLEEPY
 
 import hpcgym
 from hpcgym import Cluster, HpcgymError
@@ -68,6 +81,8 @@ LEARNED: dict[str, Any] = {
     "backfill_order": "lexp",
     "features": ["wait", "predicted", "policy_time"],
 }
+_MIDDLE = from_the_middle().take(slice(0, 30), name="part")
+CLOSED_THEN = f"{_MIDDLE.initial.begin + 600}/{_MIDDLE.initial.begin + 90_000}"
 PLACES: dict[str, dict[str, Any]] = {
     "pool": {},
     "per event": {"passes": "per-event", "backfill_order": "sjbf", "observation": "flat"},
@@ -75,39 +90,50 @@ PLACES: dict[str, dict[str, Any]] = {
     "surrounded": {"start": "warm", "arrivals": "continue", "horizon": "6h", "paid": "waiting",
                    "window": "split:5"},
     "to a horizon": {"horizon": 900, "paid": "end"},
-    "users": {"workload": busy_users(), "backfill_order": "fairshare", "fair_share": FAIR[0]},
+    "users": {"workload": USERS, "backfill_order": "fairshare", "fair_share": FAIR[0]},
+    "groups": {"workload": USERS, "backfill_order": "fs+efs", "fair_share": FAIR[1]},
+    "accounts on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
+                          "backfill_order": "fs+efs", "fair_share": FAIR[2]},
+    "a tree on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
+                        "backfill_order": "energy-fairshare", "fair_share": FAIR[3]},
+    "starved first": {"threshold": 900},
     "switched off": {"workload": CALM, "cluster": SLEEPY},
     "switched off by action": {"workload": CALM, "cluster": AWAKE, "shutdown_action": True},
+    "single cores": {"cluster": FOUR, "allocation": "worst-fit"},
     "nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "best-fit"},
     "random nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "random:5"},
     "learned on nodes": {"workload": EURORA, "cluster": "eurora", **LEARNED},
     "powers": {"workload": SMALL, "cluster": MIXED},
-    "own nodes": {"cluster": ASLEEP},
-    "in a row": {"cluster": ASLEEP, "allocation": "contiguous", "estimate": "ave2"},
+    "own nodes": {"cluster": ASLEEP, "paid": "waiting"},
+    "in a row": {"cluster": ASLEEP, "allocation": "contiguous", "estimate": "ave2", "paid": "end"},
     "quotas": KEPT,
     "cores by name": KEPT | OF_NODES | {"maintenance": NODES_OF_CORES},
     "closed nodes": {"workload": EURORA, **ON_NODES},
-    "after others": {"workload": chained(), "dependencies": "closed-loop", "quota": "user:jobs=9"},
-    "submitted": {"workload": chained(), "cluster": "8x2x4", "quota": "all:submitted=30"},
+    "after others": {"workload": chained(), "dependencies": "closed-loop", "quota": "user:jobs=9",
+                     "paid": "end"},
+    "submitted": {"workload": chained(), "cluster": "8x2x4", "quota": "all:submitted=30",
+                  "paid": "waiting"},
     "requeued": {"workload": stopping(), "preemption": "queue:2>3>4"},
     "cancelled": {"workload": stopping(), "preemption": "queue:2>3>4,cancel"},
     "suspended": {"workload": stopping(), "cluster": "4x2x2",
                   "preemption": "queue:2>3>4,suspend"},
     "slurm": {"backfill": "slurm:bf_interval=600"},
-    "extract": {"workload": from_the_middle(busy_log()).take(slice(0, 30), name="part"),
+    "extract": {"workload": _MIDDLE,
                 "episodes": "whole", "estimate": "ave2"},
+    "extract under quotas": {"workload": _MIDDLE, "episodes": "whole",
+                             "quota": "user:jobs=2", "maintenance": CLOSED_THEN},
     "slurm after others": {"workload": chained(), "backfill": "slurm", "quota": "user:jobs=2",
                            "dependencies": "closed-loop"},
     "slurm and stops": {"workload": stopping(), "cluster": "4x2x2", "backfill": "slurm",
                         "preemption": "queue:2>3>4"},
     "slurm on nodes": {"workload": EURORA, "cluster": "eurora", "backfill": "slurm"},
     "extract on nodes": {
-        "workload": from_the_middle(busy_log(MIXED)).take(slice(0, 30), name="part"),
+        "workload": from_the_middle(MIXED).take(slice(0, 30), name="part"),
         "episodes": "whole", "cluster": MIXED, "allocation": "best-fit"},
 }  # fmt: skip
 #: Places where no agent names each job.
 _OF_QUEUES = (
-    *("requeued", "cancelled", "suspended"),
+    *("requeued", "cancelled", "suspended", "starved first"),
     *("slurm", "slurm after others", "slurm and stops", "slurm on nodes"),
 )
 #: Those whose episodes have other jobs than those that count.
@@ -115,29 +141,22 @@ _AROUND = ("surrounded", "to a horizon")
 _MOVED = ("after others", "submitted", "slurm after others")
 #: Those where a snapshot may hide the future.
 _HIDE = (
-    *(
-        "pool",
-        "per event",
-        "learned",
-        "users",
-        "switched off",
-        "switched off by action",
-        "surrounded",
-        "to a horizon",
-    ),
-    *("slurm", "extract"),
-)
+    "pool", "per event", "learned", "users", "groups", "switched off", "switched off by action",
+    "surrounded", "to a horizon", "slurm", "extract", "single cores", "starved first",
+)  # fmt: skip
+_EXTRACTS = ("extract", "extract under quotas", "extract on nodes")
+_STOPS = ("requeued", "cancelled", "suspended", "slurm and stops")
 STEERED: dict[str, dict[str, Any]] = {
-    "limits": {"limits": limits_that_grow, "controls": ("power", "nodes")},
+    "limits": {"limits": limits_that_grow, "controls": ("power", "nodes"), "paid": "end"},
     "limits and weights": {"limits": limits_that_grow, "interval": 3, "power": "energy-bud",
                            "policy_features": ("area", "wait"), "observation": "flat"},
-    "usual limits": {"cluster": None, "interval": "2h"},
+    "usual limits": {"cluster": None, "interval": "2h", "paid": "waiting"},
 }  # fmt: skip
 SHARED: dict[str, dict[str, Any]] = {
-    "pairs": {"cluster": NODES},
+    "pairs": {"cluster": SHARED_NODES},
     "pairs and files": {**with_files(), "observation": "flat"},
-    "pairs by scores": {"cluster": NODES, "action": "scores"},
-    "compact pairs": {"cluster": NODES, "allocation": "compact"},
+    "pairs by scores": {"cluster": SHARED_NODES, "action": "scores"},
+    "compact pairs": {"cluster": SHARED_NODES, "allocation": "compact"},
 }
 CASES = [
     *[
@@ -260,6 +279,89 @@ def test_returns_are_metrics(name: str, place: str) -> None:
     known = {key: value for key, value in metrics.items() if value == value}
     assert steps[-1].info["metrics"] == pytest.approx(known)
     hpcgym.validate_schedule(env.result())
+    if not ({"cluster", "limits"} & {*given(name, place)} or place in (*STEERED, *_EXTRACTS)):
+        jobs, cluster = env.episode_workload, env.options.cluster
+        most = cluster.busy_power_w * cluster.processors * (np.ptp(jobs.submit_time) + 1)
+        assert -energy == pytest.approx(metrics["energy_j"] / most, rel=1e-9)
+    mixed = single(name, place, reward={"bsld": 0.7, "energy": 0.3})
+    total = sum(step.reward for step in play(mixed, visible_acts(mixed, 1), seed=3))
+    assert total == pytest.approx(0.7 * bsld + 0.3 * energy, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [case for case in CASES if case[1] not in (*_AROUND, *_MOVED, *_STOPS)]
+)
+def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
+    """Times are those at the frequencies of jobs, and compact ones where they share nodes."""
+    views: list[Any] = []
+
+    def reward(view: Any) -> float:
+        views.append(view)
+        return float(view.wait_s.sum())
+
+    env = single(name, place, reward=reward)
+    steps = play(env, visible_acts(env, 2), seed=3)
+    result, jobs = env.result(), env.episode_workload
+    assert len(views) == len(steps) - 1
+    assert sum(step.reward for step in steps) == pytest.approx(result.wait[result.decided].sum())
+    started = np.concatenate([view.started for view in views])
+    assert sorted(started.tolist()) == np.flatnonzero(result.decided).tolist()
+    assert all(view.counts.all() and view.jobs == result.decided.sum() for view in views)
+    waits, runs, processors = (
+        np.concatenate([getattr(view, field) for view in views])
+        for field in ("wait_s", "run_time_s", "processors")
+    )
+    assert waits == pytest.approx(result.wait[started])
+    whole_nodes = "limited" in env.simulations.machines.told
+    cores = env.options.cluster.processors // env.options.cluster.nodes if whole_nodes else 1
+    assert processors.tolist() == (-(-jobs.requested_processors // cores))[started].tolist()
+    compact = result.coschedule.compact_s if name == "CoSchedule" else result.run_time
+    assert runs.tolist() == compact[started].tolist()
+    bslds, joules = sum(view.bsld for view in views), sum(view.energy_j for view in views)
+    assert bslds == pytest.approx(result.bsld[result.decided].sum(), rel=1e-9)
+    assert joules == pytest.approx(result.metrics["energy_j"], rel=1e-6)
+    times = [step.info["time"] for step in steps[1:]]
+    assert [view.time_s for view in views] == times
+    assert [view.elapsed_s for view in views[1:]] == pytest.approx(np.diff(times))
+    assert views[-1].queued == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [case for case in CASES if case[1] not in (*_MOVED, "per event", "suspended")],
+)
+def test_the_state_in_plain_terms(name: str, place: str) -> None:
+    """Who waits, who runs, what is free, and what of it is seen, at each decision."""
+    env = single(name, place, **{"interval": "pass"} if name == "MixedPolicy" else {})
+    acts, whole_nodes = visible_acts(env, 3), "limited" in env.simulations.machines.told
+    cluster = env.options.cluster
+    cores = cluster.processors // cluster.nodes if whole_nodes else 1
+
+    def look(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        if name in LIMITED and number == 0:  # which comes before the first submission
+            return acts(number, observation, info)
+        result, jobs, now = env.result(), env.episode_workload, env.time
+        started = result.start >= 0
+        waits = np.flatnonzero((jobs.submit_time <= now) & ~started)
+        runs = np.flatnonzero(started & (result.end > now))
+        assert env.queued().tolist() == waits.tolist()
+        assert env.running().tolist() == runs.tolist()
+        assert info["time"] == now
+        if place != "surrounded":  # it shows the last ones, too
+            assert rows_of(info) == waits[:6].tolist()
+        if name != "CoSchedule":
+            total = cluster.nodes if whole_nodes else cluster.processors
+            assert env.free == total - (-(-jobs.requested_processors[runs] // cores)).sum()
+            if isinstance(observation, dict):
+                assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / total))
+        if name == "JobSelection":
+            assert info["action_mask"].tolist() == env.action_masks().tolist()
+        if result.allocation is not None and name != "CoSchedule" and not whole_nodes:
+            held = np.diff(result.allocation.first) > 0
+            assert held.tolist() == started.tolist()
+        return acts(number, observation, info)
+
+    play(env, look, seed=2)
 
 
 @pytest.mark.parametrize("policy", ["saf", "fcfs"])
@@ -275,7 +377,8 @@ def test_a_baseline_makes_the_schedule_of_simulate(name: str, place: str, policy
     """Where that is what its order makes; learned times and surroundings have their own tests."""
     more = {"interval": "pass"} if name == "MixedPolicy" else {}
     env, baseline = single(name, place, **{"window": 300, "jobs": 60} | more), find_baseline(policy)
-    for seed in range(2):  # the second begins anew
+    for seed in range(2):  # the second begins anew, after one that was left early
+        play(env, visible_acts(env, 0), most=8, seed=5)
         env.reset(seed=seed)
         baseline.begin(env)
         play(env, lambda _, o, info: baseline.act(o, info), seed=seed)
@@ -479,7 +582,7 @@ def test_registration_is_idempotent() -> None:
     before = {name: gymnasium.spec(name) for name in IDS}
     register()
     assert {name: gymnasium.spec(name) for name in IDS} == before
-    assert set(before) == {f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED, "CoSchedule")}
+    assert set(before) == {f"hpcgym/{name}-v0" for name in EVERY}
 
 
 FRESH = """
@@ -500,62 +603,3 @@ def test_a_fresh_process_finds_the_environments() -> None:
     names = [f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)]
     assert found.stdout.split() == [*names, "JobSelectionVector"]
     assert found.stderr == ""
-
-
-@pytest.mark.parametrize("interval", ["pass", "hour", "episode", 5])
-def test_the_machine_that_mixed_policy_shows(interval: Any) -> None:
-    """What is free is what no job runs on, at the time that is shown."""
-    env = SINGLE["MixedPolicy"](BUSY, jobs=80, window=7, interval=interval)
-    observation, info = env.reset(seed=2)
-    terminated, times = False, []
-    while not terminated:
-        running = env.running()
-        assert env.free == 64 - env.episode_workload.requested_processors[running].sum()
-        assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / 64))
-        assert info["time"] == env.time
-        times.append(env.time)
-        observation, _, terminated, _, info = env.step(np.ones(6, np.float32))
-    assert times == sorted(times)
-
-
-def test_the_state_in_plain_terms() -> None:
-    env = SINGLE["JobSelection"](BUSY, jobs=80, window=7)
-    steps: list[Step] = []
-    observation, info = env.reset(seed=2)
-    jobs, result = env.episode_workload, None
-    while not (steps and steps[-1].terminated):
-        result = env.result()
-        submitted, running = jobs.submit_time <= env.time, env.running()
-        waiting = np.flatnonzero(submitted & (result.start < 0))
-        assert env.queued().tolist() == waiting.tolist()
-        going = (result.start >= 0) & (result.start + result.run_time > env.time)
-        assert running.tolist() == np.flatnonzero(going).tolist()
-        assert env.free == 64 - jobs.requested_processors[running].sum()
-        assert [row for row in info["window"].tolist() if row >= 0] == waiting[:7].tolist()
-        assert info["time"] == env.time
-        assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / 64))
-        assert observation["mask"].tolist() == [1] * min(7, len(waiting)) + [0] * (7 - len(waiting))
-        assert info["action_mask"].tolist() == env.action_masks().tolist()
-        assert info["action_mask"].tolist() == observation["mask"].tolist()
-        steps.append(Step(*env.step(0)))
-        observation, info = steps[-1].observation, steps[-1].info
-    assert env.free == 64
-    assert env.scheduler_rules == {
-        "backfill": "easy",
-        "backfill_order": "fcfs",
-        "estimate": "requested",
-        "policy_estimate": "requested",
-        "correction": "requested",
-        "passes": "per-timestamp",
-        "allocation": "first-fit",
-        "threshold": None,
-        "hold": None,
-        "fair_share": None,
-        "quota": None,
-        "maintenance": None,
-        "preemption": None,
-        "dependencies": "none",
-    }
-    assert (
-        hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == env.result().start.tolist()
-    )

@@ -16,21 +16,23 @@ from drawing import HealthCheck, assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
     NAMES,
+    RULES,
     SEEDS,
     SINGLE,
     SLOW,
     Step,
     assert_same,
     go_on,
+    on_nodes,
     play,
     random_acts,
     visible_acts,
     whole,
 )
 from limit_strategies import Case
-from node_driving import RULES, places
+from node_strategies import ALLOCATIONS
 from strategies import workloads
-from test_steered_schedules import SETS, begin, steered
+from test_steered_machines import SETS, begin, steered
 
 from hpcgym.envs.power_limits import EnergyBudgetEnv
 from hpcgym.scheduler.limits import EnergyBudget
@@ -118,9 +120,12 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     if draw(st.integers(0, 2)):
         quota = {"quota": draw(st.sampled_from([None, None, "user:jobs=1", "all:jobs=2"]))}
         return draw(workloads(max_jobs=25)), draw(ESTIMATES) | quota
-    cluster, workload = draw(places())
+    cluster, workload = draw(on_nodes())
     rules = draw(RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"))
-    return workload, {"cluster": cluster, **rules}
+    allocation = draw(st.sampled_from(ALLOCATIONS))
+    kills = {"correction": "requested"} if rules["correction"] == "kill" else {}
+    more = {"cluster": cluster, "passes": "per-timestamp", "allocation": allocation}
+    return workload, rules | more | kills
 
 
 @costly

@@ -19,10 +19,9 @@ from driving import (
     whole,
 )
 from predictors import Told
-from slow_environments import PoolSelection
+from slow_environments import OnPool, Selecting, agent_on
 
 from hpcgym import HpcgymError, load_workload, simulate
-from hpcgym.reference.jobs import jobs_of
 
 HOURS = np.float32(3600)
 names = pytest.mark.parametrize("name", NAMES)
@@ -66,15 +65,13 @@ def test_predictions_are_seen(name: str) -> None:
     env = SINGLE[name](**whole(BUSY, window=30, **predicted, **more))
     expected: dict[tuple[int, int], tuple[int, int]] = {}
 
-    def first(now: int, rows: list[int]) -> int:
-        for row in rows:
-            job = slow.jobs[row]
-            expected[now, row] = (job.predicted, job.policy_time)
-        return 0
+    class Noting(Selecting):
+        def note(self, now: int) -> None:
+            for job in self.queue[:30]:
+                expected[now, job.number] = (job.predicted, job.policy_time)
+            super().note(now)
 
-    rules = {"backfill": "easy", **for_slow(predicted)}
-    slow = PoolSelection(first, False, 30, jobs_of(BUSY), BUSY.processors, **rules)
-    slow.run()
+    agent_on(OnPool, Noting).of(BUSY, lambda *_: 0, False, 30, **for_slow(predicted))
     # all by submission, as the slow environment's
     action = {"JobSelection": 0, "QueueOrdering": np.zeros(30), "MixedPolicy": np.eye(6)[2]}[name]
     seen = set()
@@ -103,8 +100,6 @@ def test_policy_time_is_what_policies_look_at(name: str) -> None:
             np.testing.assert_allclose(seen, expected / (expected + 3600), rtol=1e-6)
     assert "policy_time" not in SINGLE[name](BUSY).options.names
 
-
-# --- Snapshots --------------------------------------------------------------------------------
 
 LEARNING = {"estimate": "e-loss", "policy_estimate": REGRESSIONS[1], "backfill_order": "lexp"}
 
@@ -162,27 +157,3 @@ def test_weights_of_some_features_are_all_weights(text: str) -> None:
 
 
 OTHER_USERS = {"workload": BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))}  # as many jobs each
-
-
-@names
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {"estimate": REGRESSIONS[1]}),
-        ({}, {"policy_estimate": "e-loss"}),
-        *[({}, {"backfill_order": order}) for order in ("sqf", "fcfs")],
-        ({"backfill_order": "fcfs"}, {"backfill_order": "sjbf"}),
-        # what is learned of users would go to others
-        *[({"estimate": estimate}, OTHER_USERS) for estimate in ("ave2", "user-ratio", "e-loss")],
-    ],
-)
-def test_snapshots_are_of_the_same_rules_and_users(
-    name: str, one: dict[str, Any], other: dict[str, Any]
-) -> None:
-    first, same, others = (make(name, **one | more) for more in ({}, {}, other))
-    for env in (first, same, others):
-        env.reset(seed=0)
-    same.restore(first.snapshot())
-    for hide in (False, True):
-        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
-            others.restore(first.snapshot(hide=hide))

@@ -107,12 +107,6 @@ def test_single_and_vector_environments_draw_the_same() -> None:
         assert single.simulations.names[0] == name
 
 
-def test_uniform_is_as_it_was() -> None:
-    episodes, rng = Episodes(BUSY, jobs=20), np.random.default_rng(3)
-    start = int(np.random.default_rng(3).integers(0, 281))
-    assert episodes.draw(rng) == Episode(f"rows {start}:{start + 20}", start, start + 20)
-
-
 def test_named_slices_and_evaluations_are_the_same_whatever_is_drawn() -> None:
     plain, hard = (Episodes(BUSY, jobs=20, sampler=name) for name in ("uniform", "filtered"))
     assert plain.listing == hard.listing

@@ -1,131 +1,248 @@
-"""Schedules and returns of the environments against ``simulate`` and a slow simulator.
+"""Schedules under actions that nobody would choose are those of slow environments, everywhere.
 
-The sums of rewards and the metrics add the same numbers in another order: they are equal to a
-relative error of 1e-12. Schedules are equal to the second.
+A slow environment (`slow_environments.py`) shares no code with those of the library. It is asked
+the same questions, by what is seen alone, so that one question too many would not change them all.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from drawing import given, settings
+from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
-    BUSY,
+    FAIR,
     INTERVALS,
     KINDS,
-    NAMES,
+    NEEDY,
+    NODES_WITH_MEM,
     RULES,
     SEEDS,
     SINGLE,
     SIX_WEIGHTS,
     SLOW,
     THRESHOLDS,
-    VECTOR,
+    USERS,
     Step,
-    assert_as_slowly,
+    by_chance,
     for_slow,
-    padded,
+    in_turn,
+    on_nodes,
     play,
-    random_acts,
-    rows_of,
     rules,
+    units_on_nodes,
     whole,
 )
+from extract_strategies import parts_of, recorded
+from limit_strategies import Case, limited, on_single_cores, simulate_pool
+from node_strategies import ALLOCATIONS
+from share_strategies import BUSY_W, accounts, order, watts_of, with_power
+from slow_environments import OnNodes, OnOwnNodes, OnPool, Ordering, Selecting, Weighing, agent_on
+from slow_shares import SlowOrder
 from strategies import workloads
+from test_steered_machines import assert_same_schedule
 
-from hpcgym import Cluster
-from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.errors import HpcgymError
-from hpcgym.schedule.metrics import compute_metrics
+from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
+from hpcgym.envs.core.layout import ON_AT
+from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.workload import Workload
 
-TOLERANCE = 1e-12
-
-
-def starts(env: Any) -> list[int]:
-    return env.unwrapped.result().start.tolist()
-
-
-def total(steps: list[Step]) -> Any:
-    return sum(step.reward for step in steps[1:])
-
-
-# --- Schedules under actions that nobody would choose ---------------------------------------
-
-
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 WINDOWS = st.sampled_from([1, 2, 3, 5, 40])
 
 
-@settings(SLOW, max_examples=600)
-@given(
-    KINDS, workloads(), st.one_of(RULES, rules()), WINDOWS, SEEDS, SIX_WEIGHTS, INTERVALS,
-    THRESHOLDS,
-)  # fmt: skip
-def test_any_choices(
-    kind: str,
-    workload: Workload,
-    given_rules: dict[str, Any],
-    window: int,
-    seed: int,
-    weights: list[Any],
-    interval: Any,
-    threshold: int | None,
-) -> None:
-    more = {"seed": seed, "weights": weights, "interval": interval, "threshold": threshold}
-    arguments, slow_rules = whole(workload, **given_rules), for_slow(given_rules)
-    assert_as_slowly(kind, workload, arguments, slow_rules, window=window, **more)
+class Place(NamedTuple):
+    """Where choices are tried.
+
+    Attributes
+    ----------
+    arguments : of an environment.
+    slow : makes the slow environment of who decides, by what that takes, and lets it run.
+    passes : whether weights hold for single passes.
+    check : compares what else the machine has, by the environment, its steps and the slow one.
+    """
+
+    arguments: dict[str, Any]
+    slow: Callable[..., Any]
+    passes: bool = True
+    check: Callable[[Any, list[Step], Any], None] = lambda env, steps, slow: None
 
 
-def late_jobs() -> Workload:
-    """Four processors: a job on all up to 10 s, then one on all; at 5 s one on 1, at 6 s on 4."""
-    columns = {
-        "submit_time": [0, 1, 5, 6],
-        "run_time": [10, 100, 10, 10],
-        "requested_time": [10, 100, 10, 10],
-        "requested_processors": [4, 4, 1, 4],
-        "user_id": [1, 1, 1, 1],
+@st.composite
+def pools(draw: st.DrawFn) -> Place:
+    jobs, given_rules = draw(workloads()), draw(st.one_of(RULES, rules()))
+    return on_pool(jobs, given_rules, for_slow(given_rules))
+
+
+def on_pool(jobs: Workload, given_rules: Any, slow_rules: Any, **more: Any) -> Place:
+    def slow(who: Any, *deciding: Any, **threshold: Any) -> Any:
+        return agent_on(OnPool, who).of(jobs, *deciding, **slow_rules, **threshold)
+
+    return Place(whole(jobs, **given_rules, **more), slow, passes=False)
+
+
+@st.composite
+def of_users(draw: st.DrawFn) -> Place:
+    """Jobs with power, of users whose order depends on what they have used."""
+    return on_pool(*draw(shares()))
+
+
+@st.composite
+def shares(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
+    """Jobs with power, rules of an environment by usage, and the same with the slow order."""
+    jobs = draw(with_power(draw(workloads(max_jobs=30))))
+    fair, slow = draw(accounts(jobs))
+    ours, theirs = draw(order(slow, watts_of(jobs)))
+    common = {
+        "backfill": "easy",
+        "estimate": draw(st.sampled_from(["requested", "clairvoyant", "ave2", "typical-ratio"])),
+        "policy_estimate": draw(st.sampled_from(["requested", "requested", "ave3"])),
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-timestamp", "per-event"])),
     }
-    return Workload.from_columns(columns, processors=4)
+    cluster = Cluster(jobs.processors, busy_power_w=BUSY_W)
+    mine = common | {"backfill_order": ours, "fair_share": fair, "cluster": cluster}
+    return jobs, mine, common | {"backfill_order": theirs}
 
 
-@pytest.mark.parametrize(
-    ("threshold", "expected"),
-    [
-        (None, [0, 30, 10, 20]),
-        (8, [0, 10, 110, 120]),
-        (9, [0, 20, 10, 120]),  # at 20 s it has waited 19 s, and comes before the last
-    ],
+PLAIN = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["easy", "easy", "none"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "wfp3"]),
+        "estimate": st.sampled_from(["requested", "clairvoyant", "ave3"]),
+        "policy_estimate": st.sampled_from(["requested", "clairvoyant", "ave3"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+        "passes": st.sampled_from(["per-timestamp", "per-event"]),
+    }
 )
-def test_a_job_comes_first_once_it_has_waited_longer(
-    threshold: int | None, expected: list[int]
+
+
+def extract_of(data: st.DataObject, workload: Workload) -> Workload:
+    """An extract in which there is something to decide."""
+    part = parts_of(data, recorded(data, workload), {"estimate": "requested"})[0]
+    assume(part is not None and part.initial is not None)
+    if part.initial.running.all():
+        with pytest.raises(HpcgymError, match="so that there is nothing to decide"):
+            SINGLE["QueueOrdering"](**whole(part))
+        assume(False)
+    return part
+
+
+@st.composite
+def extracts(draw: st.DrawFn) -> Place:
+    part = extract_of(draw(st.data()), draw(workloads(max_jobs=30)))
+    given_rules = draw(PLAIN)
+    return on_pool(part, given_rules, given_rules)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Place:
+    """Passes are one at a time there."""
+    cluster, jobs = draw(on_nodes())
+    given_rules = {rule: value for rule, value in draw(rules()).items() if rule != "passes"}
+    given_rules["allocation"] = draw(st.sampled_from(ALLOCATIONS))
+
+    def slow(who: Any, *deciding: Any, **threshold: Any) -> Any:
+        every = {"policy": "fcfs", "passes": "per-timestamp", "threshold": None}
+        every |= for_slow(given_rules) | threshold
+        of_nodes = node_jobs_of(jobs, cluster.resources)
+        made = agent_on(OnNodes, who)(*deciding, of_nodes, cluster.capacity.tolist(), **every)
+        made.run()
+        return made
+
+    def check(env: Any, steps: list[Step], made: Any) -> None:
+        assert units_on_nodes(env.result()) == [dict(job.nodes) for job in made.jobs]
+        if env.result().policy_run_time is not None:
+            assert env.result().policy_run_time.tolist() == [job.policy_time for job in made.jobs]
+
+    return Place(whole(jobs, cluster=cluster, **given_rules), slow, check=check)
+
+
+@st.composite
+def own_nodes(draw: st.DrawFn) -> Place:
+    """Nodes are switched off, or stand in a row, or both.
+
+    Where run times are learned they have one core: what is learned of a job looks at its nodes, and
+    the reference at its processors.
+    """
+    case = draw(limited("none"))
+    case.rules |= {"policy": "fcfs", "threshold": None, "policy_estimate": "requested"}
+    if draw(st.booleans()):
+        case.rules |= {rule: value for rule, value in draw(rules()).items() if rule != "passes"}
+        case = on_single_cores(case)
+    if case.cluster.shutdown_after_s is None and case.rules["allocation"] != "contiguous":
+        after = draw(st.sampled_from([0, 1, 30, 600]))
+        case.cluster = replace(case.cluster, shutdown_after_s=after)
+    names = ("backfill", "backfill_order", "estimate", "policy_estimate", "correction")
+    given_rules = {rule: case.rules[rule] for rule in (*names, "allocation")}
+
+    def slow(who: Any, *deciding: Any, **threshold: Any) -> Any:
+        made, estimates = agent_on(OnOwnNodes, who), ("estimate", "policy_estimate")
+        return simulate_pool(
+            Case(case.workload, case.cluster, [], {**case.rules, **threshold}),
+            lambda *given, **rules: made(*deciding, *given, **rules),
+            **for_slow({name: case.rules[name] for name in estimates}),
+        )
+
+    def check(env: Any, steps: list[Step], made: Any) -> None:
+        assert_same_schedule(env.result(), made.jobs, made.intervals)
+        seen = np.array([step.observation["cluster"][[0, ON_AT]] for step in steps[:-1]])
+        np.testing.assert_allclose(seen * len(made.nodes), np.array(made.seen), atol=1e-5)
+
+    return Place(whole(case.workload, cluster=case.cluster, **given_rules), slow, check=check)
+
+
+def chosen(
+    kind: str, place: Place, window: int, seed: int, weights: Any, interval: Any, threshold: Any
 ) -> None:
-    """At 10 s the long job has waited 9 s; the agent wants short ones first."""
-    weights = {"policy_features": ["requested"], "interval": "episode"}
-    env = MixedPolicy(**whole(late_jobs(), threshold=threshold, **weights))
-    play(env, lambda *_: np.array([-1.0]))
-    assert starts(env) == expected
-    vector: Any = VECTOR["MixedPolicy"](2, **whole(late_jobs(), threshold=threshold, **weights))
-    vector.reset(seed=0)
-    vector.step(np.full((2, 1), -1.0))
-    for e in range(2):
-        assert vector.simulations.simulation(e).schedule()["start"].tolist() == expected
-    ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
-    requested = late_jobs().requested_time
-    play(
-        ordering,
-        lambda _, __, info: padded(-requested[rows_of(info)] / 100, ordering.options.window),
-    )
-    assert starts(ordering) == expected
+    """Play any choices of a kind in an environment and in a slow one, and compare what they did."""
+    first: dict[str, Any] = {"threshold": threshold}
+    if kind == "weights":
+        given_weights, normalised = in_turn(weights)
+        interval = "pass" if place.passes else interval
+        env = SINGLE["MixedPolicy"](**place.arguments, interval=interval, **first)
+        steps = play(env, lambda number, _, __: given_weights(number))
+        slow = place.slow(Weighing, normalised, interval, **first)
+    else:
+        numbers, act = by_chance(seed, kind, window)
+        if kind == "scores":
+            env = SINGLE["QueueOrdering"](**place.arguments, window=window, **first)
+            slow = place.slow(Ordering, numbers, window, **first)
+        else:
+            env = SINGLE["JobSelection"](**place.arguments, window=window, reservation=kind)
+            slow = place.slow(Selecting, numbers, kind == "kept", window)
+        steps = play(env, act)
+    if place.passes or kind != "weights":
+        assert len(steps) - 1 == len(slow.seen)
+    assert env.result().start.tolist() == [job.start for job in slow.jobs]
+    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
+    place.check(env, steps, slow)
+    validate_schedule(env.result())
 
 
-def test_where_an_agent_names_each_job_there_is_no_threshold() -> None:
-    for made in (SINGLE["JobSelection"], VECTOR["JobSelection"]):
-        with pytest.raises(HpcgymError, match=r"^threshold and environments that ask for one job"):
-            made(workload=BUSY, threshold=60)
+PLACES = {
+    "pool": pools(), "nodes": nodes(), "own nodes": own_nodes(), "users": of_users(),
+    "extract": extracts(),
+}  # fmt: skip
+_SLOW = ("own nodes", "users", "extract")
+
+
+@costly
+@pytest.mark.parametrize(
+    "place", [pytest.param(one, marks=[pytest.mark.slow] * (one in _SLOW)) for one in PLACES]
+)
+@settings(SLOW, max_examples=800)
+@given(st.data(), KINDS, WINDOWS, SEEDS, SIX_WEIGHTS, INTERVALS, THRESHOLDS)
+def test_any_choices(
+    place: str, data: Any, kind: str, window: int, seed: int, weights: Any, interval: Any,
+    threshold: int | None,
+) -> None:  # fmt: skip
+    chosen(kind, data.draw(PLACES[place]), window, seed, weights, interval, threshold)
 
 
 def test_long_queues() -> None:
@@ -139,99 +256,92 @@ def test_long_queues() -> None:
         "user_id": random.integers(1, 4, 300),
     }
     workload = Workload.from_columns(columns, processors=40)
-    for order in (
+    for order_of in (
         {"backfill_order": "fcfs"},
         {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
         {"backfill_order": "saf", "passes": "per-event"},
     ):
         for kind, window in (("revised", 20), ("scores", 100)):
-            more: dict[str, Any] = {"window": window, "seed": 0, "weights": [], "interval": "pass"}
-            assert_as_slowly(kind, workload, whole(workload, **order), order, **more)
+            chosen(kind, on_pool(workload, order_of, order_of), window, 0, [], "pass", None)
 
 
-# --- Returns ----------------------------------------------------------------------------------
+# --- Usage in the action --------------------------------------------------------------------------
+
+#: In another order than the table of features, usage in the middle.
+FEATURES = ("wait", "fairshare", "requested", "energy_fairshare", "processors")
+WEIGHTED = st.tuples(
+    st.sampled_from([0.0, 0.0, 0.01, -0.01]),
+    st.sampled_from([0.0, 1.0, -0.5, 100.0]),
+    st.sampled_from([0.0, 0.0, -0.25]),
+    st.sampled_from([0.0, 0.0, 1.0]),
+    st.sampled_from([0.0, 0.0, -0.25]),
+)
 
 
-@settings(SLOW, max_examples=120)
-@given(workloads(), RULES, SEEDS, st.sampled_from(NAMES), st.sampled_from([(117.0, 358.0), (0, 1)]))
-def test_returns_are_metrics(
-    workload: Workload, rules: dict[str, Any], seed: int, name: str, watts: tuple[float, float]
-) -> None:
-    cluster = Cluster(workload.processors, *watts)
-    arguments = whole(workload, cluster=cluster, window=6, **rules)
-    returns = {}
-    for reward in ("bsld", "wait", "energy"):
-        env = SINGLE[name](reward=reward, **arguments)
-        returns[reward] = total(play(env, random_acts(env.action_space, seed)))
-    metrics = compute_metrics(env.result())
-    submit = workload.submit_time
-    full = cluster.busy_power_w * cluster.processors * int(submit[-1] - submit[0] + 1)
-    assert returns["bsld"] == pytest.approx(-metrics["mean_bsld"], rel=TOLERANCE)
-    assert returns["wait"] == pytest.approx(-metrics["mean_wait_s"] / 3600, rel=TOLERANCE)
-    assert returns["energy"] == pytest.approx(-metrics["energy_j"] / full, rel=TOLERANCE)
+def exact(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Weights of the same signs whose sizes are eighths, 1 together.
 
-    mixed = SINGLE[name](reward={"bsld": 0.7, "energy": 0.3}, **arguments)
-    expected = 0.7 * returns["bsld"] + 0.3 * returns["energy"]
-    mix = total(play(mixed, random_acts(mixed.action_space, seed)))
-    assert mix == pytest.approx(expected, rel=TOLERANCE)
-
-    several = SINGLE[name](reward=["energy", "bsld", "wait"], **arguments)
-    vector = total(play(several, random_acts(several.action_space, seed)))
-    assert vector.tolist() == [returns[reward] for reward in ("energy", "bsld", "wait")]
+    Places are often whole parts of each other, and so are processors: what should tie does so only
+    where sums are exact.
+    """
+    used = [place for place, weight in enumerate(weights) if weight]
+    sizes = [0.125 if weight else 0.0 for weight in weights]
+    if used:
+        sizes[used[-1]] = 1 - 0.125 * (len(used) - 1)
+    return tuple(map(math.copysign, sizes, weights))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_function_as_reward_sees_each_job_once(name: str) -> None:
-    views: list[Any] = []
+@pytest.mark.slow
+@costly
+@settings(SLOW, max_examples=200)
+@given(shares(), INTERVALS, st.lists(WEIGHTED, min_size=2, max_size=4))
+def test_weights_of_usage_that_change(case: Any, interval: Any, given_weights: list[Any]) -> None:
+    """Against the slow agent, with a slow order for each decision."""
+    jobs, mine, theirs = case
+    slow, known = theirs["backfill_order"], dict.fromkeys(("estimate", "policy_estimate"))
+    known = dict.fromkeys(known, "requested")
+    if slow.accounts.in_a_tree:
+        given_weights = [exact(one) for one in given_weights]
+    weights, normalised = in_turn(given_weights)
 
-    def reward(view: Any) -> float:
-        views.append(view)
-        return float(view.wait_s.sum())
+    class ByUsage(Weighing):
+        def score_by(self, weights: Any) -> Any:
+            wait, cpu, time, energy, size = weights
+            used = [weight for weight in weights if weight]
+            alone = len(used) == 1 and bool(cpu or energy)
+            kind: Any = ("cpu" if cpu else "energy") if alone else (cpu, energy)
+            sign = -1 if alone and used[0] < 0 else 1
+            made = SlowOrder(
+                kind, slow.accounts, slow.watts, BUSY_W,
+                lambda job, now: (
+                    time * job.requested + wait * (now - job.submit) + size * job.processors
+                ),
+            )  # fmt: skip
+            made.begin(self)
+            return lambda job, now: sign * made(job, now)
 
-    env = SINGLE[name](BUSY, jobs=100, reward=reward, window=10)
-    steps = play(env, random_acts(env.action_space, 0), seed=3)
-    result, jobs = env.result(), env.episode_workload
-    assert len(views) == len(steps) - 1
-    assert total(steps) == result.wait.sum()
-    started = np.concatenate([view.started for view in views])
-    assert sorted(started.tolist()) == list(range(100))
-    for field, column in (
-        ("wait_s", result.wait),
-        ("run_time_s", result.run_time),
-        ("requested_time_s", jobs.requested_time),
-        ("processors", jobs.requested_processors),
-    ):
-        seen = np.concatenate([getattr(view, field) for view in views])
-        assert seen.tolist() == column[started].tolist()
-    assert sum(view.bsld for view in views) == pytest.approx(result.bsld.sum(), rel=TOLERANCE)
-    energy = sum(view.energy_j for view in views)
-    assert energy == pytest.approx(result.metrics["energy_j"], rel=TOLERANCE)
-    assert sum(view.elapsed_s for view in views) == result.metrics["makespan_s"]
-    assert [view.time_s for view in views] == [step.info["time"] for step in steps[1:]]
-    assert views[-1].queued == 0
-    assert views[-1].free == 64
-    assert {view.jobs for view in views} == {100}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_slice_is_simulated_as_if_alone(name: str) -> None:
-    env = SINGLE[name](BUSY, jobs=50, window=10)
-    steps = play(env, random_acts(env.action_space, 0), options={"start": 120, "jobs": 40})
-    alone = SINGLE[name](**whole(env.episode_workload, window=10))
-    again = play(alone, random_acts(alone.action_space, 0))
-    assert starts(env) == starts(alone)
-    assert [step.reward for step in steps] == [step.reward for step in again]
-    assert steps[-1].info["episode_name"] == "rows 120:160"
+    place = on_pool(jobs, mine | known, theirs | known, interval=interval, policy_features=FEATURES)
+    env = SINGLE["MixedPolicy"](**place.arguments)
+    play(env, lambda k, _, __: weights(k))
+    expected = place.slow(ByUsage, normalised, interval)
+    assert env.result().start.tolist() == [job.start for job in expected.jobs]
 
 
-# --- Weights ----------------------------------------------------------------------------------
-
-
-def test_weights_are_normalised() -> None:
-    weights = np.array([0.1, -0.2, 0, 0, 0.3, 0.2])
-    outcomes = []
-    for factor in (1.0, 0.5, 4.0):
-        env = MixedPolicy(BUSY, jobs=60, interval="episode")
-        play(env, lambda _, __, ___, f=factor: f * weights, seed=0)
-        outcomes.append(starts(env))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "place", [{"workload": USERS}, {"workload": NEEDY, "cluster": NODES_WITH_MEM}], ids=len
+)
+@pytest.mark.parametrize("fair", FAIR, ids=["shares", "group", "accounts", "tree"])
+def test_each_episode_begins_anew_with_its_own_users(place: Any, fair: Any) -> None:
+    weights = np.array([0.002, 1.0, 0.0, 0.0, -0.002])
+    policy = dict(zip(FEATURES, (weights / np.abs(weights).sum()).tolist(), strict=True))
+    order = "fs+efs" if fair.formula == "classic" else "energy-fairshare"
+    rules = {"backfill_order": order, "fair_share": fair, "policy_features": FEATURES}
+    env = SINGLE["MixedPolicy"](**place, jobs=100, **rules)
+    for first, n in ((0, 60), (120, 80), (20, 40), (0, 60)):
+        play(env, lambda *_: weights, options={"start": first, "jobs": n})
+        machine = {"cluster": env.options.cluster, **env.scheduler_rules}
+        same = simulate(env.episode_workload, policy=policy, **machine)
+        assert env.result().start.tolist() == same.start.tolist()
+    plain = simulate(env.episode_workload, "easy", cluster=env.options.cluster)
+    assert env.result().start.tolist() != plain.start.tolist()

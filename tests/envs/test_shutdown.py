@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import BUSY, SLOW, Step, play, whole
+from driving import AWAKE, BUSY, SEEDS, SLEEPY, SLOW, jobs_of, play, whole
 from slow_power import SWITCH_OFF, schedule_slowly
 from strategies import clusters, workloads
 
@@ -18,34 +18,6 @@ from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
 from hpcgym.errors import HpcgymError
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
-
-TOLERANCE = 1e-12
-SEEDS = st.integers(0, 2**16)
-#: Jobs wait in it at times, and processors are idle at others.
-CALM = BUSY.with_columns(submit_time=BUSY.submit_time * 4)
-SLEEPY = Cluster(
-    64,
-    shutdown_after_s=600,
-    off_power_w=9,
-    shutdown_time_s=60,
-    boot_time_s=300,
-    shutdown_power_w=200,
-    boot_power_w=300,
-)
-AWAKE = Cluster(64, off_power_w=9, shutdown_time_s=60, boot_time_s=300)  # but for actions
-
-
-def total(steps: list[Step]) -> float:
-    return float(sum(step.reward for step in steps[1:]))
-
-
-def energy_return(env: Any) -> float:
-    """What the return is to be, from the schedule alone."""
-    jobs, cluster = env.episode_workload, env.options.cluster
-    span = int(jobs.submit_time[-1] - jobs.submit_time[0] + 1)
-    full = cluster.busy_power_w * cluster.processors * span
-    return float(-env.result().metrics["energy_j"] / full)
-
 
 # --- Against the slow machine ------------------------------------------------------------------
 
@@ -96,7 +68,10 @@ def test_any_action(
     np.testing.assert_allclose([share for share, _ in seen], shares, rtol=1e-6)
     assert not steps[-1].info["action_mask"].any()
     if cluster.busy_power_w > 0:
-        assert total(steps) == pytest.approx(energy_return(env), rel=TOLERANCE)
+        span = int(np.ptp(workload.submit_time)) + 1
+        full = cluster.busy_power_w * cluster.processors * span
+        total = sum(step.reward for step in steps)
+        assert total == pytest.approx(-result.metrics["energy_j"] / full, rel=1e-12)
     assert {"energy", "events", "progress"} <= set(validate_schedule(result))
 
 
@@ -109,13 +84,7 @@ def test_the_action_by_hand() -> None:
     At 0 s the processors are switched off, of which job 0 takes one back in the same second. The
     other is off at 10 s. Job 1, at 50 s, has it switched on until 70 s.
     """
-    columns = {
-        "submit_time": [0, 50],
-        "run_time": [100, 100],
-        "requested_time": [100, 100],
-        "requested_processors": [1, 1],
-    }
-    workload = Workload.from_columns(columns, processors=2)
+    workload = jobs_of([(0, 1, 100), (50, 1, 100)], 2)
     cluster = Cluster(2, 10, 100, off_power_w=1, shutdown_time_s=10, boot_time_s=20)
     env = JobSelection(
         **whole(workload, cluster=cluster, window=3), shutdown_action=True, reward="energy"
@@ -153,17 +122,10 @@ def test_the_action_by_hand() -> None:
         env.step(4)
 
 
-def test_without_the_action_there_is_no_such_index() -> None:
-    env = JobSelection(BUSY, cluster=SLEEPY, jobs=20, window=4)
-    _, info = env.reset(seed=0)
-    assert info["action_mask"].shape == (4,)
-    with pytest.raises(HpcgymError, match="index from 0 to 3"):
-        env.step(4)
-
-
-@pytest.mark.parametrize("rule", [{"passes": "per-event"}])
-def test_rules_under_which_processors_stay_on(rule: dict[str, Any]) -> None:
-    with pytest.raises(HpcgymError, match="passes='per-event'"):
-        JobSelection(BUSY, cluster=SLEEPY, **rule)
-    with pytest.raises(HpcgymError, match="passes='per-event'"):
-        JobSelectionVector(2, BUSY, shutdown_action=True, **rule)
+def test_rules_under_which_processors_stay_on() -> None:
+    for made, more in (
+        (JobSelection, {"cluster": SLEEPY}),
+        (JobSelectionVector, {"cluster": AWAKE}),
+    ):
+        with pytest.raises(HpcgymError, match="passes='per-event'"):
+            made(workload=BUSY, passes="per-event", shutdown_action=True, **more)

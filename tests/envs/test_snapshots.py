@@ -1,4 +1,4 @@
-"""Snapshots: going back, going on, and environments side by side."""
+"""Snapshots: what is hidden, whose they are, and simulations that go on with environments."""
 
 from __future__ import annotations
 
@@ -8,28 +8,33 @@ import numpy as np
 import pytest
 from driving import (
     BUSY,
+    FAIR,
     NAMES,
+    REGRESSIONS,
     SINGLE,
+    USERS,
     VECTOR,
     assert_same,
     go_on,
+    jobs_of,
     play,
     random_acts,
     visible_acts,
+    whole,
 )
+from share_strategies import heeded
 
-from hpcgym import simulate
+from hpcgym import HpcgymError, simulate
 from hpcgym._engine import Simulation
-from hpcgym.envs.job_selection import JobSelection
 
 ids = pytest.mark.parametrize("name", NAMES)
 
 
-def make(name: str, workload: Any = BUSY, **options: Any) -> Any:
-    arguments = {"jobs": 60, "window": 6, **options}
+def make(name: str, **options: Any) -> Any:
+    arguments = {"workload": BUSY, "jobs": 60, "window": 6, **options}
     if name == "MixedPolicy":
         arguments.setdefault("interval", 3)
-    return SINGLE[name](workload, **arguments)
+    return SINGLE[name](**arguments)
 
 
 @ids
@@ -42,7 +47,7 @@ def test_a_reset_brings_back_what_was_hidden(name: str) -> None:
 
 
 def test_hidden_jobs_run_for_their_predictions() -> None:
-    env = JobSelection(BUSY, jobs=80, window=80, estimate="ave2")
+    env = make("JobSelection", jobs=80, window=80, estimate="ave2")
     acts = visible_acts(env, 0)
     play(env, acts, most=50, seed=3)
     before, submitted = env.result(), len(env.queued()) + int((env.result().start >= 0).sum())
@@ -59,41 +64,6 @@ def test_hidden_jobs_run_for_their_predictions() -> None:
     assert steps[-1].terminated
 
 
-def test_what_had_easy_done_from_here() -> None:
-    """The first job, always, is EASY: from any state one of its own leads to its schedule."""
-    env = JobSelection(BUSY, jobs=80, window=6)
-    env.reset(seed=3)
-    for _ in range(30):
-        env.step(0)
-    saved = env.snapshot()
-    for action in (3, 0):
-        env.restore(saved)
-        ended = False
-        while not ended:
-            ended = env.step(action)[2]
-    expected = simulate(env.episode_workload, **env.scheduler_rules)
-    assert env.result().start.tolist() == expected.start.tolist()
-
-
-@ids
-def test_interleaved_environments_are_two_separate_ones(name: str) -> None:
-    alone = []
-    for seed in (0, 1):
-        env = make(name, estimate="ave2", correction="incremental")
-        alone.append(play(env, random_acts(env.action_space, seed), seed=seed))
-    envs = [make(name, estimate="ave2", correction="incremental") for _ in range(2)]
-    both: list[list[Any]] = [[], []]
-    acts = [random_acts(env.action_space, seed) for seed, env in enumerate(envs)]
-    for seed, env in enumerate(envs):
-        both[seed] += play(env, acts[seed], most=0, seed=seed)
-    while not all(steps[-1].terminated for steps in both):
-        for steps, env, act in zip(both, envs, acts, strict=True):
-            if not steps[-1].terminated:
-                last, number = steps[-1], len(steps) - 1
-                steps += go_on(env, act, last.observation, last.info, most=1, first=number)
-    assert_same(both, alone)
-
-
 def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -> None:
     env = VECTOR["MixedPolicy"](2, BUSY, jobs=12, window=6, interval="hour")
     env.reset(seed=0)
@@ -103,6 +73,68 @@ def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -
         env.step(np.zeros(env.action_space.shape))
     assert not env.simulations.hides(0)
     assert env.simulations.rows(0)[1] == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "act", "policy", "most"),
+    [("JobSelection", 0, "fcfs", 80), ("MixedPolicy", np.array([1.0]), "fairshare", 60)],
+)
+def test_a_hidden_future_goes_on_with_what_was_used(
+    name: str, act: Any, policy: str, most: int
+) -> None:
+    """With known run times and shares it is that of the jobs that are known."""
+    rules = {"estimate": "clairvoyant", "backfill_order": "fairshare", "fair_share": FAIR[0]}
+    if name == "MixedPolicy":
+        rules |= {"policy_features": ["fairshare"], "interval": "pass"}
+    env = make(name, workload=USERS, jobs=100, **rules)
+    play(env, lambda *_: act, most=most, options={"start": 0, "jobs": 100})
+    now, hidden = env.time, env.snapshot(hide=True)
+    jobs = env.episode_workload.take(env.episode_workload.submit_time <= now)
+    rules = {"policy": policy, **env.scheduler_rules}
+    expected = simulate(jobs, **rules).start.tolist()
+    by_submission = simulate(jobs, **heeded(rules | {"backfill_order": "fcfs"})).start.tolist()
+    differ = {max(pair) for pair in zip(expected, by_submission, strict=True) if len({*pair}) > 1}
+    assert max(differ) > now
+    for _ in range(2):
+        go_on(env, lambda *_: act, *env.restore(hidden))
+        assert env.result().start[: len(jobs)].tolist() == expected
+
+
+_WAITS = jobs_of([(0, 2, 200), (10, 2, 60), (50, 2, 30), (90, 1, 40)], 4)
+OTHER_USERS = {"workload": BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))}  # as many jobs each
+LEARNING = {"estimate": "e-loss", "policy_estimate": REGRESSIONS[1], "backfill_order": "lexp"}
+
+
+def extract(wait: int) -> dict[str, Any]:
+    """An extract of the same jobs, whatever the wait of one that runs at its beginning."""
+    return whole(_WAITS.with_columns(wait_time=[0, wait, 60, 20]).extract(100))
+
+
+@ids
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"estimate": REGRESSIONS[1]}),
+        ({}, {"policy_estimate": "e-loss"}),
+        *[({}, {"backfill_order": order}) for order in ("sqf", "fcfs")],
+        ({"backfill_order": "fcfs"}, {"backfill_order": "sjbf"}),
+        # what is learned of users would go to others
+        *[({"estimate": estimate}, OTHER_USERS) for estimate in ("ave2", "user-ratio", "e-loss")],
+        ({"backfill_order": "fs+efs", "fair_share": FAIR[0]}, {"fair_share": FAIR[1]}),
+        (extract(40), extract(45)),
+    ],
+)
+def test_they_are_of_the_same_rules_users_and_beginning(
+    name: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, same, others = (make(name, **LEARNING | one | more) for more in ({}, {}, other))
+    for env in (first, same, others):
+        env.reset(seed=0)
+    same.restore(first.snapshot())
+    for hide in (False, True):
+        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
+            others.restore(first.snapshot(hide=hide))
 
 
 @ids

@@ -25,10 +25,8 @@ from driving import (
     assert_alike,
     assert_same,
     drive,
-    limits_that_grow,
 )
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from hpcgym import HpcgymError
 from hpcgym.envs.co_schedule import DEFAULT_CODES
@@ -258,57 +256,6 @@ def test_who_has_what_is_told_may_write_into_it(name: str, mode: AutoresetMode) 
     saved = written.snapshot()
     written_over(other)
     assert_same(written.restore(saved)[0], expected[0])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_statistics_of_episodes(name: str) -> None:
-    env = RecordEpisodeStatistics(make(name, AutoresetMode.NEXT_STEP, "vector_entry_point"))
-    returns, values = [], []
-    env.reset(seed=0)
-    for k in range(60):
-        env.action_space.seed(k)
-        _, _, ended, _, info = env.step(env.action_space.sample())
-        if ended.any():
-            returns += info["episode"]["r"][ended].tolist()
-            values += (-info["metrics"]["mean_bsld"][ended]).tolist()
-    assert len(returns) > N
-    assert returns == pytest.approx(values, rel=1e-12)
-
-
-def test_action_masks() -> None:
-    env = make("JobSelection", AutoresetMode.NEXT_STEP, "vector_entry_point")
-    observation, info = env.reset(seed=0)
-    for _ in range(20):
-        masks = observation["jobs"].any(axis=2)  # no visible job has features that are all 0
-        assert env.unwrapped.action_masks().tolist() == masks.tolist()
-        assert info["action_mask"].tolist() == observation["mask"].tolist() == masks.tolist()
-        observation, *_, info = env.step(np.zeros(N, np.int64))
-
-
-@pytest.mark.parametrize("name", [*NAMES, "PowerCap"])
-def test_one_environment_and_many(name: str) -> None:
-    """An environment is not changed by those beside it, nor by which thread simulates it."""
-    arguments: dict[str, Any] = {"workload": BUSY, "jobs": 40, "window": 6}
-    if name == "MixedPolicy":
-        arguments["interval"] = 2
-    if name in LIMITED:
-        arguments |= {"workload": LOADED, "cluster": CHASSIS, "limits": limits_that_grow}
-    many = VECTOR[name](40, **arguments)
-    many.reset(seed=100)
-    alone = [VECTOR[name](1, **arguments) for _ in range(2)]
-    numbers = (0, 37)
-    for e, env in zip(numbers, alone, strict=True):
-        env.reset(seed=100 + e)
-    for k in range(60):
-        many.action_space.seed(k)
-        actions = many.action_space.sample()
-        observations, rewards, ended, _, info = many.step(actions)
-        for e, env in zip(numbers, alone, strict=True):
-            single = env.step(actions[e : e + 1])
-            for key, values in observations.items():
-                assert values[e].tolist() == single[0][key][0].tolist()
-            assert (rewards[e], ended[e]) == (single[1][0], single[2][0])
-            assert info["time"][e] == single[4]["time"][0]
 
 
 @pytest.mark.parametrize(

@@ -341,8 +341,8 @@ def check_moving(interval: Any, features: Sequence[str], scheduler: Scheduler) -
     check_weighed(features, scheduler)
     if read_interval(interval)[0] == "submissions" and scheduler.moves_submissions:
         raise HpcgymError(
-            f"interval={interval!r} does not go with {what_moves(scheduler)}: not built yet, for it"
-            " goes by submissions that are known before"
+            f"interval={interval!r} does not go with {what_moves(scheduler)}: it goes by"
+            " submissions that are known before"
         )
 
 

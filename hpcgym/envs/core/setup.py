@@ -189,8 +189,11 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
             )
     check_jobs(workload, options.cluster.processors)
     if not episodes.alone and (limited is not None or corun is not None):
-        where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
-        raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
+        where = "nodes of jobs' own" if corun is None else "nodes that jobs share"
+        raise HpcgymError(
+            f"start, warmup, arrivals and horizon do not go with {where}: what is drawn there, and"
+            " how fast jobs run, is told of a whole episode, with no slice of it set apart"
+        )
     if options.scheduler.hold is not None and options.scheduler.moves_submissions:
         raise HpcgymError(
             f"hold and {what_moves(options.scheduler)} do not go together in environments: the"
@@ -220,8 +223,8 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
     places = ["environments under limits"] * (limited is not None)
     places += ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
-    if limited is not None or corun is not None:
-        check_plain(options)
+    if limited is not None:
+        check_own_nodes(definition)
     if definition.shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
     if definition.shutdown_action and options.cluster.groups:
@@ -240,20 +243,19 @@ def _around(episodes: Episodes) -> str:
     return f"{', '.join(told)} {'does' if len(told) == 1 else 'do'}"
 
 
-def check_plain(options: Options) -> None:
-    """Raise an HpcgymError for what is known on pools, and on nodes without limits, alone."""
-    rewards = options.rewards
-    asked = {
-        "paid": rewards.paid != arrays.PAID_AT_START,
-        "reward": any((*rewards.references, *rewards.tails))
-        or any(row[arrays.MAX_WAIT] for row in rewards.weights),
-        "window='split'": options.split,
-    }
-    for name, given in asked.items():
-        if given:
-            raise HpcgymError(
-                f"{name}: not known where jobs share nodes, or have whole nodes of their own"
-            )
+def check_own_nodes(definition: Definition) -> None:
+    """Raise an HpcgymError for rewards that are none where jobs have nodes of their own."""
+    rewards = definition.options.rewards
+    if any(row[arrays.MAX_WAIT] for row in rewards.weights):
+        raise HpcgymError(
+            "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when jobs"
+            " have started, not how long the longest is by then; take 'p99_wait'"
+        )
+    if any(rewards.references) and definition.limited and definition.limited.limits_of:
+        raise HpcgymError(
+            "reward: bsld/NAME does not go with limits, for the scheduler NAME would be simulated"
+            " without them; take 'bsld'"
+        )
 
 
 def layout_of(definition: Definition) -> Layout:

@@ -1,4 +1,4 @@
-"""Machines under limits that an agent steers, against the slow simulator, `simulate` and books."""
+"""Machines under limits that an agent steers: against a slow one, `simulate`, and by hand."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from driving import SEEDS, SLOW, THRESHOLDS, for_slow, play, random_acts, rules, whole
+from driving import CHASSIS, LOADED, SEEDS, SLOW, THRESHOLDS, for_slow, jobs_of, play, rules, whole
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from quota_strategies import with_queues
+from share_strategies import accounts
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS
 from submission_strategies import chains, fitted
 
-from hpcgym import simulate, validate_schedule
+from hpcgym import Cluster, Workload, simulate, validate_schedule
+from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.machines import LimitedMachines
-from hpcgym.envs.power_limits import PowerCapEnv
+from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.runs import STATE_NAMES
-from hpcgym.scheduler.limits import PowerCap
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
 KINDS = "caps switching budgets both none"
 INTERVALS = st.sampled_from(["hour", "hour", "2h", "episode", 1, 2, 3, 7])
@@ -154,10 +156,12 @@ def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> 
     st.booleans().flatmap(lambda learns: steered(learns, any_cores=True)),
     INTERVALS,
     st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)),
+    st.sampled_from([None, 1.0, -0.5]),
     THRESHOLDS,
+    st.data(),
 )
 def test_controls_that_limit_nothing(
-    case: Case, interval: Any, weights: Any, threshold: int | None
+    case: Case, interval: Any, weights: Any, usage: float | None, threshold: int | None, data: Any
 ) -> None:
     """The schedule is that of the same limits alone, also where weights order the queue."""
     power = case.cluster.groups[0].power
@@ -169,8 +173,12 @@ def test_controls_that_limit_nothing(
     elif case.rules["power"] in ("shut", "mix"):
         assume(any(isinstance(limit, PowerCap) for limit in case.limits))
     features: Any = ()
+    fair = None
     if weights is not None:
         features = ("processors", "requested", "wait", "ratio", "expansion", "area")
+        if usage is not None:
+            fair, _ = data.draw(accounts(case.workload))
+            weights, features = (*weights, usage), (*features, "fairshare")
     # without limits, `simulate` makes no pass where nodes are switched off, at which predictions
     # that have run out would be corrected
     assume(case.limits or case.cluster.shutdown_after_s is None)
@@ -181,12 +189,15 @@ def test_controls_that_limit_nothing(
         interval=interval,
         policy_features=features,
         threshold=threshold,
+        fair_share=fair,
     )
     neutral = np.array([1.0] * len(controls) + list(weights or ()))
     play(env, lambda *_: neutral)
     policy: Any = "fcfs"
     if weights is not None:
-        policy = tuple((np.array(weights) / np.abs(weights).sum()).tolist())
+        shares = (np.array(weights) / np.abs(weights).sum()).tolist()
+        policy = dict(zip(features, shares, strict=True))
+    case.rules["fair_share"] = fair
     same = simulate(
         case.workload, cluster=case.cluster, limits=case.limits, **{**case.rules, "policy": policy}
     )
@@ -227,18 +238,114 @@ def test_quotas_and_jobs_that_follow_others(data: st.DataObject, case: Case, int
     assert np.array_equal(result.allocation.node, same.allocation.node)
 
 
-# --- Returns, and what is proved of any schedule ------------------------------------------------
+# --- By hand --------------------------------------------------------------------------------------
+
+#: Two levels, and switching takes no time.
+AT_ONCE = NodePower(100.0, (150.0, 200.0), 10.0, (1.0, 2.0), 1.5)
+FOUR_NODES = Cluster(groups=(NodeGroup("node", 4, {"core": 1}, AT_ONCE),))
 
 
-def test_any_jobs_of_a_large_machine() -> None:
-    """Chassis and racks of Curie, windows of a workload, random actions and kills."""
-    from driving import CHASSIS, LOADED
+def test_by_hand() -> None:
+    """Four nodes, jobs of an hour: a cap for two, a level, nodes off, and all at once."""
+    few = jobs_of([(0, 1, 3600)] * 4, 4)
+    arguments = whole(few, cluster=FOUR_NODES, limits=[], interval="episode")
 
-    caps = [PowerCap.of(CHASSIS, 0.5, 15_000, end=30_000, announced=15_000, kills=True)]
-    killed = 0
-    for power, seed in (("dvfs", 0), ("mix", 1), ("shut", 2), ("none", 3)):
-        env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=80, limits=caps, power=power)
-        play(env, random_acts(env.action_space, seed), seed=seed)
-        validate_schedule(env.result())
-        killed += int(env.result().metrics["killed_jobs"])
-    assert killed > 0
+    def play_one(frequency: float, nodes: float, power: float) -> Any:
+        env = PowerCapEnv(**arguments)
+        play(env, lambda *_: np.array([frequency, nodes, power]))
+        return env.result()
+
+    assert play_one(1, 1, 1).start.tolist() == [0, 0, 0, 0]
+    # 400 W idle, 800 W at most: half of what lies between are two nodes more busy than idle
+    assert play_one(1, 1, 0).start.tolist() == [0, 0, 3600, 3600]
+    slow = play_one(-1, 1, 1)
+    assert slow.frequency.tolist() == [0, 0, 0, 0]
+    assert slow.end.tolist() == [5400] * 4
+    # half of a level is rounded to the even one
+    assert play_one(0, 1, 1).frequency.tolist() == [0, 0, 0, 0]
+    assert play_one(0.1, 1, 1).frequency is None
+    dark = play_one(1, 0, 1)
+    assert dark.start.tolist() == [0, 0, 3600, 3600]
+    assert dark.allocation.node.tolist() == [2, 3, 2, 3]
+    assert dark.node_states.node.tolist() == [0, 1]
+    # at the lowest level, of 50 W more, twice as many fit below the cap
+    assert play_one(-1, 1, 0).start.tolist() == [0, 0, 0, 0]
+    everything = play_one(-1, -1, -1)  # one after the other, each on the first node
+    assert everything.start.tolist() == [0, 5400, 10_800, 16_200]
+
+
+@pytest.mark.parametrize(
+    ("joules", "boot", "second"), [(250_000, 0, 900), (309_909, 0, 100), (309_910, 1, 1000)]
+)
+def test_nodes_boot_as_far_as_budgets_suffice(joules: int, boot: int, second: int) -> None:
+    """Three nodes are off from 0 s on, and may all be on again from 1 s on.
+
+    220,000 J are needed for the first job, its node idle, and three nodes off; 999 * 90 J more for
+    each that boots. The second job needs 10,000 J on a node that is on, and 88,500 J on one that is
+    off, at the lower level: (150 - 10) * 150 + 90 * 750.
+    """
+    few, budget = jobs_of([(0, 1, 900), (100, 1, 100)], 4), EnergyBudget(joules, 0, 1000)
+    env = PowerCapEnv(
+        **whole(few, cluster=FOUR_NODES, limits=[budget], interval=1), controls=["nodes"]
+    )
+    play(env, lambda number, *_: np.array([1.0 if number else -0.5]))
+    result = env.result()
+    validate_schedule(result)
+    assert result.start.tolist() == [0, second]
+    assert result.node_states.begin.tolist() == [0] * 3
+    assert result.node_states.end.tolist().count(1) == boot
+    assert result.metrics["budget_exceeded_j"] == 0
+
+
+# --- The limits of an episode -------------------------------------------------------------------
+
+
+def test_usual_limits() -> None:
+    """Caps from 8 to 20 h of each day that has submissions; a budget up to the last of them."""
+    day = 86_400
+    few = jobs_of([(day + 30_000, 1, 10), (2 * day, 1, 10), (3 * day + 28_799, 1, 10)], 4)
+    env = PowerCapEnv(**whole(few))
+    env.reset()
+    watts = 0.6 * 4 * 358
+    assert env.result().limits == (
+        PowerCap(watts, day + 28_800, day + 72_000),
+        PowerCap(watts, 2 * day + 28_800, 2 * day + 72_000),
+    )
+    budget = EnergyBudgetEnv(**whole(few), share=0.5, period=60, shutdown=True)
+    budget.reset()
+    span = 2 * day + 28_799 - 30_000 + 1
+    given = EnergyBudget(0.5 * 4 * 190.738 * span, day + 30_000, day + 30_000 + span, 60, True)
+    assert budget.result().limits == (given,)
+
+
+def test_times_of_limits_count_from_the_first_submission_or_are_a_function() -> None:
+    cap = PowerCap(9000.0, 100, 5000, announced=50, kills=True)
+    budget = EnergyBudget(1e8, 0, 90_000)
+    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=30, limits=[cap, budget])
+    env.reset(seed=3)
+    first = int(env.episode_workload.submit_time[0])
+    assert first > 0
+    moved = (
+        PowerCap(9000.0, first + 100, first + 5000, announced=first + 50, kills=True),
+        EnergyBudget(1e8, first, first + 90_000),
+    )
+    assert env.result().limits == moved
+    asked = []
+
+    def limits_of(workload: Workload) -> list[Any]:
+        asked.append(workload)
+        return [PowerCap(12e3, int(workload.submit_time[5]))] if len(asked) > 1 else []
+
+    narrow = LOADED.with_columns(requested_processors=np.minimum(LOADED.requested_processors, 4))
+    env = PowerCapEnv(narrow, cluster=CHASSIS, jobs=30, limits=limits_of)
+    env.reset(seed=3)
+    assert env.result().limits == ()
+    env.reset(seed=3)
+    assert env.result().limits == (PowerCap(12e3, int(asked[1].submit_time[5])),)
+    assert [len(workload) for workload in asked] == [30, 30]
+
+
+def test_a_cap_without_end_may_be_impossible() -> None:
+    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=30, limits=[PowerCap.of(CHASSIS, 0.45)])
+    with pytest.raises(HpcgymError, match=r"of \d+ nodes, can never start under the cap"):
+        env.reset(options={"start": 0, "jobs": 30})

@@ -1,20 +1,176 @@
-"""Episodes of an extract of five jobs, computed by hand; what is refused."""
+"""Episodes of extracts begin with the jobs that run and wait, as in `simulate`; some by hand."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from driving import NAMES, SINGLE, VECTOR, assert_same, play, random_acts
-from extract_driving import assert_metrics, make, names
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
+from driving import (
+    INTERVALS,
+    NAMES,
+    SEEDS,
+    SINGLE,
+    SLOW,
+    VECTOR,
+    assert_same,
+    go_on,
+    on_nodes,
+    play,
+    random_acts,
+    rules,
+    units_on_nodes,
+    visible_acts,
+    whole,
+)
+from node_strategies import ALLOCATIONS
+from strategies import workloads
+from test_schedules import PLAIN, extract_of
 
-from hpcgym import HpcgymError, simulate
+import hpcgym
+from hpcgym import HpcgymError, simulate, validate_schedule
+from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.envs.core.infos import means_of, state_of
+from hpcgym.errors import WorkloadError
 from hpcgym.evaluation import evaluate
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
+
+names = pytest.mark.parametrize("name", NAMES)
+
+
+def make(name: str, workload: Workload, **options: Any) -> Any:
+    if name == "MixedPolicy":
+        options.setdefault("interval", "pass")
+    return SINGLE[name](**whole(workload, **options))
+
+
+def assert_metrics(env: Any, expected: Any) -> None:
+    found = env.result()
+    validate_schedule(found)
+    assert found.start.tolist() == expected.start.tolist()
+    assert found.metrics == pytest.approx(expected.metrics, rel=1e-12, nan_ok=True)
+    means = means_of(env.simulations, state_of(env.simulations, 0))
+    for metric, value in means.items():
+        assert value == pytest.approx(expected.metrics[metric], rel=1e-9, abs=1e-6), metric
+
+
+# --- As in `simulate` -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@settings(SLOW, max_examples=100)
+@given(
+    st.data(),
+    workloads(max_jobs=30),
+    INTERVALS,
+    st.tuples(st.sampled_from([0.0, 1e-5]), st.sampled_from([1.0, -0.5])),
+    st.sampled_from([60.0, 3600.0, 604_800.0]),
+)
+def test_what_users_had_used_before_counts(
+    data: st.DataObject, workload: Workload, interval: Any, weights: Any, half_life_s: float
+) -> None:
+    part = extract_of(data, workload)
+    rules = {"backfill_order": "fairshare", "fair_share": FairShare(half_life_s=half_life_s)}
+    features = ("wait", "fairshare")
+    env = make("MixedPolicy", part, interval=interval, policy_features=features, **rules)
+    size = sum(map(abs, weights))
+    policy = {name: w / size for name, w in zip(features, weights, strict=True)}
+    expected = simulate(part, policy=policy, **env.scheduler_rules)
+    for _ in range(2):
+        play(env, lambda *_: np.array(weights))
+        assert env.result().start.tolist() == expected.start.tolist()
+
+
+@pytest.mark.slow
+@costly
+@settings(SLOW, max_examples=200)
+@given(
+    st.data(),
+    on_nodes(),
+    PLAIN,
+    st.sampled_from(["fcfs", "sjf", "saf", "f1", "wfp3", "lexp"]),
+    st.sampled_from(["JobSelection", "QueueOrdering"]),
+    st.booleans(),
+)
+def test_so_they_do_on_nodes(
+    data: st.DataObject,
+    place: tuple[Cluster, Workload],
+    given_rules: dict[str, Any],
+    policy: str,
+    name: str,
+    goes_on: bool,
+) -> None:
+    """Also where it is known from a simulation on which nodes jobs run."""
+    cluster, workload = place
+    given_rules = {**given_rules, "passes": "per-timestamp", "policy_estimate": "requested"}
+    given_rules["allocation"] = data.draw(st.sampled_from(ALLOCATIONS))
+    if goes_on:
+        long = simulate(workload, "easy", cluster=cluster, allocation="worst-fit")
+        times = sorted({*long.start.tolist(), *long.end.tolist()})
+        part: Any = hpcgym.continued(long, data.draw(st.sampled_from(times)))
+        assume(not part.initial.running.all())
+    else:
+        part = extract_of(data, workload)
+    arguments = {"window": 64, "cluster": cluster, **given_rules}
+    try:
+        expected = simulate(part, policy=policy, cluster=cluster, **given_rules)
+    except WorkloadError as error:
+        with pytest.raises(WorkloadError, match=f"^{re.escape(str(error))}$"):
+            make(name, part, **arguments)
+        return
+    env, actor = make(name, part, **arguments), Baseline(policy)
+    for _ in range(2):
+        observation, info = env.reset()
+        actor.begin(env)
+        ended = False
+        while not ended:
+            observation, _, ended, _, info = env.step(actor.act(observation, info))
+        assert_metrics(env, expected)
+        assert units_on_nodes(env.result()) == units_on_nodes(expected)
+
+
+def test_an_agent_takes_over_from_the_scheduler_of_a_simulation() -> None:
+    """Whatever that was: its reservations and predictions are those of a scheduler that goes on."""
+    jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
+    long = simulate(jobs, "easy")
+    part = hpcgym.continued(long, int(np.median(jobs.submit_time)))
+    env = make("QueueOrdering", part, window=200)
+    play(env, lambda *_: -np.arange(200) / 200)
+    assert_metrics(env, simulate(env.episode_workload, "easy"))
+    assert part.initial is not None
+    assert part.initial.running.any()
+
+
+@pytest.mark.slow
+@settings(SLOW, max_examples=150)
+@given(
+    st.data(), workloads(max_jobs=25), rules(), st.sampled_from(NAMES), st.integers(0, 15), SEEDS
+)
+def test_a_hidden_future_counts_what_is_known(
+    data: Any, workload: Any, given_rules: Any, name: str, decisions: int, seed: int
+) -> None:
+    """The sums of a snapshot that hides, and of what follows, are the metrics of its schedule."""
+    part = extract_of(data, workload)
+    env = make(name, part, window=6, **given_rules)
+    acts = visible_acts(env, seed)
+    begun = play(env, acts, most=decisions)
+    assume(not begun[-1].terminated and len(env.queued()))
+    observation, info = env.restore(env.snapshot(hide=True))
+    assert_same(observation, begun[-1].observation)
+    go_on(env, acts, observation, info)
+    assert_metrics(env, env.result())
+    again = play(env, acts)  # another episode hides nothing
+    assert_same(again[: len(begun)], begun)
+
+
+# --- By hand --------------------------------------------------------------------------------------
 
 #: On 4 processors at 100 s: 0 and 1 run, to 200 s and 110 s; 2, of two, and 3, of one, wait.
 TINY = Workload.from_columns(
@@ -178,16 +334,3 @@ def test_machines_that_must_be_empty() -> None:
         make("JobSelection", part, shutdown_action=True)
     with pytest.raises(HpcgymError, match=r"^evaluate begins each slice with an empty machine,"):
         evaluate("easy", part, episodes="whole", slices="all", budget=0)
-
-
-def test_snapshots_are_of_the_same_beginning() -> None:
-    """The jobs and rules are the same; what runs is not."""
-    jobs, others = (TINY.with_columns(wait_time=[0, wait, 60, 20, 0]) for wait in (40, 45))
-    one, same, other = (
-        make("QueueOrdering", part.extract(100), window=3) for part in (jobs, jobs, others)
-    )
-    for env in (one, same, other):
-        env.reset()
-    same.restore(one.snapshot())
-    with pytest.raises(HpcgymError, match="other jobs or arguments"):
-        other.restore(one.snapshot())
