@@ -135,6 +135,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     st.sampled_from(NAMES),
     st.sampled_from(INTERVALS),
     st.sampled_from(["revised", "kept"]),
+    st.sampled_from(["start", "waiting"]),
     st.integers(0, 30),
     st.integers(0, 2**16),
 )
@@ -143,11 +144,12 @@ def test_another_future_looks_the_same(
     name: str,
     interval: Any,
     reservation: str,
+    paid: str,
     decisions: int,
     seed: int,
 ) -> None:
     workload, rules = case
-    arguments: dict[str, Any] = {"window": 4, **rules}
+    arguments: dict[str, Any] = {"window": 4, "paid": paid, **rules}
     if name == "JobSelection" and not rules.get("quota"):
         arguments["reservation"] = reservation
     if name == "MixedPolicy":
@@ -181,10 +183,14 @@ def assert_hidden_alike(env: Any, other: Any, acts: Any, here: Step, there: Step
     same_size = len(env.episode_workload) == len(other.episode_workload)
     futures = []
     for each, step in ((env, here), (other, there)):
+        queued, now = each.queued(), each.time
         observation, info = each.restore(each.snapshot(hide=True))
         assert_same(observation, step.observation)
         steps = go_on(each, acts, observation, info, most=5000)
         assert steps[-1].terminated
+        if each.options.rewards.paid:  # while they wait: what they wait from now on is still to pay
+            owed = sum(step.info["reward_terms"]["wait_s"] for step in steps)
+            assert owed == (each.result().start[queued] - now).sum()
         rewards = [step.reward for step in steps]
         futures.append((known(steps), rewards, each.result().start, each.result().run_time))
     first, second = futures
