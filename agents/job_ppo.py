@@ -41,7 +41,7 @@ from hpcgym.agents.network_files import DIVERGED, weights_for, write
 from hpcgym.agents.practice import Log, Make, Spending, judging
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import JobPpoSettings, takes
-from hpcgym.envs.core.layout import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError, check_choice
 
 NAME = "job-ppo"

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.layout import HORIZONS, HOUR
-from hpcgym.envs.core.options import USUAL_FEATURES
+from hpcgym.envs.core.observation import HORIZONS, HOUR, USUAL_FEATURES
 from hpcgym.errors import HpcgymError
 
 Floats = NDArray[np.float32]

@@ -233,7 +233,7 @@ MUTANTS = (
     ),
     Mutant(
         "jobs that wait where the future is hidden owe a second more",
-        "hpcgym/envs/core/snapshot.py",
+        "hpcgym/envs/core/simulations.py",
         'wait = time - jobs["submit"]',
         'wait = time - jobs["submit"] + 1',
         tests="tests/envs/test_hidden_future.py",

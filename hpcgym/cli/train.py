@@ -365,7 +365,7 @@ def train_rule_es(
 
 
 def _window_features() -> Iterable[tuple[str, str]]:
-    from hpcgym.envs.core.options import WINDOW_FEATURES
+    from hpcgym.envs.core.observation import WINDOW_FEATURES
 
     return WINDOW_FEATURES.items()
 

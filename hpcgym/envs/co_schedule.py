@@ -8,11 +8,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.layout import PairLayout
-from hpcgym.envs.core.machines import Corun
-from hpcgym.envs.core.options import SHARED, Options, Reward, read_rewards, read_window
+from hpcgym.envs.core.base import PAIR_SCORES_KIND, PAIRS_KIND, Corun, Definition, Options
+from hpcgym.envs.core.observation import PairLayout, read_window
+from hpcgym.envs.core.reward import SHARED, Reward, read_rewards
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -73,9 +71,9 @@ def read_pair_options(
     attributes = {"action": action, "speedups": corun.speedups, "neighbours": neighbours}
     space: spaces.Discrete | spaces.Box
     if check_choice("action", action, ACTIONS) == "pair":
-        kind, space = arrays.PAIRS_KIND, spaces.Discrete(layout.actions)
+        kind, space = PAIRS_KIND, spaces.Discrete(layout.actions)
     else:
-        kind = arrays.PAIR_SCORES_KIND
+        kind = PAIR_SCORES_KIND
         space = spaces.Box(-1.0, 1.0, (layout.scores,), np.float32)
     return Definition(kind, options, space, attributes, corun=corun)
 

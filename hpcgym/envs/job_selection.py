@@ -8,9 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
+from hpcgym.envs.core.base import DEFAULT_WORKLOAD, SELECTION_KIND, Definition, read_options
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -47,7 +45,7 @@ def read_job_selection(
             " one although those that find room exceed a quota"
         )
     return Definition(
-        arrays.SELECTION_KIND,
+        SELECTION_KIND,
         options,
         spaces.Discrete(options.window + shutdown_action),
         {"reservation": reservation},

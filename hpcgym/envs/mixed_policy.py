@@ -8,10 +8,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.options import (
+from hpcgym.envs.core.base import (
     DEFAULT_WORKLOAD,
+    WEIGHTS_KIND,
+    Definition,
     check_moving,
     read_interval,
     read_options,
@@ -45,7 +45,7 @@ def read_mixed_policy(
         jobs = options.workload
         units = 1 / spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], features)
     return Definition(
-        arrays.WEIGHTS_KIND,
+        WEIGHTS_KIND,
         options,
         spaces.Box(-1.0, 1.0, (len(features),), np.float32),
         {"policy_features": features, "interval": interval, "scale": scale, "units": units},

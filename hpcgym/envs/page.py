@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TypeVar
 
 from hpcgym.envs import VERSIONS
-from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
+from hpcgym.envs.core.observation import USUAL_FEATURES, WINDOW_FEATURES
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)

@@ -8,11 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
+from hpcgym.envs.core.base import (
+    DEFAULT_WORKLOAD,
+    WEIGHTS_KIND,
+    Definition,
+    Limited,
+    check_moving,
+    read_interval,
+    read_options,
+)
 from hpcgym.envs.core.machines import (
     CONTROLS,
-    Limited,
     LimitsOf,
     daily_caps,
     one_budget,
@@ -21,8 +27,7 @@ from hpcgym.envs.core.machines import (
     read_machine,
     switches_nodes,
 )
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, check_moving, read_interval, read_options
-from hpcgym.envs.core.setup import clock_of
+from hpcgym.envs.core.model import clock_of
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -102,7 +107,7 @@ def _under_limits(
     options = read_options(**given)
     check_moving(interval, features, options.scheduler)
     return Definition(
-        arrays.WEIGHTS_KIND,
+        WEIGHTS_KIND,
         options,
         spaces.Box(-1.0, 1.0, (n_numbers,), np.float32),
         {"controls": names, "policy_features": features},

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
+from hpcgym.envs.core.base import DEFAULT_WORKLOAD, ORDERING_KIND, Definition, read_options
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -19,7 +17,7 @@ def read_queue_ordering(workload: Any = DEFAULT_WORKLOAD, **arguments: Any) -> D
     """Return what the environment is by its arguments, those of ``read_options``."""
     options = read_options(workload, **arguments)
     space = spaces.Box(-1.0, 1.0, (options.window,), np.float32)
-    return Definition(arrays.ORDERING_KIND, options, space)
+    return Definition(ORDERING_KIND, options, space)
 
 
 @page

@@ -11,20 +11,22 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import (
+from hpcgym.envs.core.base import (
     Definition,
     Spec,
     define,
     has_matplotlib,
+    read_index,
+    read_numbers,
+    read_options_of_reset,
     set_signature,
     spec_of,
 )
 from hpcgym.envs.core.infos import end_of, info_of, jobs_before, pay_tails, schedule_of, state_of
-from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.options import read_index, read_numbers, read_options_of_reset, read_reward
-from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.snapshot import (
+from hpcgym.envs.core.observation import Observation
+from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward
+from hpcgym.envs.core.simulations import (
+    Simulations,
     Snapshot,
     check_owner,
     hidden,
@@ -338,8 +340,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             run_time_s=jobs["run"],
             requested_time_s=jobs["requested"],
             processors=jobs["processors"],
-            bsld=float(batch.terms[0, arrays.BSLD]),
-            energy_j=float(batch.terms[0, arrays.ENERGY]),
+            bsld=float(batch.terms[0, BSLD]),
+            energy_j=float(batch.terms[0, ENERGY]),
             queued=simulations.waiting(0),
             free=self.free,
             jobs=int(last - first) - jobs_before(starts[first:last], now),

@@ -13,13 +13,27 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.definition import Definition, Spec, define, set_signature, spec_of
+from hpcgym.envs.core.base import (
+    Definition,
+    Spec,
+    define,
+    read_indices,
+    read_numbers,
+    read_options_of_reset,
+    set_signature,
+    spec_of,
+)
+from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.core.infos import Ends, Teller, pay_tails
-from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.options import read_indices, read_numbers, read_options_of_reset
-from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
+from hpcgym.envs.core.observation import Observation
+from hpcgym.envs.core.simulations import (
+    Simulations,
+    Snapshot,
+    check_owner,
+    hidden,
+    restore_row,
+    save_row,
+)
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.processors import threads_here

@@ -15,8 +15,7 @@ import numpy as np
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.envs import VERSIONS
-from hpcgym.envs.core.cutting import USUAL_START
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import USUAL_START, Episodes
 from hpcgym.errors import HpcgymError, TrainingWarning, check_each_once, warn_caller
 from hpcgym.naming import seconds_of
 from hpcgym.schedule.result import Result

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
 from hpcgym.baselines.labels import labelled
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.cutting import PERIODS, Episode, counted
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import PERIODS, Episode, Episodes, counted
 from hpcgym.errors import (
     HpcgymError,
     WorkloadWarning,

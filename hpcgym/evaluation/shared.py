@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.agents.saved import read_spec
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.evaluation.brought import (
     Seeds,

@@ -11,8 +11,7 @@ import numpy as np
 from hpcgym.baselines.chance import KINDS
 from hpcgym.cluster import Cluster
 from hpcgym.envs import any_version
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import (
     Limits,

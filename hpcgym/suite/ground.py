@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
 from hpcgym.envs import VERSIONS
-from hpcgym.envs.core.cutting import Episode, counted
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes, counted
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.brought import limits_of
 from hpcgym.evaluation.stage import act_out, check_spaces

@@ -11,7 +11,7 @@ from drawing import strategies as st
 import hpcgym
 from hpcgym.agents import job_view
 from hpcgym.agents.job_view import JOB
-from hpcgym.envs.core.layout import HORIZONS
+from hpcgym.envs.core.observation import HORIZONS
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
 

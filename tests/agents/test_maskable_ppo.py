@@ -10,7 +10,7 @@ import torch
 import hpcgym
 from hpcgym.agents import load, maskable_ppo
 from hpcgym.agents.maskable_ppo import JobAgent, JobNetwork
-from hpcgym.envs.core.layout import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {

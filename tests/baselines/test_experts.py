@@ -443,7 +443,7 @@ def test_what_views_share_is_worked_out_once_an_episode(
         made.append(facts_of(*arguments, **more))
         return made[-1]
 
-    monkeypatch.setattr("hpcgym.envs.core.snapshot.facts_of", counted)
+    monkeypatch.setattr("hpcgym.envs.core.simulations.facts_of", counted)
 
     def shown() -> dict[str, list[Any]]:
         view = env.pass_view()

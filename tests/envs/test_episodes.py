@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import Workload, load_workload, weeks
 from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S

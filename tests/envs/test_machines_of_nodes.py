@@ -35,7 +35,7 @@ from node_strategies import ALLOCATIONS
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload, simulate, validate_schedule
 from hpcgym.cluster import NodeGroup, NodePower
-from hpcgym.envs.core.options import USUAL_FEATURES
+from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.errors import HpcgymWarning
 from hpcgym.evaluation.brought import limits_of
 

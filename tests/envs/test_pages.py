@@ -18,7 +18,7 @@ from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.layout import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
+from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
 from hpcgym.envs.page import arguments
 
 ALL = (*NAMES, *LIMITED)

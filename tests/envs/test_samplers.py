@@ -12,8 +12,7 @@ from drawing import strategies as st
 from driving import BUSY
 
 from hpcgym.envs import JobSelection
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.episodes import Episodes, choice_of, difficulty
+from hpcgym.envs.core.episodes import Episode, Episodes, choice_of, difficulty
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
 from hpcgym.reference.jobs import jobs_of

@@ -48,7 +48,7 @@ from strategies import workloads
 from test_steered_machines import assert_same_schedule
 
 from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
-from hpcgym.envs.core.layout import ON_AT
+from hpcgym.envs.core.observation import ON_AT
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.workload import Workload
 

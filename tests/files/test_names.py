@@ -22,7 +22,7 @@ from hpcgym.cli.loading import whole_seconds
 from hpcgym.cluster import Cluster, Level, NodeGroup, Partition
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.cluster.slurm.qos import read_qos
-from hpcgym.envs.core.cutting import read_duration
+from hpcgym.envs.core.episodes import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import indexed, write_index
 from hpcgym.files.recorded import (

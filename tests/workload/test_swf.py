@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpcgym._engine import parse_lines
-from hpcgym.envs.core.setup import clock_of
+from hpcgym.envs.core.model import clock_of
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf

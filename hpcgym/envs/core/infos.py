@@ -14,9 +14,10 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.layout import Observation
+from hpcgym.envs.core.base import PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import State
+from hpcgym.envs.core.observation import N_TOLD, Observation
+from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
@@ -50,12 +51,12 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
         paid += np.count_nonzero(start[first:last] < 0)
     jobs = max(int(paid), 1)
     found = {
-        "mean_bsld": told.totals[arrays.BSLD] / jobs,
-        "mean_wait_s": told.totals[arrays.WAIT] / jobs,
-        "energy_j": told.totals[arrays.ENERGY],
+        "mean_bsld": told.totals[BSLD] / jobs,
+        "mean_wait_s": told.totals[WAIT] / jobs,
+        "energy_j": told.totals[ENERGY],
     }
     if "elapsed_s" in simulations.machines.terms:
-        found["makespan_s"] = told.totals[arrays.ELAPSED]
+        found["makespan_s"] = told.totals[ELAPSED]
     return {name: float(value) for name, value in found.items()}
 
 
@@ -86,14 +87,14 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
 
 # --- The infos of environments --------------------------------------------------------------------
 
-_WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
+_WITH_ACTION_MASKS = (SELECTION_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
     out, terms = simulations.out, simulations.machines.terms
     info = {
-        "window": out.told[e, arrays.N_TOLD :].copy(),
+        "window": out.told[e, N_TOLD:].copy(),
         "time": simulations.seconds(out.told.item(e, 0)),
         "reward_terms": dict(zip(terms, out.terms[e].tolist(), strict=False)),
     }
@@ -218,7 +219,7 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    told, terms : see :class:`hpcgym.envs.core.arrays.Outputs`.
+    told, terms : see :class:`hpcgym.envs.core.observation.Outputs`.
     masks : (num_envs, n_actions); None where infos have none.
     beside : (num_envs, M) neighbours, and (num_envs,) how many there are; None where no nodes are
         shared.
@@ -366,7 +367,7 @@ class Teller:
 
     def _window(self, step: Step) -> NDArray[np.int64]:
         """Return the rows of visible jobs, -1 behind them; (num_envs, window)."""
-        return step.told[:, arrays.N_TOLD :].copy()
+        return step.told[:, N_TOLD:].copy()
 
     def _neighbours(self, step: Step) -> NDArray[np.int64]:
         """Return the rows of neighbours, -1 behind them; (num_envs, M)."""

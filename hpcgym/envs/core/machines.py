@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER, Simulation
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w, powers_of
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.options import Options, read_policy_features
+from hpcgym.envs.core.base import Corun, Limited, Options, read_policy_features
+from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.reward import ENERGY
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
@@ -54,9 +53,10 @@ from hpcgym.simulation.limited import (
 from hpcgym.simulation.nodes import is_pool, needs_on, nodes_of_table
 from hpcgym.simulation.prepare import Units, machine_of
 from hpcgym.simulation.run import result_of, with_nodes
-from hpcgym.speedups import Heatmap
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+
+BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
 
@@ -127,7 +127,7 @@ class Machines:
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
     limits_of : returns the limits of an episode's jobs; None: it has none.
-    mean_speedup : (C,) as in :class:`hpcgym.envs.core.arrays.Table`.
+    mean_speedup : (C,) as in :class:`hpcgym.envs.core.model.Table`.
 
     Raises
     ------
@@ -165,10 +165,10 @@ class Machines:
 
     @property
     def watts(self) -> NDArray[np.float64]:
-        """What a processor draws, as in :class:`hpcgym.envs.core.arrays.Table`."""
+        """What a processor draws, as in :class:`hpcgym.envs.core.model.Table`."""
         watts = np.array([getattr(self.cluster, name) for name in _WATTS])
         if self.busy_w is not None:
-            watts[arrays.BUSY] = self.busy_w
+            watts[BUSY] = self.busy_w
         return watts
 
     @property
@@ -246,7 +246,7 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
     """
     cluster, measured = options.cluster, options.workload.columns.get("power_w")
     powers = any(group.power is not None for group in cluster.groups) or bool(cluster.levels)
-    rewarded = any(weights[arrays.ENERGY] for weights in options.rewards.weights)
+    rewarded = any(weights[ENERGY] for weights in options.rewards.weights)
     if rewarded and measured is not None and (measured >= 0).any():
         raise HpcgymError(
             "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
@@ -263,22 +263,6 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
 
 
 # --- Machines whose jobs have nodes of their own behind an environment ----------------------------
-
-
-class Limited(NamedTuple):
-    """What an environment says of a machine whose jobs have nodes of their own.
-
-    Attributes
-    ----------
-    controls : names of CONTROLS, in the order of the action.
-    limits_of : returns the limits of an episode's jobs, in seconds of their clock; None: it has
-        none, and nothing is said of power.
-    switches : whether nodes may be switched off at all.
-    """
-
-    controls: tuple[str, ...]
-    limits_of: Callable[[Workload], tuple[Limit, ...]] | None
-    switches: bool
 
 
 def own_nodes(options: Options) -> Limited | None:
@@ -512,20 +496,6 @@ def switches_nodes(
 
 
 # --- Nodes that jobs share behind an environment: times in seconds, results -----------------------
-
-
-@dataclass(frozen=True)
-class Corun:
-    """What an environment says of nodes that jobs share.
-
-    Attributes
-    ----------
-    speedups : the true ones, which the scheduler knows.
-    neighbours : M, how many running jobs are listed.
-    """
-
-    speedups: Heatmap
-    neighbours: int
 
 
 class CorunMachines(Machines):

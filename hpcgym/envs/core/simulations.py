@@ -1,208 +1,59 @@
-"""The simulations behind an environment: what the engine is told, and what advances them."""
+"""The simulations behind an environment: what advances them, copies, and copies that hide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Features, Model, Simulation, Stepper
-from hpcgym.baselines.labels import scheduler_name
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.arrays import MOST, Lent
-from hpcgym.envs.core.cutting import Episode, counted
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.machines import Machines, Records, own_nodes
-from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.setup import (
+from hpcgym._engine import FOREVER, Features, Model, Simulation, Stepper
+from hpcgym.envs.core.base import WEIGHTS_KIND, Definition
+from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.machines import BUSY, IDLING, Records, own_nodes
+from hpcgym.envs.core.model import (
+    BEGIN,
+    EPISODE,
+    SHOW,
+    STEP,
     AllJobs,
+    Table,
+    arrays_in,
     batch_of,
     beginnings_of,
     check_episodes,
     clock_of,
+    features_of,
     layout_of,
+    learning_of,
+    looks_at_usage,
     machines_of,
     numbers_of,
+    ordered_by,
     outputs_of,
+    scales_of,
     settings_of,
     table_of,
+    told_of,
 )
+from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
+from hpcgym.envs.core.reward import BSLD, ENERGY, PAID_AT_END, PAID_WHILE_WAITING, WAIT
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
-from hpcgym.schedule.measures import metrics_within
-from hpcgym.scheduler import allocations
-from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, own_site_rules
-from hpcgym.scheduler.estimates.by_name import predicted_run_times
-from hpcgym.scheduler.estimates.learning import (
-    Estimators,
-    Learner,
-    asks_for_predictions,
-    told_of_learning,
-)
+from hpcgym.schedule.metrics import bsld
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
+from hpcgym.scheduler.estimates.learning import told_of_learning
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.policies.features import JobColumns, weighed
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import expressions_of, with_jobs
-from hpcgym.simulation.fair_share import (
-    Accounts,
-    accounts_of,
-    places_of_usage,
-    warn_of_weights,
-)
-from hpcgym.simulation.nodes import check_limits_kept
-from hpcgym.simulation.prepare import Agent, Told, prepare
-from hpcgym.simulation.restricted import Order
-from hpcgym.simulation.run import simulate
-from hpcgym.simulation.warm_start import Learning
-from hpcgym.workload.extracts import decided
+from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
+from hpcgym.simulation.nodes import Nodes, check_limits_kept, facts_of, pool_as_node
 from hpcgym.workload.model import Workload
-
-# --- What the engine is told of the jobs of all episodes ------------------------------------------
-
-# kinds in which single jobs are started from outside
-_SELECTING = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
-
-
-def told_of(workload: Workload, machines: Machines, definition: Definition, counts: bool) -> Told:
-    """Return what the engine is told of the jobs of all episodes, and of the rules.
-
-    ``counts``: whether somebody looks at what users have used.
-    """
-    kind, by_weights = definition.kind, definition.kind == arrays.WEIGHTS_KIND
-    # whether the agent says the order of the queue, by weights or otherwise
-    orders = not by_weights or bool(definition.features)
-    scheduler = machines.rules
-    asks = kind == arrays.ORDERING_KIND or (by_weights and definition.interval[0] == "pass")
-    order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
-    if kind == arrays.ORDERING_KIND:  # before a decision
-        order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
-    if scheduler.moves_submissions and not orders:  # it is that of coming
-        order = None
-    return prepare(
-        workload, scheduler, machines.cluster, machines.place, units=machines.units,
-        agent=Agent(order, asks, definition.keeps, definition.shutdown_action), counts=counts,
-        logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
-    )  # fmt: skip
-
-
-def learning_of(
-    workload: Workload, scheduler: Scheduler, told: Told, kind: int
-) -> tuple[Estimators, Learner] | None:
-    """Return how run times are predicted, and what is known of them at first; None: they are not.
-
-    ``kind``: what the agent says.
-    """
-    if not asks_for_predictions(scheduler):
-        return None
-    learning = Learning(workload, scheduler, told)
-    if kind == arrays.WEIGHTS_KIND:
-        learning.estimators.looks[0] = 1
-    return learning.estimators, learning.learner
-
-
-def ordered_by(options: Options, workload: Workload, jobs: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return what policies look at, (n_jobs,) [s], the requested time where it is learned."""
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    found = predicted_run_times(
-        options.scheduler.policy_estimate, run_time, workload, "policy_estimate"
-    )
-    return np.array(jobs["requested"] if found is None else found)
-
-
-def features_of(
-    workload: Workload,
-    features: tuple[str, ...],
-    seconds: NDArray[np.int64],
-    by_usage: tuple[int, ...],
-) -> dict[str, Any]:
-    """Return the features that are weighed, as arguments of ``Features``.
-
-    ``seconds``: what policies look at; ``by_usage``: which weights are those of usage, -1: none.
-    """
-    parts = weighed(JobColumns(workload, seconds), features, len(workload))
-    return {
-        "parts": parts.static,
-        "formulas": parts.formulas,
-        "places": parts.places,
-        "serial": parts.serial,
-        "seconds": seconds,
-        "by_usage": by_usage,
-    }
-
-
-def model_of(simulations: Simulations) -> Model:
-    """Return the model of all episodes."""
-    machines, learning = simulations.machines, simulations.learning
-    more = dict(machines.told)
-    if "nodes" in more:
-        more["nodes"] = more["nodes"].layout
-    if simulations.features is not None:
-        more["features"] = Features(**simulations.features)
-    if simulations.accounts is not None:
-        more["accounts"] = simulations.accounts
-    if learning is not None:
-        more["learning"] = told_of_learning(*learning)
-    more["expressions"] = simulations.expressions
-    told = simulations.told.arguments()
-    return Model(**told, **more, ticks=machines.units.ticks, several=True)
-
-
-def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
-    """Return all arrays and numbers in what is told, in their order."""
-    if isinstance(told, Mapping):
-        told = tuple(told.values())
-    if isinstance(told, tuple | list):
-        for one in told:
-            yield from arrays_in(one)
-    elif told is not None:
-        yield np.asarray(told)
-
-
-def looks_at_usage(options: Options, features: tuple[str, ...], workload: Workload) -> bool:
-    """Return whether some order looks at what users have used.
-
-    ``features``: that weights are for.
-
-    Raises
-    ------
-    HpcgymError : shares of users where no order looks at usage.
-    """
-    counts = counts_usage(options.scheduler, features)
-    check_fair_share(options.scheduler.fair_share, counts)
-    if counts:
-        warn_of_weights([workload], options.scheduler, features)
-    return counts
-
-
-def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
-    """Return what each reward of an episode is multiplied by, 1 without a reference.
-
-    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
-    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
-    rules of the site.
-    """
-    jobs, scales = episodes.workload_of(episode), []
-    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
-    for reference in options.rewards.references:
-        if reference is None:
-            scales.append(1.0)
-            continue
-        try:
-            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
-        except HpcgymError as error:
-            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
-        metrics = metrics_within(result, *counted(episode))
-        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
-        total = metrics["jobs"] * metrics["mean_bsld"]
-        scales.append(n / total if metrics["jobs"] else 1.0)
-    return scales
-
 
 # --- Copies of simulations ------------------------------------------------------------------------
 
@@ -277,7 +128,7 @@ class Simulations:
 
     Attributes
     ----------
-    batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
+    batch, out : the arrays; see :class:`Batch` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     told, learning, features : what the engine is told of the jobs of all episodes, of how run times
         are predicted and what is weighed; see :mod:`hpcgym.envs.core.simulations`.
@@ -320,7 +171,7 @@ class Simulations:
         self.expressions = expressions_of(workload, scheduler)
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
-        if kind == arrays.WEIGHTS_KIND:
+        if kind == WEIGHTS_KIND:
             by_usage = tuple(places_of_usage(features).tolist())
             self.features = features_of(workload, features, seconds, by_usage)
         settings = settings_of(
@@ -350,9 +201,23 @@ class Simulations:
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
         table = self.table._asdict() | {"settings": self.table.settings.view(np.int64)}
-        self._stepper = Stepper(model_of(self), table, self._rows, self.begins)
+        self._stepper = Stepper(self._model(), table, self._rows, self.begins)
         for e in range(len(states)):
             self._tell_coming(e)
+
+    def _model(self) -> Model:
+        """Return the model of all episodes."""
+        more = dict(self.machines.told)
+        if "nodes" in more:
+            more["nodes"] = more["nodes"].layout
+        if self.features is not None:
+            more["features"] = Features(**self.features)
+        if self.accounts is not None:
+            more["accounts"] = self.accounts
+        if self.learning is not None:
+            more["learning"] = told_of_learning(*self.learning)
+        more["expressions"] = self.expressions
+        return Model(**self.told.arguments(), **more, ticks=self.machines.units.ticks, several=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
@@ -376,7 +241,7 @@ class Simulations:
     @property
     def tells_ends(self) -> bool:
         """Whether jobs are paid when they end, and infos say which have."""
-        return self.options.rewards.paid == arrays.PAID_AT_END
+        return self.options.rewards.paid == PAID_AT_END
 
     @property
     def nbytes(self) -> int:
@@ -435,7 +300,7 @@ class Simulations:
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self._stepper.go_on(arrays.BEGIN, first, stop, 1, self._which)
+            self._stepper.go_on(BEGIN, first, stop, 1, self._which)
         for e in those.tolist():
             self.began(e)
 
@@ -445,7 +310,7 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self._stepper.go_on(arrays.STEP, e, e + 1, 1, self._which)
+        self._stepper.go_on(STEP, e, e + 1, 1, self._which)
 
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
@@ -499,7 +364,7 @@ class Simulations:
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self._stepper.go_on(arrays.SHOW, e, e + 1, 1, self._which)
+        self._stepper.go_on(SHOW, e, e + 1, 1, self._which)
 
     def tell_anew(self) -> None:
         """Tell in arrays that no caller has, so that callers may keep those they have."""
@@ -507,7 +372,7 @@ class Simulations:
             if not lent.is_kept():
                 self._which, self.lent, self.out = which, lent, lent.out
                 return
-        which = len(self._sets) if len(self._sets) < MOST else (self._which + 1) % MOST
+        which = len(self._sets) if len(self._sets) < MOST_SETS else (self._which + 1) % MOST_SETS
         self._lend(which, np.empty_like)
 
     def _lend(self, which: int, make: Callable[[Any], Any]) -> None:
@@ -515,7 +380,7 @@ class Simulations:
         # nobody may have them yet, be it what copies or unpickles environments
         now: tuple[Any, ...] = self.out
         same = 0 if self.copies else 2
-        out = arrays.Outputs(*now[:same], *map(make, now[same:]))
+        out = Outputs(*now[:same], *map(make, now[same:]))
         told: tuple[Any, ...] = out
         self._stepper.look_at(which, self.chosen, self.numbers, *told)
         lent = Lent(out, self.layout, self.copies)
@@ -531,7 +396,7 @@ class Simulations:
         self.tell_anew()
         n = len(self.chosen)
         workers = min(n, threads_here() if threads is None else threads)
-        return self._stepper.go_on(arrays.STEP, 0, n, workers, self._which)
+        return self._stepper.go_on(STEP, 0, n, workers, self._which)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.
@@ -618,3 +483,203 @@ def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
     start, n = int(episode_state["start"]), int(episode_state["jobs"])
     beginning = int(episode_state["beginning"]) if begins else -1
     return Episode(name, start, start + n, beginning=beginning)
+
+
+# --- What a dispatcher may know of an environment's state -----------------------------------------
+
+
+def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> PassView:
+    """Return a view of simulation ``e`` in which these rows of the episode are queued.
+
+    A machine whose jobs ask for single cores is one node with all of them, as a pool is.
+
+    Raises
+    ------
+    HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
+    """
+    if "limited" in simulations.machines.told:
+        raise HpcgymError(
+            "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
+            " by simulate() only"
+        )
+    shown, native = _shown(simulations, e), simulations.simulation(e)
+    told, queued = native.view(), np.sort(rows)
+    if "free" not in told:
+        told = on_one_node(told, native.free)
+    told |= {"queued": queued, "duration": native.schedule()["predicted"][queued]}
+    present = present_in(told, native.time, simulations.jobs(e))
+    return view_at(present, shown.nodes, told, shown.facts)
+
+
+class _Shown(NamedTuple):
+    """What views of an episode have in common; see :func:`_shown`."""
+
+    episode: Episode
+    facts: Facts
+    nodes: Nodes
+
+
+def _shown(simulations: Simulations, e: int) -> _Shown:
+    """Return what views of the present episode have in common, made at the first of them."""
+    episode = simulations.present(e)
+    kept: _Shown | None = simulations.shown.get(e)
+    if kept is None or kept.episode != episode:
+        cluster, machines = simulations.options.cluster, simulations.machines
+        workload = simulations.episodes.workload_of(episode)
+        facts = facts_of(workload, cluster, pool=machines.place == "pool")
+        if machines.place == "pool":
+            nodes = pool_as_node(workload.requested_processors, cluster.processors)
+        else:
+            start, n = simulations.rows(e)
+            nodes = machines.told["nodes"]
+            nodes = nodes._replace(needs=nodes.needs[start : start + n])
+        kept = simulations.shown[e] = _Shown(episode, facts, nodes)
+    return kept
+
+
+# --- Copies of simulations ------------------------------------------------------------------------
+
+
+class Snapshot(NamedTuple):
+    """The state of one simulation; its arrays are copies."""
+
+    rows: dict[str, NDArray[Any]]  # what steps write of an episode, by name
+    name: str  # of the episode
+    owner: tuple[int, ...]  # the same for environments with the same jobs and rules
+    kept: Kept
+    hides: bool = False
+    generator: Any = None  # the state of what draws episodes, of a single environment
+    limits: Any = ()  # of the episode
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.name!r}, hides={self.hides})"
+
+
+def save_row(
+    simulations: Simulations, e: int, generator: np.random.Generator | None = None
+) -> Snapshot:
+    """Return a copy of simulation ``e``."""
+    return Snapshot(
+        rows=simulations.written(e),
+        name=simulations.names[e],
+        owner=simulations.fingerprint,
+        kept=simulations.kept(e),
+        hides=simulations.hides(e),
+        generator=None if generator is None else generator.bit_generator.state,
+        limits=simulations.limits[e],
+    )
+
+
+def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
+    """Raise unless a snapshot is of these simulations, or of others with the same arguments."""
+    if not isinstance(snapshot, Snapshot):
+        raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
+    if snapshot.owner != simulations.fingerprint:
+        raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
+
+
+def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
+    """Make simulation ``e`` what it was when the snapshot was taken.
+
+    What it shows is to be told then: ``simulations.show``.
+    """
+    simulations.names[e], simulations.limits[e] = snapshot.name, snapshot.limits
+    simulations.put(e, snapshot.kept, snapshot.rows)
+
+
+_CANNOT_HIDE = (
+    "snapshot: the future can be hidden on pools of processors only, without quotas, windows,"
+    " dependencies and preemption"
+)
+
+
+def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
+    """Return the snapshot with predictions for what is not known yet.
+
+    Jobs that have not ended run for their predicted run times, and jobs that have not been
+    submitted are no more: rewards are scaled as for an episode of the known jobs.
+    """
+    managed = simulations.told.rules.get("managed", 0)
+    try:
+        found = snapshot.kept.hidden()
+    except ValueError:
+        raise HpcgymError(_CANNOT_HIDE) from None
+    start = found.schedule()["start"]
+    rows = {name: row.copy() for name, row in snapshot.rows.items()}
+    episode = rows["episode_state"] = rows["episode_state"].view(EPISODE)[0]
+    first = int(episode["start"])
+    jobs = simulations.told.jobs[first : first + len(start)].copy()
+    jobs["run"] = found.run_times()
+    jobs["run"] = with_jobs(found.schedule(), jobs, simulations.told.rules)["run"]
+    _end_with(episode, start < 0)
+    _count_anew(SimpleNamespace(**rows), simulations.table, jobs, start, found.time, managed == 1)
+    rows["episode_state"] = np.array([episode]).view(np.int64)
+    if not managed:
+        rows["counted_j"][:] = 0
+    rows["begun_j"][:] = 0
+    return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))
+
+
+def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
+    """Let an episode have the jobs alone that are known, of which some wait, (n_jobs,) bool."""
+    known = episode["jobs"] = len(waiting)
+    episode["hides"] = 1
+    # to the last start of what is known to count
+    episode["until"] = FOREVER
+    counting = episode["counting"] = min(int(episode["counting"]), known)
+    # none counts where all that do are still to come
+    first = episode["counts_first"] = min(int(episode["counts_first"]), counting)
+    episode["open"] = int(np.count_nonzero(waiting[first:counting]))
+
+
+def _count_anew(
+    rows: Any,
+    table: Table,
+    known: NDArray[np.void],
+    starts: NDArray[np.int64],
+    time: int,
+    managed: bool,
+) -> None:
+    """Compute the sums and scales of rewards from what is known: jobs, and their starts [s].
+
+    Jobs that ran when the episode began count for the machine alone, and from then on. ``time``:
+    the present [s]; ``managed``: whether idle processors are switched off.
+    """
+    begun = starts >= 0
+    jobs, start = known[begun], starts[begun]
+    begin, episode = int(rows.episode_state["begin"]), rows.episode_state
+    counts = (start >= begin) & (np.flatnonzero(begun) >= int(episode["counts_first"]))
+    counts &= np.flatnonzero(begun) < int(episode["counting"])
+    paid = int(table.settings[0].paid)
+    if paid == PAID_AT_END:  # those that run will be paid yet
+        counts &= ~np.isin(np.flatnonzero(begun), rows.unpaid[: int(episode["unpaid"])])
+    decided, run = start >= begin, jobs["run"] - np.maximum(begin - start, 0)
+    wait = (start - jobs["submit"])[counts]
+    seconds = float((jobs["processors"] * run.astype(np.float64)).sum())
+    watts, machine = table.watts, int(table.settings[0].processors)
+    rows.totals[BSLD] = bsld(wait, jobs["run"][counts]).sum()
+    rows.totals[WAIT] = wait.sum()
+    if paid == PAID_WHILE_WAITING:
+        owed = _owed(episode, known, ~begun, time)
+        rows.owed[[BSLD, WAIT]] = owed
+        rows.totals[[BSLD, WAIT]] += owed
+    joules = rows.counted_j.item()
+    n = int(episode["of_slice"]) or max(len(known) - int((~decided).sum()), 1)
+    if not managed:
+        elapsed = float(rows.episode_state["last_time"] - begin)
+        joules = (elapsed * machine - seconds) * watts[IDLING]
+    rows.totals[ENERGY] = joules + seconds * watts[BUSY]
+    last = int(known["submit"][-1]) if len(known) else begin
+    span = float(max(last - begin, 0) + 1)
+    rows.norms[BSLD], rows.norms[WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
+    rows.norms[ENERGY] = -1.0 / max(watts[BUSY] * machine * span, 1.0)
+
+
+def _owed(
+    episode: Any, known: NDArray[np.void], waiting: NDArray[np.bool_], time: int
+) -> tuple[float, float]:
+    """Return the slowdowns and waits so far of jobs that wait and may count, (n_jobs,) bool."""
+    some = slice(int(episode["counts_first"]), int(episode["counting"]))
+    jobs = known[some][waiting[some]]
+    wait = time - jobs["submit"]
+    return float(bsld(wait, jobs["run"]).sum()), float(wait.sum())

@@ -1,32 +1,60 @@
-"""What the simulations of an environment are made of, by its arguments, checked."""
+"""What the engine is told of all episodes of an environment, and the arrays of its steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Model, Simulation
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.layout import POWER_SIZE, Layout, PairLayout
-from hpcgym.envs.core.machines import (
-    CONTROLS,
-    CorunMachines,
-    LimitedMachines,
-    Machines,
+from hpcgym._engine import Model, Simulation, fields_of
+from hpcgym.baselines.labels import scheduler_name
+from hpcgym.envs.core.base import (
+    EPISODE_INTERVAL,
+    ORDERING_KIND,
+    PAIR_SCORES_KIND,
+    PAIRS_KIND,
+    PASSES_INTERVAL,
+    SECONDS_INTERVAL,
+    SELECTION_KIND,
+    SUBMISSIONS_INTERVAL,
+    WEIGHTS_KIND,
+    Definition,
+    Options,
 )
-from hpcgym.envs.core.options import WINDOW_FEATURES, Options
+from hpcgym.envs.core.episodes import Episode, Episodes, counted
+from hpcgym.envs.core.machines import CONTROLS, CorunMachines, LimitedMachines, Machines
+from hpcgym.envs.core.observation import (
+    N_TOLD,
+    POWER_SIZE,
+    WINDOW_FEATURES,
+    Layout,
+    Outputs,
+    PairLayout,
+)
+from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
+from hpcgym.schedule.measures import metrics_within
+from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, RANDOM
-from hpcgym.scheduler.estimates.learning import Estimators, Learner, knowledge, told_of_learning
-from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.simulation.prepare import Told, check_jobs
-from hpcgym.simulation.restricted import what_moves
+from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, own_site_rules
+from hpcgym.scheduler.estimates.by_name import predicted_run_times
+from hpcgym.scheduler.estimates.learning import (
+    Estimators,
+    Learner,
+    asks_for_predictions,
+    knowledge,
+    told_of_learning,
+)
+from hpcgym.scheduler.policies.features import JobColumns, weighed
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.fair_share import warn_of_weights
+from hpcgym.simulation.prepare import Agent, Told, check_jobs, prepare
+from hpcgym.simulation.restricted import Order, what_moves
+from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import (
     Beginning,
     Learning,
@@ -37,8 +65,55 @@ from hpcgym.simulation.warm_start import (
     learned_before,
     taken_over,
 )
-from hpcgym.workload.extracts import Cells
+from hpcgym.workload.extracts import Cells, decided
 from hpcgym.workload.model import Workload
+
+# where an environment is, and what all of a table share; native/envs/records.hpp says what each is
+EPISODE = np.dtype((np.record, fields_of("Episode")))
+SETTINGS = np.dtype((np.record, fields_of("Settings")))
+STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
+
+
+class Table(NamedTuple):
+    """What steps look at of all episodes, beside what the engine is told; never changed."""
+
+    columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
+    codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at
+    watts: NDArray[np.float64]  # (5,) of a processor that is busy, idle, off, switching off, on
+    # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
+    # core, 0; (1,) the power of the machine idle
+    node_watts: NDArray[np.float64]
+    still_w: NDArray[np.float64]
+    reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
+    shapes: NDArray[np.int64]  # (n_rewards,) PLAIN or LOG
+    settings: NDArray[np.void]  # (1,) SETTINGS
+    mean_speedup: NDArray[np.float64]  # (C,) of a code beside all others, where jobs share nodes
+
+
+class Batch(NamedTuple):
+    """What steps write of the episodes of many simulations, a row for each."""
+
+    episode_state: NDArray[np.void]  # an EPISODE each
+    window: NDArray[np.int64]  # (n, window) visible jobs
+    new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
+    terms: NDArray[np.float64]  # (n, N_TERMS) sums over them
+    totals: NDArray[np.float64]  # (n, N_TERMS) the same over the episode
+    # (n,) energy of processors without a job, as far as counted, where they are switched off
+    counted_j: NDArray[np.float64]
+    begun_j: NDArray[np.float64]  # (n,) energy since an extract began, which its first step takes
+    norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
+    scales: NDArray[np.float64]  # (n, n_rewards) what rewards are multiplied by: n / a reference
+    next_scales: NDArray[np.float64]  # (n, n_rewards) of the episode that follows
+    # (n, N_TERMS) slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all
+    # sums that a later step may correct, for ENERGY in processor seconds
+    owed: NDArray[np.float64]
+    unpaid: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that run and are paid when they end
+    gone: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that were paid so in the last step
+    gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns
+    busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
+    neighbours: NDArray[np.int64]  # (n, M) running jobs beside whom others may start, as they began
+
 
 # --- With what episodes of extracts begin, as the engine takes it ---------------------------------
 
@@ -163,10 +238,10 @@ def _part_of(by: Estimators, rows: slice) -> Estimators:
 # --- What the simulations of an environment are made of -------------------------------------------
 
 _INTERVALS = {
-    "pass": arrays.PASSES_INTERVAL,
-    "seconds": arrays.SECONDS_INTERVAL,
-    "submissions": arrays.SUBMISSIONS_INTERVAL,
-    "episode": arrays.EPISODE_INTERVAL,
+    "pass": PASSES_INTERVAL,
+    "seconds": SECONDS_INTERVAL,
+    "submissions": SUBMISSIONS_INTERVAL,
+    "episode": EPISODE_INTERVAL,
 }
 
 
@@ -246,7 +321,7 @@ def _around(episodes: Episodes) -> str:
 def check_own_nodes(definition: Definition) -> None:
     """Raise an HpcgymError for rewards that are none where jobs have nodes of their own."""
     rewards = definition.options.rewards
-    if any(row[arrays.MAX_WAIT] for row in rewards.weights):
+    if any(row[MAX_WAIT] for row in rewards.weights):
         raise HpcgymError(
             "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when jobs"
             " have started, not how long the longest is by then; take 'p99_wait'"
@@ -278,11 +353,11 @@ def machines_of(definition: Definition, episodes: Episodes) -> Machines:
 
 
 def settings_of(definition: Definition, layout: Layout, **others: Any) -> NDArray[np.void]:
-    """Return what all simulations share, (1,) :data:`hpcgym.envs.core.arrays.SETTINGS`.
+    """Return what all simulations share, (1,) :data:`hpcgym.envs.core.model.SETTINGS`.
 
     ``others`` are fields of it.
     """
-    settings, options = np.zeros(1, arrays.SETTINGS), definition.options
+    settings, options = np.zeros(1, SETTINGS), definition.options
     every, length = definition.interval
     known = {
         "interval": _INTERVALS[every], "interval_length": length, "kind": definition.kind,
@@ -306,11 +381,11 @@ def table_of(
     machines: Machines,
     settings: NDArray[np.void],
     ordered_by: NDArray[np.int64],
-) -> arrays.Table:
+) -> Table:
     """Return what steps look at; ``ordered_by``: what policies look at, (n_rows,) [s]."""
     own = dict(options.own)
     places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
-    return arrays.Table(
+    return Table(
         columns=_own_columns(own, JobColumns(workload), len(workload)),
         codes=np.array([places[name] for name in options.names], np.int64),
         ordered_by=ordered_by,
@@ -324,22 +399,22 @@ def table_of(
     )
 
 
-def outputs_of(options: Options, layout: Layout, number: int, n_actions: int) -> arrays.Outputs:
+def outputs_of(options: Options, layout: Layout, number: int, n_actions: int) -> Outputs:
     """Return room for what is told of that many simulations."""
-    return arrays.Outputs(
+    return Outputs(
         observations=np.zeros((number, layout.size), np.float32),
         masks=np.zeros((number, n_actions), np.int8),
         rewards=np.zeros((number, len(options.rewards.weights))),
         ended=np.zeros(number, np.bool_),
         truncated=np.zeros(number, np.bool_),
-        told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
-        terms=np.zeros((number, arrays.N_TERMS)),
+        told=np.zeros((number, N_TOLD + options.window), np.int64),
+        terms=np.zeros((number, N_TERMS)),
     )
 
 
 def numbers_of(definition: Definition, layout: Layout) -> int:
     """Return how many numbers there is room for in an action, at least one."""
-    if definition.kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
+    if definition.kind in (ORDERING_KIND, PAIR_SCORES_KIND):
         return max(layout.scores, 1)
     controls = () if definition.limited is None else definition.limited.controls
     return max(len(definition.features) + len(controls), 1)
@@ -361,26 +436,24 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
     return values
 
 
-def batch_of(
-    options: Options, longest: int, number: int, n_nodes: int, neighbours: int
-) -> arrays.Batch:
+def batch_of(options: Options, longest: int, number: int, n_nodes: int, neighbours: int) -> Batch:
     """Return the arrays of that many simulations.
 
     There are books of ``n_nodes`` nodes, and lists of so many ``neighbours``.
     """
-    late = options.rewards.paid == arrays.PAID_AT_END
-    return arrays.Batch(
-        episode_state=np.zeros(number, arrays.EPISODE),
+    late = options.rewards.paid == PAID_AT_END
+    return Batch(
+        episode_state=np.zeros(number, EPISODE),
         window=np.zeros((number, options.window), np.int64),
         new=np.zeros((number, longest), np.int64),
-        terms=np.zeros((number, arrays.N_TERMS)),
-        totals=np.zeros((number, arrays.N_TERMS)),
+        terms=np.zeros((number, N_TERMS)),
+        totals=np.zeros((number, N_TERMS)),
         counted_j=np.zeros(number),
         begun_j=np.zeros(number),
-        norms=np.zeros((number, arrays.N_TERMS)),
+        norms=np.zeros((number, N_TERMS)),
         scales=np.ones((number, len(options.rewards.weights))),
         next_scales=np.ones((number, len(options.rewards.weights))),
-        owed=np.zeros((number, arrays.N_TERMS)),
+        owed=np.zeros((number, N_TERMS)),
         unpaid=np.zeros((number, longest if late else 0), np.int64),
         gone=np.zeros((number, longest if late else 0), np.int64),
         gone_bsld=np.zeros((number, longest if late else 0)),
@@ -393,3 +466,127 @@ def clock_of(workload: Workload) -> int:
     """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
     began = header_number(workload.header, "UnixStartTime", least=0)
     return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday
+
+
+# --- What the engine is told of the jobs of all episodes ------------------------------------------
+
+# kinds in which single jobs are started from outside
+_SELECTING = (SELECTION_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
+
+
+def told_of(workload: Workload, machines: Machines, definition: Definition, counts: bool) -> Told:
+    """Return what the engine is told of the jobs of all episodes, and of the rules.
+
+    ``counts``: whether somebody looks at what users have used.
+    """
+    kind, by_weights = definition.kind, definition.kind == WEIGHTS_KIND
+    # whether the agent says the order of the queue, by weights or otherwise
+    orders = not by_weights or bool(definition.features)
+    scheduler = machines.rules
+    asks = kind == ORDERING_KIND or (by_weights and definition.interval[0] == "pass")
+    order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
+    if kind == ORDERING_KIND:  # before a decision
+        order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
+    if scheduler.moves_submissions and not orders:  # it is that of coming
+        order = None
+    return prepare(
+        workload, scheduler, machines.cluster, machines.place, units=machines.units,
+        agent=Agent(order, asks, definition.keeps, definition.shutdown_action), counts=counts,
+        logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
+    )  # fmt: skip
+
+
+def learning_of(
+    workload: Workload, scheduler: Scheduler, told: Told, kind: int
+) -> tuple[Estimators, Learner] | None:
+    """Return how run times are predicted, and what is known of them at first; None: they are not.
+
+    ``kind``: what the agent says.
+    """
+    if not asks_for_predictions(scheduler):
+        return None
+    learning = Learning(workload, scheduler, told)
+    if kind == WEIGHTS_KIND:
+        learning.estimators.looks[0] = 1
+    return learning.estimators, learning.learner
+
+
+def ordered_by(options: Options, workload: Workload, jobs: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return what policies look at, (n_jobs,) [s], the requested time where it is learned."""
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    found = predicted_run_times(
+        options.scheduler.policy_estimate, run_time, workload, "policy_estimate"
+    )
+    return np.array(jobs["requested"] if found is None else found)
+
+
+def features_of(
+    workload: Workload,
+    features: tuple[str, ...],
+    seconds: NDArray[np.int64],
+    by_usage: tuple[int, ...],
+) -> dict[str, Any]:
+    """Return the features that are weighed, as arguments of ``Features``.
+
+    ``seconds``: what policies look at; ``by_usage``: which weights are those of usage, -1: none.
+    """
+    parts = weighed(JobColumns(workload, seconds), features, len(workload))
+    return {
+        "parts": parts.static,
+        "formulas": parts.formulas,
+        "places": parts.places,
+        "serial": parts.serial,
+        "seconds": seconds,
+        "by_usage": by_usage,
+    }
+
+
+def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
+    """Return all arrays and numbers in what is told, in their order."""
+    if isinstance(told, Mapping):
+        told = tuple(told.values())
+    if isinstance(told, tuple | list):
+        for one in told:
+            yield from arrays_in(one)
+    elif told is not None:
+        yield np.asarray(told)
+
+
+def looks_at_usage(options: Options, features: tuple[str, ...], workload: Workload) -> bool:
+    """Return whether some order looks at what users have used.
+
+    ``features``: that weights are for.
+
+    Raises
+    ------
+    HpcgymError : shares of users where no order looks at usage.
+    """
+    counts = counts_usage(options.scheduler, features)
+    check_fair_share(options.scheduler.fair_share, counts)
+    if counts:
+        warn_of_weights([workload], options.scheduler, features)
+    return counts
+
+
+def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
+    """Return what each reward of an episode is multiplied by, 1 without a reference.
+
+    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
+    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
+    rules of the site.
+    """
+    jobs, scales = episodes.workload_of(episode), []
+    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
+    for reference in options.rewards.references:
+        if reference is None:
+            scales.append(1.0)
+            continue
+        try:
+            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        except HpcgymError as error:
+            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
+        metrics = metrics_within(result, *counted(episode))
+        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
+        total = metrics["jobs"] * metrics["mean_bsld"]
+        scales.append(n / total if metrics["jobs"] else 1.0)
+    return scales

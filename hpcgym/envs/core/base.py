@@ -1,0 +1,445 @@
+"""What an environment is by its arguments, alone and in a vector: read once, for both classes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.observation import (
+    USUAL_FEATURES,
+    USUAL_WINDOW,
+    read_features,
+    read_split_window,
+)
+from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
+from hpcgym.errors import HpcgymError, check_choice, nearest
+from hpcgym.scheduler.asked_for import OF_MACHINES, check_scheduler, counts_usage
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.limits import Limit
+from hpcgym.scheduler.policies.features import check_features
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.simulation.restricted import check_weighed, what_moves
+from hpcgym.simulation.warm_start import check_extract, taken_over
+from hpcgym.speedups import Heatmap
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+# kind; the last two where jobs share nodes
+SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
+PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
+
+# --- Arguments that environments share ------------------------------------------------------------
+
+
+DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
+
+
+_MOST_SUBMISSIONS = 2**53  # in an interval
+INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments that all environments share; :class:`hpcgym.envs.SchedulingEnv` explains them.
+
+    Attributes
+    ----------
+    rewards : see :class:`hpcgym.envs.core.reward.Rewards`.
+    split : whether the window shows the head and the tail of the queue.
+    names : feature names of the window, users' own behind the known ones.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    rewards: Rewards
+    window: int
+    names: tuple[str, ...]
+    own: Mapping[str, Callable[[Any], Any]]
+    flat: bool
+    split: bool = False
+
+
+def read_options(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    processors: int | None = None,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    backfill: str = "easy",
+    backfill_order: Any = "fcfs",
+    estimate: Any = "requested",
+    policy_estimate: Any = "requested",
+    correction: str = "requested",
+    passes: str = "per-timestamp",
+    allocation: str = "first-fit",
+    power: str = "none",
+    threshold: float | None = None,
+    hold: Any = None,
+    fair_share: Any = None,
+    quota: Any = None,
+    maintenance: Any = None,
+    preemption: Any = None,
+    dependencies: str = "none",
+    reward: Reward = "bsld",
+    paid: str = "start",
+    window: int | str = USUAL_WINDOW,
+    features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
+    observation: str = "dict",
+) -> Options:
+    """Return the arguments, checked.
+
+    Raises
+    ------
+    HpcgymError : an argument with a value that it cannot have; it is named.
+    """
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload, processors=processors, cluster=cluster)
+    workload = taken_over(workload)  # by the agent: no scheduler goes on with it
+    cluster = machine_of(workload, cluster, processors)
+    if not str(backfill).startswith(("depth:", "slurm:")):
+        check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "slurm", "none"))
+    check_choice("observation", observation, ("dict", "flat"))
+    visible, split = read_split_window(window)
+    scheduler = Scheduler(
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        policy_estimate=policy_estimate,
+        correction=correction,
+        passes=passes,
+        allocation=allocation,
+        power=power,
+        threshold=threshold,
+        hold=hold,
+        fair_share=fair_share,
+        quota=quota,
+        maintenance=maintenance,
+        preemption=preemption,
+        dependencies=dependencies,
+    )
+    check_allocation(allocation, cluster)
+    check_scheduler(scheduler, "environments")
+    names, own = read_features(features)
+    rewards = read_rewards(reward, ALONE, paid)
+    return Options(
+        workload, cluster, scheduler, rewards, visible, names, own, observation == "flat", split
+    )
+
+
+def read_interval(interval: Any) -> tuple[str, int]:
+    """Return what weights hold for: ("pass" | "seconds" | "submissions" | "episode", length)."""
+    whole = isinstance(interval, int) and not isinstance(interval, bool)
+    if whole and 1 <= interval <= _MOST_SUBMISSIONS:
+        return "submissions", interval
+    if isinstance(interval, str):
+        if interval in ("pass", "episode"):
+            return interval, 0
+        if interval in INTERVALS:
+            return "seconds", INTERVALS[interval]
+        hours = interval.removesuffix("h")
+        if interval.endswith("h") and hours.isdecimal() and 1 <= int(hours) <= 10**6:
+            return "seconds", 3600 * int(hours)
+    raise HpcgymError(
+        f"interval must be 'pass', 'hour', '6h', 'day', 'week', 'episode' or a number of "
+        f"submissions, not {interval!r}"
+    )
+
+
+def check_moving(interval: Any, features: Sequence[str], scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for what does not go with submissions that the schedule makes.
+
+    ``interval`` as it was given, and ``features`` that are weighed.
+    """
+    check_weighed(features, scheduler)
+    if read_interval(interval)[0] == "submissions" and scheduler.moves_submissions:
+        raise HpcgymError(
+            f"interval={interval!r} does not go with {what_moves(scheduler)}: it goes by"
+            " submissions that are known before"
+        )
+
+
+def read_policy_features(names: Any) -> tuple[str, ...]:
+    """Return the features that MixedPolicy weighs, checked."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise HpcgymError(f"policy_features must be names of features, not {names!r}")
+    check_features("policy_features", names, usage=True)
+    if len(set(names)) < len(names):
+        raise HpcgymError("policy_features: a feature is named twice")
+    return tuple(names)
+
+
+def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an action as an array of numbers, or say what is wrong with it."""
+    try:
+        numbers = np.asarray(action)
+    except ValueError:  # lists of unequal length
+        numbers = np.asarray(None)
+    if numbers.shape != shape or numbers.dtype.kind not in "fiu":
+        raise HpcgymError(
+            f"{name} must be numbers of shape {shape}, "
+            f"not an array of {numbers.dtype} of shape {numbers.shape}"
+        )
+    if not (np.abs(numbers) < 1e30).all():
+        raise HpcgymError(f"{name} must be numbers from -1 to 1, and has {_first_bad(numbers)}")
+    return numbers
+
+
+def _first_bad(numbers: NDArray[Any]) -> str:
+    """Return the first value that is not a number, or is far too large, and its place."""
+    where = tuple(np.argwhere(~(np.abs(numbers) < 1e30))[0].tolist())
+    return f"{numbers[where]} at {list(where)}"
+
+
+def read_index(action: Any, number: int) -> int:
+    """Return an action as an index below that number, or raise an error."""
+    try:
+        index = operator.index(action.item() if isinstance(action, np.ndarray) else action)
+    except (TypeError, ValueError):
+        index = -1
+    if not 0 <= index < number:
+        several = isinstance(action, np.ndarray) and action.size > 1
+        told = f"an array of shape {action.shape}" if several else repr(action)
+        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {told}")
+    return index
+
+
+def read_indices(actions: Any, num_envs: int) -> NDArray[np.int64]:
+    """Return one whole number for each environment, or raise an error."""
+    given = np.asarray(actions)
+    if given.shape != (num_envs,) or given.dtype.kind not in "iu":
+        raise HpcgymError(
+            f"actions must be {num_envs} whole numbers, one for each environment, "
+            f"not an array of {given.dtype} of shape {given.shape}"
+        )
+    return np.ascontiguousarray(given, np.int64)
+
+
+def read_options_of_reset(options: Any) -> Mapping[str, Any]:
+    """Return the options of a reset, empty where there are none."""
+    if options is None or isinstance(options, Mapping):
+        return options or {}
+    raise HpcgymError(f"options must be a dict, not {options!r}")
+
+
+# --- What an environment is -----------------------------------------------------------------------
+
+
+class Limited(NamedTuple):
+    """What an environment says of a machine whose jobs have nodes of their own.
+
+    Attributes
+    ----------
+    controls : names of CONTROLS, in the order of the action.
+    limits_of : returns the limits of an episode's jobs, in seconds of their clock; None: it has
+        none, and nothing is said of power.
+    switches : whether nodes may be switched off at all.
+    """
+
+    controls: tuple[str, ...]
+    limits_of: Callable[[Workload], tuple[Limit, ...]] | None
+    switches: bool
+
+
+@dataclass(frozen=True)
+class Corun:
+    """What an environment says of nodes that jobs share.
+
+    Attributes
+    ----------
+    speedups : the true ones, which the scheduler knows.
+    neighbours : M, how many running jobs are listed.
+    """
+
+    speedups: Heatmap
+    neighbours: int
+
+
+#: Kinds of actions of environments that begin with an empty machine -> what they simulate.
+_EMPTY_AT_FIRST = {"controls": "environments under limits", "pairs": "shared nodes"}
+
+
+#: Arguments of an environment that say what its episodes are.
+EPISODE_ARGUMENTS = (
+    "episodes", "jobs", "part", "train_share", "start", "warmup", "arrivals", "horizon",
+    "sampler",
+)  # fmt: skip
+
+
+class Definition(NamedTuple):
+    """What an environment is by its arguments.
+
+    Attributes
+    ----------
+    kind : one of the kinds above, such as SELECTION_KIND.
+    options : what all environments share.
+    action_space : of one environment: a number of an action, or an array of numbers.
+    attributes : of the environment, for its users.
+    order : where the numbers that simulations take stand in an action, an index of numpy's.
+    units : (n_numbers,) what an action is multiplied by; None: it is taken as it is.
+    keeps : whether a selected job that does not fit stays selected.
+    shutdown_action : whether an action may be to switch idle processors off.
+    skips : whether decisions with one action are not asked for.
+    features, interval : that weights are for, and what weights and controls hold for.
+    limited : of environments under limits; None of others, even where jobs have nodes of their own.
+    corun : of environments in which jobs share nodes; None of others.
+    """
+
+    kind: int
+    options: Options
+    action_space: spaces.Discrete | spaces.Box
+    attributes: Mapping[str, Any] = {}
+    order: Any = ...
+    units: Any = None
+    keeps: bool = False
+    shutdown_action: bool = False
+    skips: bool = False
+    features: tuple[str, ...] = ()
+    interval: tuple[str, int] = ("pass", 0)
+    limited: Limited | None = None
+    corun: Corun | None = None
+
+    def numbers(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Return actions, (..., n_numbers), as the simulations take them."""
+        scaled = given if self.units is None else given * self.units
+        ordered: NDArray[Any] = scaled[..., self.order] if self.order is not ... else scaled
+        return ordered
+
+
+def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
+    """Return the episodes of an environment, by its arguments for them."""
+    options, features = definition.options, definition.features
+    scheduler = options.scheduler
+    kept = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
+    return Episodes(
+        options.workload,
+        **given,
+        cluster=options.cluster,
+        keeps_past=asks_for_predictions(scheduler) or counts_usage(scheduler, features),
+        rules=kept,
+    )
+
+
+def signature_of(constructor: Callable[..., Any], read: Callable[..., Definition]) -> Signature:
+    """Return all that a class of environments takes: its constructor, and what reads the rest.
+
+    Parameters
+    ----------
+    constructor : its ``__init__``; it hands on what it does not name itself.
+    read : reads that; what it does not name in turn is for ``read_options``.
+    """
+    own = inspect.signature(read).parameters.values()
+    others = [one for one in own if one.kind is Parameter.VAR_KEYWORD]
+    functions = (constructor, read, read_options) if others else (constructor, read)
+    parameters: dict[str, Parameter] = {}
+    for function in functions:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is not Parameter.VAR_KEYWORD and name != "self":
+                parameters.setdefault(name, parameter)
+        if function is constructor:
+            of_episodes = inspect.signature(Episodes).parameters
+            for name in EPISODE_ARGUMENTS:
+                parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
+    for parameter in own:
+        if parameter.name == "workload":  # the constructors of all classes have None for the usual
+            parameters["workload"] = parameters["workload"].replace(default=parameter.default)
+    return Signature(sorted(parameters.values(), key=lambda parameter: parameter.kind))
+
+
+def define(
+    cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]
+) -> tuple[Definition, Episodes]:
+    """Return what an environment is by its arguments, and its episodes.
+
+    Parameters
+    ----------
+    cls, base : its class, and that whose constructor calls this.
+    workload : None: the usual one of the environment.
+    arguments : those that the constructor does not name itself.
+
+    Raises
+    ------
+    TypeError : an argument that is not known. It has the words of Python's own, which libraries
+        look for: they try arguments and leave out those that are refused so.
+    HpcgymError, WorkloadError : a value that cannot be.
+    """
+    known = list(signature_of(base.__init__, cls.read_arguments).parameters)
+    for name in arguments:
+        if name not in known:
+            raise TypeError(
+                f"{cls.__name__}() got an unexpected keyword argument {name!r};"
+                f" {nearest(name, known)}"
+            )
+    of_episodes = {name: arguments[name] for name in arguments if name in EPISODE_ARGUMENTS}
+    given = {name: arguments[name] for name in arguments if name not in EPISODE_ARGUMENTS}
+    if workload is not None:
+        given["workload"] = workload
+    definition: Definition = cls.read_arguments(**given)
+    if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
+        check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
+    return definition, episodes_of(definition, of_episodes)
+
+
+def set_signature(cls: Any, base: Any) -> None:
+    """Let a class of environments show all its arguments, unless it has a constructor of its own.
+
+    Parameters
+    ----------
+    base : the class whose constructor it has.
+    """
+    plain = "__init__" not in vars(cls) and hasattr(cls, "read_arguments")
+    cls.__signature__ = signature_of(base.__init__, cls.read_arguments) if plain else None
+
+
+class Spec(EnvSpec):
+    """Gymnasium's description of an environment, which says what of it JSON cannot hold."""
+
+    def to_json(self) -> str:
+        """Return the description as JSON.
+
+        What ``EnvSpec.from_json`` makes of it makes the same environment. It is not equal where an
+        argument is a tuple, such as ``hours``: JSON has lists in their place.
+
+        Raises
+        ------
+        HpcgymError : an argument that is an object, such as a ``Workload``, a ``Cluster`` or a
+            function. What was given by its name, or as the path of a file, can be written.
+        """
+        for name, value in self.kwargs.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError):
+                raise HpcgymError(
+                    f"{name} is a {type(value).__name__}, which JSON cannot hold: make the"
+                    " environment with a text in its place, a name or a path, where it takes one"
+                ) from None
+        return super().to_json()
+
+
+def spec_of(given: EnvSpec | None) -> Spec | None:
+    """Return the same description as a :class:`Spec`."""
+    if given is None:
+        return None
+    return Spec(**{each.name: getattr(given, each.name) for each in fields(given) if each.init})
+
+
+def has_matplotlib() -> bool:
+    """Return whether matplotlib can be found; it is not imported."""
+    try:
+        return find_spec("matplotlib") is not None
+    except ImportError:
+        return False
