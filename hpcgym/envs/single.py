@@ -8,19 +8,17 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    Spec,
+    Described,
     define,
     has_matplotlib,
     read_index,
     read_numbers,
     read_options_of_reset,
     set_signature,
-    spec_of,
 )
 from hpcgym.envs.core.infos import end_of, info_of, jobs_before, pay_tails, schedule_of, state_of
 from hpcgym.envs.core.observation import Observation
@@ -75,7 +73,7 @@ class StepView(NamedTuple):
     jobs: int
 
 
-class SchedulingEnv(gymnasium.Env[Any, Any]):
+class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  # a property
     """What the environments share: arguments, episodes, observations, rewards, snapshots.
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
@@ -93,7 +91,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
-    _spec: Spec | None = None
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -129,15 +126,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self._begun = self._over = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
-
-    @property
-    def spec(self) -> Spec | None:
-        """How the environment was made, by ``gymnasium.make``; else None."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, given: EnvSpec | None) -> None:
-        self._spec = spec_of(given)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -8,20 +8,18 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    Spec,
+    Described,
     define,
     read_indices,
     read_numbers,
     read_options_of_reset,
     set_signature,
-    spec_of,
 )
 from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.core.infos import Ends, Teller, pay_tails
@@ -52,7 +50,7 @@ class VectorSnapshot(NamedTuple):
     ends: bool
 
 
-class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
+class SchedulingVectorEnv(Described, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # a property
     """What the vector environments share; all simulations lie in the same arrays.
 
     Environment i, seeded with s, goes through the same states as a single one seeded with s.
@@ -81,7 +79,6 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     single: ClassVar[type[SchedulingEnv]]
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
-    _spec: Spec | None = None
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -148,15 +145,6 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self._ahead: list[Episode | None] = [None] * num_envs
 
     # -- Gymnasium ---------------------------------------------------------------------------------
-
-    @property
-    def spec(self) -> Spec | None:
-        """How the environment was made, by ``gymnasium.make_vec``; else None."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, given: EnvSpec | None) -> None:
-        self._spec = spec_of(given)
 
     def reset(
         self,

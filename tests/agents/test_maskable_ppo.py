@@ -92,26 +92,14 @@ def test_places_without_a_job_change_nothing():
     one = some_observation(rng)
     other = {**one, "jobs": one["jobs"].clone()}
     other["jobs"][0, 7:] = 0.7
+    empty = some_observation(rng, visible=0)
+    batch = {name: torch.cat([part[name] for part in (other, empty)]) for name in one}
     with torch.no_grad():
         for a, b in zip(network(one), network(other), strict=True):
             assert torch.equal(a, b)
-
-
-def test_the_batch_does_not_matter():
-    rng, network = np.random.default_rng(2), trained_network()
-    parts = [some_observation(rng, visible=n) for n in (1, 5, 12)]
-    batch = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    with torch.no_grad():
-        together = network.forward_actor(batch)
-        for k, part in enumerate(parts):
-            assert torch.allclose(together[k], network.forward_actor(part)[0], atol=1e-6)
-
-
-def test_a_window_without_jobs_has_a_value():
-    network = trained_network()
-    empty = some_observation(np.random.default_rng(3), visible=0)
-    with torch.no_grad():
-        assert torch.isfinite(network.forward_critic(empty)).all()
+        together, values = network(batch)  # whatever stands beside an observation
+        assert torch.allclose(together[0], network(one)[0][0], atol=1e-6)
+        assert torch.isfinite(values).all()
 
 
 def test_the_same_seed_trains_the_same_policy(agent):

@@ -73,13 +73,8 @@ def test_pure_policies_come_before_random_vectors() -> None:
     assert few.tolist() == tried[:3].tolist()
     other = candidates(np.random.default_rng(1), 2, 50)
     assert (other[4:] != tried[4:]).any()
-
-
-def test_random_vectors_leave_features_out() -> None:
-    tried = candidates(np.random.default_rng(0), 6, 2012)[12:]
-    used = (tried != 0).sum(axis=1)
-    assert used.min() == 1
-    assert np.bincount(used, minlength=7)[1:].min() > 20
+    used = (candidates(np.random.default_rng(0), 6, 2012)[12:] != 0).sum(axis=1)
+    assert np.bincount(used, minlength=7)[1:].min() > 20  # features are left out
 
 
 def test_spreads_make_every_feature_count() -> None:

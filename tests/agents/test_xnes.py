@@ -131,20 +131,6 @@ def test_other_metrics_rules_and_features() -> None:
     assert agent.best_ < hpcgym.simulate(TRACE, other.scheduler()).metrics["max_wait_s"]
 
 
-def test_the_plain_form_searches_in_weights_as_they_are() -> None:
-    plain = {"scale": "none", "samples": 0, "restarts": 1, "sigma": 1.0}
-    agent = Xnes("xnes3", budget=100, **plain).fit(SLICES)
-    assert set(agent.trace_["restart"]) == {1}
-    # weights of features as different as these are alike; spreads would make them 1 to 1000
-    sizes = sorted(map(abs, agent.trace_.iloc[0][["processors", "requested"]]))
-    assert sizes[0] * 100 > sizes[1]
-
-
-def test_a_generator_can_be_named() -> None:
-    agent = Xnes("xnes3", budget=10).fit("lublin:jobs=100,processors=16,seed=0")
-    assert len(agent.slices_) == 1
-
-
 def environment(**changes: Any) -> Any:
     given: dict[str, Any] = {"episodes": "windows", "jobs": 100, "part": "train"}
     given |= {"workload": TRACE, "interval": "episode", **changes}
@@ -281,6 +267,8 @@ def test_what_cannot_act_says_so() -> None:
         agent.scheduler()
     with pytest.raises(HpcgymError, match="call fit first"):
         agent.save("nowhere.json")
+    with pytest.raises(HpcgymError, match="nothing has been learned; call fit first"):
+        _ = agent.trace_
     with pytest.raises(HpcgymError, match="call begin"):
         agent.act(observation, info)
     late = Xnes(scheduler=Scheduler(threshold=10), **SHORT).fit(SLICES)
@@ -298,6 +286,7 @@ def test_what_cannot_act_says_so() -> None:
         ({"scale": "std"}, "unknown scale 'std'"),
         ({"budget": 1.5}, "budget must be"),
         ({"seed": -1}, "seed must be"),
+        ({"tau": -1}, "tau must be a number of seconds above 0, not -1"),
         ({"scheduler": "sfp"}, "sfp"),
     ],
 )
@@ -337,13 +326,3 @@ def test_it_reaches_the_best_of_the_grid_on_real_weeks(trace: Any) -> None:
         reached += [agent.best_ <= 1.01 * best for agent, best in zip(agents, grid, strict=True)]
     assert len(reached) == 25
     assert np.mean(reached) >= 0.9
-
-
-def test_there_is_no_trace_before_a_fit() -> None:
-    with pytest.raises(HpcgymError, match="nothing has been learned; call fit first"):
-        _ = Xnes().trace_
-
-
-def test_a_wrong_tau_is_refused_at_once() -> None:
-    with pytest.raises(HpcgymError, match="tau must be a number of seconds above 0, not -1"):
-        Xnes(tau=-1)

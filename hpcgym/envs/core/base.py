@@ -27,7 +27,7 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, check_choice, nearest
-from hpcgym.scheduler.asked_for import OF_MACHINES, check_scheduler, counts_usage
+from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS, OF_MACHINES, check_scheduler, counts_usage
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import check_features
@@ -107,6 +107,7 @@ def read_options(
     ------
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
+    given = dict(locals())
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
@@ -115,23 +116,7 @@ def read_options(
         check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "slurm", "none"))
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
-    scheduler = Scheduler(
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        policy_estimate=policy_estimate,
-        correction=correction,
-        passes=passes,
-        allocation=allocation,
-        power=power,
-        threshold=threshold,
-        hold=hold,
-        fair_share=fair_share,
-        quota=quota,
-        maintenance=maintenance,
-        preemption=preemption,
-        dependencies=dependencies,
-    )
+    scheduler = Scheduler(**{rule: given[rule] for rule in (*OF_ENVIRONMENTS, "power")})
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")
     names, own = read_features(features)
@@ -430,11 +415,20 @@ class Spec(EnvSpec):
         return super().to_json()
 
 
-def spec_of(given: EnvSpec | None) -> Spec | None:
-    """Return the same description as a :class:`Spec`."""
-    if given is None:
-        return None
-    return Spec(**{each.name: getattr(given, each.name) for each in fields(given) if each.init})
+class Described:
+    """What has been made by Gymnasium, and tells how by a :class:`Spec`."""
+
+    _spec: Spec | None = None
+
+    @property
+    def spec(self) -> Spec | None:
+        """How the environment was made, by ``gymnasium.make`` or ``make_vec``; else None."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, given: EnvSpec | None) -> None:
+        known = {each.name: getattr(given, each.name) for each in fields(Spec) if each.init}
+        self._spec = None if given is None else Spec(**known)
 
 
 def has_matplotlib() -> bool:

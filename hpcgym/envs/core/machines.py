@@ -56,7 +56,7 @@ from hpcgym.simulation.run import result_of, with_nodes
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
-BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
+BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `watts`
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
 
@@ -70,7 +70,7 @@ class State:
     name : of the episode.
     episode : which rows of the workload it has.
     workload : None: the jobs of the episode as they are.
-    episode_state : one EPISODE; this and ``totals`` as in ``Batch``.
+    episode_state : one EPISODE; this and ``totals`` as of ``batch_of``.
     simulation : it goes on with its environment, and stays as it is at the end of its episode.
     jobs : (n_jobs,) JOBS that it was told of.
     rules : by which it goes.
@@ -127,7 +127,7 @@ class Machines:
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
     limits_of : returns the limits of an episode's jobs; None: it has none.
-    mean_speedup : (C,) as in :class:`hpcgym.envs.core.model.Table`.
+    mean_speedup : (C,) as in :func:`hpcgym.envs.core.model.table_of`.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class Machines:
 
     @property
     def watts(self) -> NDArray[np.float64]:
-        """What a processor draws, as in :class:`hpcgym.envs.core.model.Table`."""
+        """What a processor draws, as in :func:`hpcgym.envs.core.model.table_of`."""
         watts = np.array([getattr(self.cluster, name) for name in _WATTS])
         if self.busy_w is not None:
             watts[BUSY] = self.busy_w

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,47 +73,6 @@ from hpcgym.workload.model import Workload
 EPISODE = np.dtype((np.record, fields_of("Episode")))
 SETTINGS = np.dtype((np.record, fields_of("Settings")))
 STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
-
-
-class Table(NamedTuple):
-    """What steps look at of all episodes, beside what the engine is told; never changed."""
-
-    columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
-    codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is
-    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at
-    watts: NDArray[np.float64]  # (5,) of a processor that is busy, idle, off, switching off, on
-    # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
-    # core, 0; (1,) the power of the machine idle
-    node_watts: NDArray[np.float64]
-    still_w: NDArray[np.float64]
-    reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
-    shapes: NDArray[np.int64]  # (n_rewards,) PLAIN or LOG
-    settings: NDArray[np.void]  # (1,) SETTINGS
-    mean_speedup: NDArray[np.float64]  # (C,) of a code beside all others, where jobs share nodes
-
-
-class Batch(NamedTuple):
-    """What steps write of the episodes of many simulations, a row for each."""
-
-    episode_state: NDArray[np.void]  # an EPISODE each
-    window: NDArray[np.int64]  # (n, window) visible jobs
-    new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
-    terms: NDArray[np.float64]  # (n, N_TERMS) sums over them
-    totals: NDArray[np.float64]  # (n, N_TERMS) the same over the episode
-    # (n,) energy of processors without a job, as far as counted, where they are switched off
-    counted_j: NDArray[np.float64]
-    begun_j: NDArray[np.float64]  # (n,) energy since an extract began, which its first step takes
-    norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
-    scales: NDArray[np.float64]  # (n, n_rewards) what rewards are multiplied by: n / a reference
-    next_scales: NDArray[np.float64]  # (n, n_rewards) of the episode that follows
-    # (n, N_TERMS) slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all
-    # sums that a later step may correct, for ENERGY in processor seconds
-    owed: NDArray[np.float64]
-    unpaid: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that run and are paid when they end
-    gone: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that were paid so in the last step
-    gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns
-    busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
-    neighbours: NDArray[np.int64]  # (n, M) running jobs beside whom others may start, as they began
 
 
 # --- With what episodes of extracts begin, as the engine takes it ---------------------------------
@@ -381,22 +341,32 @@ def table_of(
     machines: Machines,
     settings: NDArray[np.void],
     ordered_by: NDArray[np.int64],
-) -> Table:
-    """Return what steps look at; ``ordered_by``: what policies look at, (n_rows,) [s]."""
+) -> dict[str, NDArray[Any]]:
+    """Return what steps look at of all episodes, beside what the engine is told; never changed.
+
+    ``ordered_by``: what policies look at, (n_rows,) [s].
+    """
     own = dict(options.own)
     places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
-    return Table(
-        columns=_own_columns(own, JobColumns(workload), len(workload)),
-        codes=np.array([places[name] for name in options.names], np.int64),
-        ordered_by=ordered_by,
-        watts=machines.watts,
-        node_watts=machines.node_watts,
-        still_w=machines.still_w,
-        reward_weights=np.array(options.rewards.weights),
-        shapes=np.array(options.rewards.shapes),
-        settings=settings,
-        mean_speedup=machines.mean_speedup,
-    )
+    return {
+        # (n_rows, n_own) users' own columns of the window
+        "columns": _own_columns(own, JobColumns(workload), len(workload)),
+        # (n_columns,) which feature each column of the window is
+        "codes": np.array([places[name] for name in options.names], np.int64),
+        "ordered_by": ordered_by,
+        # (5,) of a processor that is busy, idle, off, switching off, on
+        "watts": machines.watts,
+        # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
+        # core, 0; (1,) the power of the machine idle
+        "node_watts": machines.node_watts,
+        "still_w": machines.still_w,
+        # (n_rewards, N_TERMS) weights of the terms in each reward; (n_rewards,) PLAIN or LOG
+        "reward_weights": np.array(options.rewards.weights),
+        "shapes": np.array(options.rewards.shapes),
+        "settings": settings,  # (1,) SETTINGS
+        # (C,) of a code beside all others, where jobs share nodes
+        "mean_speedup": machines.mean_speedup,
+    }
 
 
 def outputs_of(options: Options, layout: Layout, number: int, n_actions: int) -> Outputs:
@@ -436,28 +406,35 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
     return values
 
 
-def batch_of(options: Options, longest: int, number: int, n_nodes: int, neighbours: int) -> Batch:
-    """Return the arrays of that many simulations.
+def batch_of(
+    options: Options, longest: int, number: int, n_nodes: int, neighbours: int
+) -> SimpleNamespace:
+    """Return what steps write of the episodes of that many simulations, n, a row for each.
 
-    There are books of ``n_nodes`` nodes, and lists of so many ``neighbours``.
+    There are books of ``n_nodes`` nodes, and lists of so many ``neighbours``, M.
     """
-    late = options.rewards.paid == PAID_AT_END
-    return Batch(
-        episode_state=np.zeros(number, EPISODE),
-        window=np.zeros((number, options.window), np.int64),
-        new=np.zeros((number, longest), np.int64),
-        terms=np.zeros((number, N_TERMS)),
-        totals=np.zeros((number, N_TERMS)),
+    late = longest if options.rewards.paid == PAID_AT_END else 0
+    rewards = (number, len(options.rewards.weights))
+    return SimpleNamespace(
+        episode_state=np.zeros(number, EPISODE),  # an EPISODE each
+        window=np.zeros((number, options.window), np.int64),  # visible jobs
+        new=np.zeros((number, longest), np.int64),  # jobs that started in the last step
+        terms=np.zeros((number, N_TERMS)),  # sums over them
+        totals=np.zeros((number, N_TERMS)),  # the same over the episode
+        # energy of processors without a job, as far as counted, where they are switched off
         counted_j=np.zeros(number),
-        begun_j=np.zeros(number),
-        norms=np.zeros((number, N_TERMS)),
-        scales=np.ones((number, len(options.rewards.weights))),
-        next_scales=np.ones((number, len(options.rewards.weights))),
+        begun_j=np.zeros(number),  # energy since an extract began, which its first step takes
+        norms=np.zeros((number, N_TERMS)),  # what makes rewards of terms
+        scales=np.ones(rewards),  # what rewards are multiplied by: n / a reference
+        next_scales=np.ones(rewards),  # of the episode that follows
+        # slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all sums that
+        # a later step may correct, for ENERGY in processor seconds
         owed=np.zeros((number, N_TERMS)),
-        unpaid=np.zeros((number, longest if late else 0), np.int64),
-        gone=np.zeros((number, longest if late else 0), np.int64),
-        gone_bsld=np.zeros((number, longest if late else 0)),
-        busy_until=np.zeros((number, n_nodes), np.int64),
+        unpaid=np.zeros((number, late), np.int64),  # jobs that run and are paid when they end
+        gone=np.zeros((number, late), np.int64),  # jobs that were paid so in the last step
+        gone_bsld=np.zeros((number, late)),  # their bounded slowdowns
+        busy_until=np.zeros((number, n_nodes), np.int64),  # [s] the last end of the jobs of a node
+        # (n, M) running jobs beside whom others may start, as they began
         neighbours=np.zeros((number, neighbours), np.int64),
     )
 

@@ -22,7 +22,6 @@ from hpcgym.envs.core.model import (
     SHOW,
     STEP,
     AllJobs,
-    Table,
     arrays_in,
     batch_of,
     beginnings_of,
@@ -128,7 +127,7 @@ class Simulations:
 
     Attributes
     ----------
-    batch, out : the arrays; see :class:`Batch` and :class:`Outputs`.
+    batch, out : the arrays; see :func:`hpcgym.envs.core.model.batch_of` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     told, learning, features : what the engine is told of the jobs of all episodes, of how run times
         are predicted and what is weighed; see :mod:`hpcgym.envs.core.simulations`.
@@ -196,11 +195,11 @@ class Simulations:
         """Make what steps environments, and note what steps write of episodes, by name."""
         self._rows = {
             name: array if array.ndim > 1 else array.reshape(-1, 1)
-            for name, array in self.batch._asdict().items()
+            for name, array in vars(self.batch).items()
         }
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
-        table = self.table._asdict() | {"settings": self.table.settings.view(np.int64)}
+        table = self.table | {"settings": self.table["settings"].view(np.int64)}
         self._stepper = Stepper(self._model(), table, self._rows, self.begins)
         for e in range(len(states)):
             self._tell_coming(e)
@@ -255,7 +254,7 @@ class Simulations:
         told = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
         made = (*told, self.expressions, self.table, self.begins)
         marks = [crc32(one.tobytes()) for one in arrays_in(made)]
-        sizes = [size for array in self.batch for size in array.shape[1:]]
+        sizes = [size for array in vars(self.batch).values() for size in array.shape[1:]]
         return (*marks, *sizes)
 
     def set_next(self, e: int, episode: Episode) -> None:
@@ -634,7 +633,7 @@ def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
 
 def _count_anew(
     rows: Any,
-    table: Table,
+    table: dict[str, NDArray[Any]],
     known: NDArray[np.void],
     starts: NDArray[np.int64],
     time: int,
@@ -650,13 +649,13 @@ def _count_anew(
     begin, episode = int(rows.episode_state["begin"]), rows.episode_state
     counts = (start >= begin) & (np.flatnonzero(begun) >= int(episode["counts_first"]))
     counts &= np.flatnonzero(begun) < int(episode["counting"])
-    paid = int(table.settings[0].paid)
+    paid = int(table["settings"][0].paid)
     if paid == PAID_AT_END:  # those that run will be paid yet
         counts &= ~np.isin(np.flatnonzero(begun), rows.unpaid[: int(episode["unpaid"])])
     decided, run = start >= begin, jobs["run"] - np.maximum(begin - start, 0)
     wait = (start - jobs["submit"])[counts]
     seconds = float((jobs["processors"] * run.astype(np.float64)).sum())
-    watts, machine = table.watts, int(table.settings[0].processors)
+    watts, machine = table["watts"], int(table["settings"][0].processors)
     rows.totals[BSLD] = bsld(wait, jobs["run"][counts]).sum()
     rows.totals[WAIT] = wait.sum()
     if paid == PAID_WHILE_WAITING:
