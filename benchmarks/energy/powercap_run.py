@@ -291,26 +291,19 @@ def _day_energy(shapes: Shapes) -> tables.Finding:
     return words, min(ours, key=ours.get) == "MIX"  # type: ignore[arg-type]
 
 
-def _best(shapes: Shapes, cap: float) -> dict[str, float]:
-    """Return what is computed for each joule, by policy."""
-    return {
+def _most_for_energy(shapes: Shapes, place: int, policy: str) -> tables.Finding:
+    """Return whether a policy computes most for each joule, under one of the caps."""
+    cap = caps_of(shapes)[place]
+    best = {
         name: over(shapes, cap, name, "computed") / over(shapes, cap, name, "energy")
         for name in SWITCHING
     }
-
-
-def _most_for_energy(shapes: Shapes, cap: float, policy: str) -> tables.Finding:
-    best = _best(shapes, cap)
     words = ", ".join(f"{name} {value:.3f}" for name, value in best.items())
     return f"computed / energy at {cap:.0%}: {words}", max(best, key=best.get) == policy  # type: ignore[arg-type]
 
 
-def _shut_when_low(shapes: Shapes) -> tables.Finding:
-    return _most_for_energy(shapes, caps_of(shapes)[-1], "SHUT")
-
-
-def _slow_when_high(shapes: Shapes) -> tables.Finding:
-    return _most_for_energy(shapes, caps_of(shapes)[0], "DVFS")
+_shut_when_low = partial(_most_for_energy, place=-1, policy="SHUT")
+_slow_when_high = partial(_most_for_energy, place=0, policy="DVFS")
 
 
 #: What is said, how it is published, whether of the 24 hours, what finds ours.
