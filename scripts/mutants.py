@@ -215,7 +215,7 @@ MUTANTS = (
         "hpcgym/workload/partition_limits.py",
         "cluster, one) > one.max_nodes",
         "cluster, one) >= one.max_nodes",
-        tests="tests/cluster/test_partitions.py",
+        tests="tests/workload/test_needs.py",
     ),
     Mutant(
         "a job of just one hour is of the shorter class",
