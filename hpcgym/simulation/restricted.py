@@ -166,7 +166,7 @@ def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
             )
 
 
-def within_quotas(workload: Workload, quotas: Iterable[Quota]) -> Workload:
+def within_quotas(workload: Workload, quotas: Any) -> Workload:
     """Return the jobs that each quota lets run; the others are counted in ``cleaning``.
 
     Such a job asks for more processors than a quota lets run together. Jobs that run at the
@@ -174,14 +174,16 @@ def within_quotas(workload: Workload, quotas: Iterable[Quota]) -> Workload:
 
     Parameters
     ----------
-    quotas : such as ``Scheduler.quota``, of one scheduler or of all that are compared.
+    quotas : a text, a file or quotas, as the rule ``quota`` takes them, such as those of all
+        schedulers that are compared.
 
     Raises
     ------
+    HpcgymError : what is no quota.
     WorkloadError : no job is left.
     """
     over = np.zeros(len(workload), np.bool_)
-    for quota in quotas:
+    for quota in read_quotas(quotas):
         over |= _wide(workload, quota)
     if not over.any():
         return workload

@@ -47,6 +47,10 @@ inline Waiting waiting_of(Feature feature) {
     default: return Waiting::not_at_all;
   }
 }
+// Whether it changes with the run time that policies look at.
+inline bool looks_at_time(Feature feature) {
+  return feature != Feature::processors && feature != Feature::wait;
+}
 inline Score mixed_score(const Weights& weights, const JobNumbers& job) {
   const auto feature = [](std::size_t k) { return static_cast<Feature>(k); };
   return mixed_score(

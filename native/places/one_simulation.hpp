@@ -76,7 +76,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       found->weigh_all(weights);
       return found;
     }
-    const auto model = as_weighed(*model_, weights);
+    const bool learned = answers_.learner && answers_.learner->predicts_order();
+    const auto model = as_weighed(*model_, weights, learned);
     auto found = std::make_shared<OneSimulation>(model);
     if (model->rules.primary == Order::scored) found->weigh_all(weights);
     else if (!model->arrivals.by_arrival[0]) key_by(found->sim_, features, weights);

@@ -43,14 +43,17 @@ void weigh_jobs(Scheduled<M>& of, std::span<const double> weights, double total,
   if (of.answers_.shares) weigh_usage(of, features, weights, total);
   s.queue.forget_bounds();
 }
-// Where waiting changes no order, jobs that are equal are served as they come, and not by their
-// rows: the order is one of keys then. So it is where waiting alone is the order.
-inline std::shared_ptr<Model> as_weighed(const Model& m, std::span<const double> weights) {
+// Where neither waiting nor what is learned changes an order, jobs that are equal are served as they
+// come, and not by their rows: the order is one of keys then. So it is where waiting alone is the
+// order. `learned`: the run times that policies look at are.
+inline std::shared_ptr<Model> as_weighed(const Model& m, std::span<const double> weights,
+                                         bool learned) {
   const Features& features = *m.features;
   bool changes = false, by_arrival = false, others = false;
   for (std::size_t k = 0; k < features.waiting.size(); ++k) {
     const double weight = weights[index(features.places[k])];
     if (weight == 0) continue;
+    if (learned && looks_at_time(static_cast<Feature>(features.formulas[k]))) changes = true;
     if (features.waiting[k] == Waiting::wait && weight > 0) by_arrival = true;
     else if (features.waiting[k] != Waiting::not_at_all) changes = true;
     else others = true;

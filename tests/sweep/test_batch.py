@@ -106,8 +106,9 @@ def kept_back(
     kind: str, data: st.DataObject, parts: list[Workload], rules: dict[str, Any]
 ) -> tuple[list[Workload], dict[str, Any]]:
     """Return jobs that are kept back, or stopped, in one of several ways, and the rules of that."""
+    rules = rules | {"policy_estimate": data.draw(st.sampled_from(LEARNED))}
     if kind == "plain":
-        return parts, known(rules) | {"policy_estimate": data.draw(st.sampled_from(LEARNED))}
+        return parts, known(rules)
     if kind == "followers":
         drawn: list[Any] = []
         for part in parts:
@@ -143,7 +144,11 @@ def test_pools(kind: str, data: st.DataObject, first: Workload) -> None:
     others = data.draw(st.lists(workloads(max_processors=most), max_size=2))
     same_size = [Workload.from_columns(dict(part.columns), processors=most) for part in others]
     parts, rules = kept_back(kind, data, [first, *same_size], data.draw(schedulers(first)))
-    assert_same(parts, WEIGHTED_FEATURES, rules, vectors_of(data, WEIGHTED_FEATURES))
+    vectors = vectors_of(data, WEIGHTED_FEATURES)
+    if kind == "followers":  # the last to come first is no order where others say who comes
+        last_first = [vector for vector in vectors if vector[2] < 0 and vector.count(0) == 5]
+        assume(not last_first)
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors)
 
 
 @pytest.mark.slow
@@ -261,6 +266,7 @@ def test_all_features(slices: list[Workload]) -> None:
     "rules",
     [
         {"dependencies": "after", "quota": "user:jobs=9"},
+        {"dependencies": "after", "policy_estimate": "ave2"},
         {"dependencies": "closed-loop", "maintenance": "30000/90000"},
         {"quota": "all:submitted=30"},
         {"preemption": "queue:2>3>4,cancel", "quota": "queue:jobs=9"},
