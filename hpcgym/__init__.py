@@ -23,7 +23,7 @@ from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.explanation import explain
+    from hpcgym.explanation.explain import explain
     from hpcgym.explore import show
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler

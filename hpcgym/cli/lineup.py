@@ -160,8 +160,7 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
-    from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
     policy = overrides.get("policy")

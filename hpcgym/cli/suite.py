@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import files, output
+from hpcgym.cli import output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hpcgym.suite.board import Board
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
-
 
 
 @suite.callback()
@@ -137,7 +136,6 @@ def verify_submissions(folders: list[Path]) -> None:
 def report_submissions(
     folders: list[Path],
     format: TableFormat = TableFormat.table,
-    force: bool = False,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
 

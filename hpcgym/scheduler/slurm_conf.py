@@ -65,7 +65,8 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     Job size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is
     the mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or
     with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no
-    accounts and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says.
+    accounts and no shares: users are alike. Who stops whom is as
+    :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm` says.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from hpcgym.scheduler.estimates.learning import looks_at_time
 from hpcgym.scheduler.policies import index
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.scheduler.rules import Scheduler, plain
+from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
 

@@ -115,7 +115,7 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   return t;
 }
 
-// The rows of all environments, of arrays by name as hpcgym.envs.core.arrays.Batch has them.
+// The rows of all environments, arrays by name, as hpcgym.envs.core.simulations makes them.
 std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object>& keep) {
   std::size_t n = 0;
   const auto grid = [&]<class T>(const char* name, std::size_t least, T) {
@@ -260,7 +260,7 @@ void bind_stepper(nb::module_& m) {
       .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
            "before"_a = std::vector<ByName>{},
            "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
-           "hpcgym.envs.core.arrays. `before`: with what episodes begin, each what `Simulation.begin` "
+           "hpcgym.envs.core.model. `before`: with what episodes begin, each what `Simulation.begin` "
            "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what "
            "has been learned.")
       .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,

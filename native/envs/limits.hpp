@@ -55,7 +55,7 @@ inline void pay_under_limits(Simulator<Limited>& s, const Row& row) {
   row.terms[energy] += s.machine.take_joules(s.time);
 }
 
-// Write what is known of power, limits and nodes, as hpcgym.envs.core.layout names it.
+// Write what is known of power, limits and nodes, as hpcgym.envs.core.observation names it.
 class PowerObserver {
   const Simulator<Limited>& s;
   const Limited& m;

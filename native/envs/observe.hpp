@@ -1,6 +1,6 @@
 // What is to be seen of a simulation, written into one flat row of float32.
 //
-// A row is what hpcgym.envs.core.layout describes field by field. A time t becomes t / (t + 1 h).
+// A row is what hpcgym.envs.core.observation describes field by field. A time t becomes t / (t + 1 h).
 // Nothing here reads a true run time, a true end or a job that has not been submitted.
 #pragma once
 #include <numbers>

@@ -15,7 +15,7 @@
 
 namespace hpc {
 
-// The values of all of these are those of hpcgym.envs.core.arrays.
+// The values of all of these are those of hpcgym.envs.core.
 enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores };
 enum class Interval : i64 { passes, seconds, submissions, episode };
 enum class Paid : i64 { at_start, at_end, while_waiting };
@@ -38,7 +38,7 @@ struct Episode {  // where an environment is
       i64 jobs;   // of the episode
       i64 begin;  // [s] when it begins: at the first submission; an extract, if jobs run or wait then
       i64 next_start, next_jobs;  // the same of the episode that follows, where environments reset themselves
-      // where jobs come before or after the slice that counts: see hpcgym.envs.core.cutting
+      // where jobs come before or after the slice that counts: see hpcgym.envs.core.episodes
       i64 counts_first;  // the first job that counts
       i64 counting;      // jobs up to this one, exclusive, count
       i64 until;         // [s] when the episode is truncated, forever: never
@@ -103,7 +103,7 @@ struct Before {
   }
 };
 
-// The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.options, and behind them users' own.
+// The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.observation, and behind them users' own.
 enum class Shown : i64 {
   wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, own
 };

@@ -188,6 +188,31 @@ CAP = "percent=60,start=20000,end=60000"
 
 
 @pytest.mark.slow
+def test_rules_of_power_under_a_cap(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    limited = ("--cluster", "taurus", "--cap", CAP, "--scheduler", "easy,saf")
+    page = tmp_path / "a.html"
+    powers_given = ("--power", "none,shut", "--power", "mix", "--html", page)
+    found = results(TAURUS_JOBS, *limited, *powers_given)
+    assert "limits: cap 60 % (" in page.read_text()
+    powers = ("none", "shut", "mix")
+    assert list(found) == [f"{name}, power={p}" for name in ("easy", "saf") for p in powers]
+    cap = PowerCap.of(find_cluster("taurus"), 0.6, start=20_000, end=60_000)
+    for name, power in product(("easy", "saf"), powers):
+        expected = simulate(
+            load_workload(TAURUS_JOBS), name, cluster="taurus", limits=[cap], power=power
+        )
+        entry = found[f"{name}, power={power}"]
+        for metric in ("mean_bsld", "energy_j", "cap_exceeded_s"):
+            assert entry[metric] == expected.metrics[metric]
+    text = succeed("compare", TAURUS_JOBS, *limited, "--power", "shut,mix").stdout
+    assert "\nlimits: cap 60 % (" in text
+    heading = " ".join(text.split("─")[0].split())
+    assert "energy" in heading
+    assert "above" in heading
+
+
+@pytest.mark.slow
 def test_those_that_are_compared_under_limits_if_none_is_named() -> None:
     found = results(TAURUS_JOBS, "--cluster", "taurus", "--cap", CAP)
     assert list(found) == [name for name in DEFAULT if name != "conservative"]
@@ -213,6 +238,13 @@ def test_a_cap_on_two_machines_is_a_share_of_each(tmp_path: Path) -> None:
 
 
 # --- What cannot be compared ------------------------------------------------------------------
+
+
+def test_help_tells_which_options_may_be_given_several_times() -> None:
+    text = " ".join(succeed("compare", "--help").stdout.split())
+    for option in ("--threshold TIME|none...", "--processors N...", "--power none|shut|dvfs"):
+        assert option in text
+    assert "--week N " in text
 
 
 @pytest.mark.slow

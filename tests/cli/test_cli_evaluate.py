@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,6 +67,15 @@ def test_the_table_marks_the_best() -> None:
     assert text.count(" to ") == 8
 
 
+def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
+    text = succeed(*ASKED, "--number", "4", "--budget", "0").stdout
+    assert "no 95 % intervals: they need 5 slices or more, and there are 4" in text.splitlines()
+    assert " to " not in text
+    value = as_json(*ASKED, "--number", "4", "--budget", "0")
+    for row in value["policies"]:
+        assert (row["mean_bsld_low"], row["mean_bsld_high"]) == (None, None)
+
+
 def test_options_reach_the_evaluation() -> None:
     options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
     value = as_json(*ASKED, *options)
@@ -95,6 +107,26 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     last = value["policies"][-1]
     assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 5)
     assert len(value["failures"]) == 5
+
+
+def test_shares_are_those_that_are_given() -> None:
+    shares = "half_life_s=600"
+    options = ("fairshare", "--fair-share", shares, "--budget", "0", "--seed", "3")
+    value = as_json(*ASKED, *options)
+    rules = {"jobs": 100, "n": 5, "budget": 0, "seed": 3}
+    board = evaluate("fairshare", load_workload(TRACE), **rules, fair_share=shares)
+    found = {row["name"]: row["mean_bsld"] for row in value["policies"]}
+    assert found == dict(board.table["mean_bsld"])
+    (name,) = (name for name in found if "fair share" in name)  # no other looks at them
+    assert name == "fairshare (fair share half_life_s=600, damping=1)"
+    assert board.schedulers[name].fair_share.half_life_s == 600
+
+
+def test_the_help_has_examples_and_names() -> None:
+    text = succeed("evaluate", "--help").stdout
+    assert "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9" in text
+    for name in SCHEDULERS:
+        assert re.search(rf" {re.escape(name)}[,\n]", text), name
 
 
 def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
@@ -140,6 +172,22 @@ def test_a_machine_of_nodes() -> None:
 
 
 # --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
+def test_modules_of_the_current_folder_are_found(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "class First:\n    def act(self, observation, info):\n        return 0\n"
+    (tmp_path / "cli_brought.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
+    value = json.loads(succeed(*ASKED, given, *few).stdout)
+    rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
+    assert rows[given.partition("=")[0]] == rows["easy"]
+    assert "random (acting)" in rows
+    del sys.modules["cli_brought"]
 
 
 @pytest.mark.slow

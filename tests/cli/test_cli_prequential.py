@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from commands import succeed
 
 from hpcgym.evaluation import prequential
@@ -41,3 +42,19 @@ def test_json_and_csv_are_the_board() -> None:
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {line["policy"] for line in lines} == set(rows)
     assert done.stderr.count("no 95 % intervals: they need 5 blocks of") == 1
+
+
+def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+class Shortest:
+    features = ("requested",)
+    def act(self, observation, info):
+        return [-1]
+"""
+    (tmp_path / "some_learner.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done = succeed(
+        *ONE_PASS, "some_learner:Shortest", "spf", "--interval", "100", "--format", "csv"
+    )
+    rows = {line["policy"]: line for line in csv.DictReader(io.StringIO(done.stdout))}
+    assert rows["some_learner:Shortest"]["mean_bsld"] == rows["spf"]["mean_bsld"]
