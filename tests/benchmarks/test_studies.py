@@ -183,7 +183,9 @@ def imported_by(module: str) -> set[str]:
         for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcgym"):
                 of, names = str(node.module), [one.name for one in node.names]
-                to_do += [of, *(f"{of}.{name}" for name in names if is_module(of, name))]
+                modules = [f"{of}.{name}" for name in names if is_module(of, name)]
+                # a package of which modules alone are taken has nothing that is run
+                to_do += modules if len(modules) == len(names) else [of, *modules]
     return found
 
 
