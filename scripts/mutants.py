@@ -335,10 +335,14 @@ def first_failure(run: subprocess.CompletedProcess[str]) -> str:
     return "it stops" if run.returncode < 0 else sys.exit(run.stdout + run.stderr)
 
 
-def run_pytest(words: list[str], environment: dict[str, str]) -> str:
-    """Run tests that are not slow; return the one that failed."""
+def run_pytest(words: list[str], instead: str, n: int = 0) -> str:
+    """Run tests that are not slow; return the one that failed.
+
+    ``instead``: MODULE=FILE, as sitecustomize takes it; ``n``: the mutant of the engine that lives.
+    """
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", *words]
-    given = os.environ | environment
+    given = os.environ | {"PYTHONPATH": str(ROOT / "scripts/instead"), "HPCGYM_INSTEAD": instead}
+    given["HPCGYM_MUTANT"] = str(n)
     return first_failure(
         subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
     )
@@ -392,20 +396,16 @@ def module_with(n: int, one: Mutant) -> str:
 def who_notices(n: int, others: list[str]) -> str:
     """Let a mutant live, and run tests; return the one that failed."""
     one = MUTANTS[n - 1]
-    there = {"PYTHONPATH": str(ROOT / "scripts/instead"), "HPCGYM_MUTANT": str(n)}
-    if one.file.endswith(".py"):
-        there["HPCGYM_INSTEAD"] = module_with(n, one)
-    else:  # the engine is built once
-        there["HPCGYM_INSTEAD"] = f"hpcgym._engine={built_with_mutants()}"
-    return run_pytest(others or one.tests.split(), there)
+    of_python = one.file.endswith(".py")
+    instead = module_with(n, one) if of_python else f"hpcgym._engine={built_with_mutants()}"
+    return run_pytest(others or one.tests.split(), instead, n)
 
 
 def check_unbroken(numbers: Sequence[int], others: list[str]) -> None:
     """Exit if a test fails where there is no mutant: that would say nothing of those."""
     tests = others or sorted({name for n in numbers for name in MUTANTS[n - 1].tests.split()})
     engine = f"hpcgym._engine={built_with_mutants()}"
-    path = str(ROOT / "scripts/instead")
-    failed = run_pytest(tests, {"PYTHONPATH": path, "HPCGYM_INSTEAD": engine})
+    failed = run_pytest(tests, engine)
     if failed:
         sys.exit(f"mutants: {failed} fails without any")
 

@@ -104,7 +104,7 @@ def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
 
 
 def named_once(given: Any, kind: type[T], what: str, must: str, many: str = "") -> tuple[T, ...]:
-    """Return things of a kind as a tuple, or say that they are none, or two have a name.
+    """Return things of one kind as a tuple; raise an HpcgymError for others, or for equal names.
 
     Parameters
     ----------

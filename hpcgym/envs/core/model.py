@@ -279,7 +279,7 @@ def _around(episodes: Episodes) -> str:
 
 
 def check_own_nodes(definition: Definition) -> None:
-    """Raise an HpcgymError for rewards that are none where jobs have nodes of their own."""
+    """Raise an HpcgymError for rewards that do not go with nodes of jobs' own."""
     rewards = definition.options.rewards
     if any(row[MAX_WAIT] for row in rewards.weights):
         raise HpcgymError(

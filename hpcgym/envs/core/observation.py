@@ -286,7 +286,7 @@ class Lent:
         self._kept = 0
 
     def begin(self) -> None:
-        """Note that nobody has them yet."""
+        """Count who refers to the arrays before anybody else has them."""
         self._kept = sum(map(getrefcount, self._lent))
 
     def is_kept(self) -> bool:
