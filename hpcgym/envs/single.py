@@ -267,7 +267,8 @@ class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  
         Parameters
         ----------
         hide : replace what an online scheduler cannot know: once restored, each job that has not
-            ended runs for its predicted time, and no further job is submitted.
+            ended runs for its predicted time, at most the requested one, and no further job is
+            submitted.
         """
         if not self._begun:
             raise gymnasium.error.ResetNeeded("there is nothing to save yet: call reset()")

@@ -74,10 +74,9 @@ class Program {
 
   void push(i64 code, double number_, const std::vector<i64>& jobs,
             const std::vector<double>& waiting, const i64* times, double* top) const {
-    const auto place = static_cast<i64>(number_);
-    if (code == number) {
-      std::fill(top, top + n_, number_);
-    } else if (code == wait) {
+    if (code == number) return static_cast<void>(std::fill(top, top + n_, number_));
+    const auto place = static_cast<i64>(number_);  // of a feature or column
+    if (code == wait) {
       std::copy(waiting.begin(), waiting.end(), top);
     } else if (code == column) {
       for (std::size_t i = 0; i < n_; ++i) top[i] = told_->columns[index(place)][jobs[i]];

@@ -259,10 +259,16 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   std::shared_ptr<AnySimulation> hidden() override {
     if (on_nodes || !plans || is_limited || model_->restricted)
       throw std::invalid_argument("hidden: on pools of processors, without quotas");
+    // a prediction may be longer than the requested time, at which a job is killed
     std::vector<i64> run;
-    for (i64 j = 0; j < sim_.next; ++j)
-      run.push_back(sim_.of(j).start < 0 ? std::max(sim_.of(j).predicted, i64{1}) : sim_.job(j).run);
-    sim_.running.each([&](const Entry& e) { run[index(e.job)] = e.key - sim_.of(e.job).start; });
+    for (i64 j = 0; j < sim_.next; ++j) {
+      const i64 predicted = std::min(sim_.of(j).predicted, sim_.job(j).requested);
+      run.push_back(sim_.of(j).start < 0 ? std::max(predicted, i64{1}) : sim_.job(j).run);
+    }
+    const auto end_of = [&](const Entry& e) {
+      return std::min(e.key, sim_.of(e.job).start + sim_.job(e.job).requested);
+    };
+    sim_.running.each([&](const Entry& e) { run[index(e.job)] = end_of(e) - sim_.of(e.job).start; });
     const auto found = of_first(run);
     Archive known;
     Scheduled<M>::keep(known);
@@ -275,7 +281,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (auto& learner = found->answers_.learner; learner && learner->predicts_order())
       learner->ordered_by.resize(run.size());
     for (int k = 0; k < s.running.size_in_blocks(); ++k) {
-      for (Entry& e : s.running.at(k)) e.span = e.key;
+      for (Entry& e : s.running.at(k)) e.span = end_of(e);
       s.running.at(k).summarise();
     }
     s.changed = true;

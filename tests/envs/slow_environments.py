@@ -211,8 +211,14 @@ class OnPool(Asking):
             self.predict(job, now)
         for time in range(min((job.start for job in self.running), default=now), now + 1):
             self.expire(time)
-        if before:
-            self.first = self.due = now
+        if not before:
+            return
+        self.first = now
+        if self.passes == "per-event":  # its pass comes before all else that happens now
+            self.before(now)
+            self.schedule(now)
+        else:
+            self.due = now
 
     def free_and_on(self, now: int) -> tuple[int, int]:
         free = self.processors - sum(job.processors for job in self.running)

@@ -218,6 +218,20 @@ def test_by_hand(name: str) -> None:
     assert steps[-1].info["metrics"]["utilization"] == pytest.approx(busy / (4 * 110))
 
 
+def test_per_event_the_first_pass_is_before_the_submissions_of_that_second() -> None:
+    """Job 0 runs to 201 s; 1 waits at 200 s, and is asked for alone before 2 and 3 come."""
+    columns = {"submit_time": [180, 180, 200, 200], "wait_time": [1, 20, -1, -1]}
+    columns |= {name: [20] * 4 for name in ("run_time", "requested_time")}
+    columns |= {"requested_processors": [1] * 4}
+    part = Workload.from_columns(columns, processors=1).extract(200)
+    env = make("JobSelection", part, window=2, passes="per-event", reservation="kept")
+    # the last that came, whenever it is asked
+    steps = play(env, lambda _, __, info: int(info["action_mask"].sum()) - 1)
+    seen = [(step.info["time"], step.info["window"].tolist()) for step in steps[:-1]]
+    assert seen == [(200, [1, -1]), (201, [2, 3]), (221, [2, -1])]
+    assert env.result().start.tolist() == [181, 201, 241, 221]
+
+
 def test_intervals_begin_with_the_extract() -> None:
     """Weights for an hour, from 100 s on, with the queue in sight."""
     env = make("MixedPolicy", TINY.extract(100), window=3, interval="1h")

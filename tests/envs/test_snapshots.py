@@ -24,7 +24,7 @@ from driving import (
 )
 from share_strategies import heeded
 
-from hpcgym import HpcgymError, simulate
+from hpcgym import HpcgymError, Workload, simulate, validate_schedule
 from hpcgym._engine import Simulation
 
 ids = pytest.mark.parametrize("name", NAMES)
@@ -62,6 +62,32 @@ def test_hidden_jobs_run_for_their_predictions() -> None:
     rows = np.flatnonzero(ended[:submitted])
     assert after.run_time[rows].tolist() == before.run_time[rows].tolist()
     assert steps[-1].terminated
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"estimate": "double-requested"}, {"estimate": "ave2", "correction": "recursive-doubling"}],
+)
+def test_hidden_jobs_are_killed_at_their_requested_times(rules: dict[str, Any]) -> None:
+    """A prediction may be longer: 40 s of 20, or 32 s after 17 s."""
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 1, 30, 31, 41],
+            "run_time": [1, 1, 18, 20, 3],
+            "requested_time": [20] * 5,
+            "requested_processors": [2] * 5,
+            "user_id": [1] * 5,
+        },
+        processors=2,
+    )
+    env = SINGLE["JobSelection"](**whole(jobs, window=5, reservation="kept", **rules))
+    steps = play(env, lambda *_: 0, most=3)
+    assert (steps[-1].info["time"], env.queued().tolist()) == (31, [3])
+    play_on = go_on(env, lambda *_: 0, *env.restore(env.snapshot(hide=True)))
+    assert play_on[-1].terminated
+    result = env.result()
+    assert (result.run_time <= 20).all()
+    validate_schedule(result)
 
 
 def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -> None:
