@@ -217,8 +217,13 @@ void set_rule(Rules& rules, const std::string& name, i64 value) {
 
 const char* refusal(const Model& m) {
   const char* reason = refusal_of_rules(m);
-  for (const Expression& each : m.expressions)
-    if (!reason) reason = Program::refusal(each);
+  const std::array<Order, 2> orders{m.rules.primary, m.rules.secondary};
+  for (std::size_t half = 0; half < 2 && !reason; ++half) {
+    const Expression& each = m.expressions[half];
+    reason = Program::refusal(each);
+    if (!reason && !each.codes.empty() && orders[half] != Order::scored)
+      reason = "expressions: their order is scored";
+  }
   if (m.limited && !reason) reason = refusal(*m.limited, m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
   return reason ? reason : refusal_of_jobs(m);

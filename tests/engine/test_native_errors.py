@@ -182,6 +182,14 @@ def test_there_are_two_orders() -> None:
         model(SCORED, scores=SCORES, expressions=[expression(WAIT)] * 3)
 
 
+@pytest.mark.parametrize("rules", [{"primary": 1}, {"primary": 5}, {"primary": 0}])
+def test_expressions_are_scores_of_their_order(rules: dict[str, int]) -> None:
+    """Under another one what an expression says of a job would not be compared as it is meant."""
+    keys = np.zeros(N, np.int64)
+    with pytest.raises(ValueError, match=r"^expressions: their order is scored"):
+        model(rules, keys=keys, scores=SCORES, expressions=[expression(WAIT)])
+
+
 def beginning(**more: Any) -> dict[str, Any]:
     """A job that runs."""
     return {
