@@ -74,14 +74,15 @@ class Program {
 
   void push(i64 code, double number_, const std::vector<i64>& jobs,
             const std::vector<double>& waiting, const i64* times, double* top) const {
-    if (code == number) return static_cast<void>(std::fill(top, top + n_, number_));
-    const auto place = static_cast<i64>(number_);  // of a feature or column
-    if (code == wait) {
+    if (code == number) {
+      std::fill(top, top + n_, number_);
+    } else if (code == wait) {
       std::copy(waiting.begin(), waiting.end(), top);
     } else if (code == column) {
-      for (std::size_t i = 0; i < n_; ++i) top[i] = told_->columns[index(place)][jobs[i]];
+      const double* values = told_->columns[static_cast<std::size_t>(number_)];
+      for (std::size_t i = 0; i < n_; ++i) top[i] = values[jobs[i]];
     } else {
-      const auto which = static_cast<Feature>(place);
+      const auto which = static_cast<Feature>(static_cast<i64>(number_));
       const double *since_first = told_->columns[0], *processors = told_->columns[1];
       for (std::size_t i = 0; i < n_; ++i) {
         const i64 j = jobs[i];

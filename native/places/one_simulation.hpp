@@ -141,8 +141,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   void select(i64 j, i64 beside) override {
     expect(Asked::job);
     const bool none = Shareable<M> && j == -1;
-    if (!none && (checked(j) >= sim_.next || sim_.of(j).start >= 0))
-      throw std::invalid_argument("select: a job that waits");
+    if (!none && !waits(j)) throw std::invalid_argument("select: a job that waits");
     if constexpr (Shareable<M>) sim_.machine.beside = beside == -1 ? beside : checked(beside);
     else if (beside != -1) throw std::invalid_argument("select: jobs share no nodes");
     sim_.selected = none ? sim_.none_now : j;
@@ -154,9 +153,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (is_limited) expect(Asked::starts);
     i64 started = 0;
     for (std::size_t k = 0; k < jobs.size(); ++k, ++started) {
-      const i64 j = checked(jobs[k]);
-      if (j >= sim_.next || sim_.of(j).start >= 0)
-        throw std::invalid_argument("launch: a job that waits");
+      const i64 j = jobs[k];
+      if (!waits(j)) throw std::invalid_argument("launch: a job that waits");
       if (first[k] < 0 || first[k] > first[k + 1] || index(first[k + 1]) > node.size())
         throw std::invalid_argument("launch: first ascends");
       bool placed = false;
@@ -366,6 +364,10 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   i64 checked(i64 j) const {
     if (j < 0 || j >= model_->n_jobs) throw std::out_of_range("no such job");
     return j;
+  }
+  // A job may be one that others have to end before, and that has not come.
+  bool waits(i64 j) const {
+    return checked(j) < sim_.next && sim_.queue.place(j) >= 0 && sim_.of(j).start < 0;
   }
   // The nodes of a job, which somebody outside has chosen.
   std::vector<Cell> checked(i64 j, std::vector<Cell> cells) const {

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym import Workload
 from hpcgym._engine import Features, Foresight, Layout, Model, Simulation, values_of
+from hpcgym.envs import JobSelection
 from hpcgym.scheduler.policies import operations as op
 
 N, CAPACITY = 3, 8
@@ -343,6 +345,16 @@ def test_rules_that_shared_nodes_do_not_have() -> None:
         selecting.select(0, 0)
     with pytest.raises(IndexError, match="no such job"):
         selecting.select(-1)
+
+
+def test_a_job_that_others_have_to_end_before_is_not_selected() -> None:
+    columns = {"job_number": [1, 2], "submit_time": [0, 0], "run_time": [5, 5]}
+    columns |= {"requested_time": [5, 5], "requested_processors": [1, 1], "preceding_job": [-1, 1]}
+    jobs = Workload.from_columns(columns, processors=2)
+    env = JobSelection(jobs, episodes="whole", window=2, dependencies="after")
+    env.reset()
+    with pytest.raises(ValueError, match=r"^select: a job that waits"):
+        env.simulations.simulation(0).select(1)
 
 
 def on_nodes(**rules: int) -> Simulation:
