@@ -292,44 +292,31 @@ class Victim(NamedTuple):
     by: list[int]
 
 
-class _Starters(NamedTuple):
-    """Who may have stopped others as it started: runs, the row of each one's job, their groups."""
-
-    runs: Result
-    of: NDArray[np.int64]
-    group: NDArray[np.int64]
-    may: NDArray[np.bool_]
-
-
 def stops_of(result: Result, row: int) -> list[Stop]:
     """Return each time at which a job was stopped, by time; ``row`` is its own."""
     rule, found = result.scheduler.preemption, []
-    starters = None if rule is None else _starters(result, rule)
-    for began, stopped, held in _stopped_runs(result, row):
-        if rule is None or starters is None:
+    stoppers = None if rule is None else _stoppers(result, rule)
+    numbers = result.workload.job_number
+    for one, began, stopped, held in _stopped_runs(result):
+        if one != row:
+            continue
+        if rule is None or stoppers is None:
             found.append(Stop("failed", began, stopped, [], _failed(result, stopped, held)))
         else:
-            by = _stoppers(starters, row, stopped, held)
-            jobs: list[int] = result.workload.job_number[by].tolist()
+            jobs: list[int] = numbers[stoppers(row, stopped, held)].tolist()
             found.append(Stop(_HOW[rule.mode], began, stopped, jobs, []))
     return found
 
 
 def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Iterator[Victim]:
     """Yield the jobs that others stopped within some spans of time, ends included [s]."""
-    rule, lost = result.scheduler.preemption, result.interrupted
-    if rule is None or lost is None:
+    rule = result.scheduler.preemption
+    if rule is None:
         return
-    rows = np.concatenate((lost.job, np.flatnonzero(result.cancelled)))
-    times = np.concatenate((lost.end, result.end[result.cancelled]))
-    within = np.zeros(len(times), np.bool_)
-    for begin, end in spans:
-        within |= (times >= begin) & (times <= end)
-    wanted, starters = set(times[within].tolist()), _starters(result, rule)
-    for row in np.unique(rows[within]).tolist():
-        for _, stopped, held in _stopped_runs(result, row):
-            if stopped in wanted:
-                yield Victim(row, stopped, _stoppers(starters, row, stopped, held).tolist())
+    stoppers = _stoppers(result, rule)
+    for row, _, stopped, held in _stopped_runs(result):
+        if any(begin <= stopped <= end for begin, end in spans):
+            yield Victim(row, stopped, stoppers(row, stopped, held).tolist())
 
 
 def stopped_by(result: Result, row: int) -> list[Stopped]:
@@ -352,17 +339,16 @@ def all_runs(result: Result) -> tuple[Result, NDArray[np.int64]]:
     return runs_of(result)
 
 
-def _stopped_runs(result: Result, row: int) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
-    """Yield the begin, the end and the nodes of each run of a job that was stopped."""
+def _stopped_runs(result: Result) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
+    """Yield the job's row, the begin, the end and the nodes of each run that was stopped."""
     lost, held = result.interrupted, result.allocation
     if lost is None:
         return
-    for run in np.flatnonzero(lost.job == row).tolist():
-        nodes = lost.node[lost.first[run] : lost.first[run + 1]]
-        yield int(lost.start[run]), int(lost.end[run]), nodes
-    if result.cancelled[row]:
+    of_runs = (column.tolist() for column in (lost.job, lost.start, lost.end))
+    yield from zip(*of_runs, np.split(lost.node, lost.first[1:-1]), strict=False)
+    for row in np.flatnonzero(result.cancelled).tolist():
         nodes = np.zeros(0, np.int32) if held is None else held.rows(np.array([row])).node
-        yield int(result.start[row]), int(result.end[row]), nodes
+        yield row, int(result.start[row]), int(result.end[row]), nodes
 
 
 def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int | str]:
@@ -373,27 +359,29 @@ def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int | st
     return [names[node] for node in np.intersect1d(failures.node[failures.time == time], held)]
 
 
-def _starters(result: Result, rule: Preemption) -> _Starters:
-    """Return who may have stopped others."""
+def _stoppers(
+    result: Result, rule: Preemption
+) -> Callable[[int, int, NDArray[np.int32]], NDArray[np.int64]]:
+    """Return what tells the rows of the jobs for which a job can have been stopped.
+
+    It takes the row of that job, when it was stopped [s], and the nodes that it had.
+    """
     # who began anew may have stopped others, who goes on may not
     anew = rule.mode == "requeue"
     runs, of = all_runs(result) if anew else (result, np.arange(len(result.start)))
-    return _Starters(runs, of, rule.groups(result.workload), rule.may)
+    group, may, cells = rule.groups(result.workload), rule.may, runs.allocation
 
+    def stoppers(row: int, time: int, held: NDArray[np.int32]) -> NDArray[np.int64]:
+        rows = np.flatnonzero(runs.start == time)
+        groups = group[of[rows]]
+        rows = rows[(groups >= 0) & may[groups, group[row]]]
+        if cells is not None:
+            had = (cells.rows(np.array([one])).node for one in rows.tolist())
+            rows = rows[np.array([np.isin(nodes, held).any() for nodes in had], np.bool_)]
+        found: NDArray[np.int64] = of[rows]
+        return found
 
-def _stoppers(
-    starters: _Starters, row: int, time: int, held: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    """Return the rows of the jobs for which a job can have been stopped."""
-    runs, of, group, may = starters
-    rows = np.flatnonzero(runs.start == time)
-    groups = group[of[rows]]
-    rows = rows[(groups >= 0) & may[groups, group[row]]]
-    if (cells := runs.allocation) is not None:
-        beside = [np.isin(cells.rows(np.array([one])).node, held).any() for one in rows.tolist()]
-        rows = rows[np.array(beside, np.bool_)]
-    found: NDArray[np.int64] = of[rows]
-    return found
+    return stoppers
 
 
 def who_was_stopped(stopped: Sequence[Stopped], job: int) -> list[str]:

@@ -26,8 +26,8 @@ from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.naming import NAMED, duration, zone_of
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
-from hpcgym.report.tables import Results, comparison, drawable, in_order, limits_of
-from hpcgym.schedule.metrics import Metric, told_metrics, watts_given
+from hpcgym.report.tables import Results, comparison, drawable, in_order, limits_of, told_of_all
+from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 from hpcgym.workload.io.swf_header import called, names_of
@@ -236,27 +236,21 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
     first : the names of those metrics that are shown at once.
     rows : ``{"name", "title", "unit", "values": [[text, is it the best], ...]}`` of each metric.
     """
-    told = [told_metrics(result) for result in parts.values()]
-    first, *others = told
-    metrics = in_order({one: first[one] for one in first if all(one in each for each in others)})
+    metrics = in_order(told_of_all(parts))
     (_, *of_table), *_ = comparison(parts)
     _, *lines = comparison(parts, [metric.name for metric in metrics])
     at_once = {heading for heading, _ in of_table}
     rows = []
     for metric, *cells in zip(metrics, *(line[1:] for line in lines), strict=True):
-        values = [
-            [duration(one[metric.name]) if _in_seconds(metric, one) else text, best]
-            for (text, best), one in zip(cells, told, strict=True)
-        ]
-        unit = "" if metric.unit == "s" else metric.unit
+        seconds = metric.unit == "s"
+        values = []
+        for (text, best), result in zip(cells, parts.values(), strict=True):
+            value = result.metrics[metric.name]
+            values.append([duration(value) if seconds and math.isfinite(value) else text, best])
+        unit = "" if seconds else metric.unit
         rows.append({"name": metric.name, "title": metric.title, "unit": unit, "values": values})
     first_shown = [one.name for one in metrics if one.heading in at_once]
     return {"names": list(parts), "first": first_shown, "rows": rows}
-
-
-def _in_seconds(metric: Metric, told: Mapping[str, float]) -> bool:
-    """Return whether a metric is a number of seconds."""
-    return metric.unit == "s" and math.isfinite(told[metric.name])
 
 
 def same_jobs(parts: Mapping[str, Result]) -> dict[str, Result]:

@@ -8,38 +8,14 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from hpcgym import report
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, picture, table
 from hpcgym.naming import printable
-from hpcgym.report.canvas import figure_of
-from hpcgym.report.distribution import (
-    draw_bsld,
-    draw_job_speedups,
-    draw_slowed,
-    draw_speedups,
-    has_speedups,
-)
-from hpcgym.report.gantt import draw_gantt
-from hpcgym.report.overview import panels, why_no_gantts
+from hpcgym.report import canvas, distribution, overview, tables
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.tables import (
-    by_machine,
-    comparison,
-    dispatches,
-    in_order,
-    in_words,
-    limits_of,
-    shown,
-    subtitle,
-)
-from hpcgym.report.timeline import (
-    draw_nodes_in_use,
-    draw_power,
-    draw_queue_length,
-    draw_throughput,
-    draw_utilization,
-)
+from hpcgym.report.tables import in_words, shown
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -85,14 +61,26 @@ def report_of(
     """
     others = [name for name in parts if name not in shown]
     body = [
-        f'<p class="soft">{escape(subtitle(parts))}</p>',
-        *([f'<p class="soft">{escape(limits_of(parts))}</p>'] if limits_of(parts) else []),
+        f'<p class="soft">{escape(tables.subtitle(parts))}</p>',
+        *(
+            [f'<p class="soft">{escape(tables.limits_of(parts))}</p>']
+            if tables.limits_of(parts)
+            else []
+        ),
         *([f'<p class="soft">{escape(_of_other_jobs(others))}</p>'] if others else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
-        *([f'<p class="soft">{_OF_ENERGY.strip()}</p>'] if "energy_j" in _told(parts) else []),
-        *([f'<p class="soft">{_OF_SPEEDUPS.strip()}</p>'] if has_speedups(parts) else []),
+        *(
+            [f'<p class="soft">{_OF_ENERGY.strip()}</p>']
+            if "energy_j" in tables.told_of_all(parts)
+            else []
+        ),
+        *(
+            [f'<p class="soft">{_OF_SPEEDUPS.strip()}</p>']
+            if distribution.has_speedups(parts)
+            else []
+        ),
         "<h2>Pictures</h2>",
         *_pictures(parts),
         "<h2>Schedulers</h2>",
@@ -118,21 +106,13 @@ def _of_other_jobs(names: Sequence[str]) -> str:
 
 def _metrics(parts: Mapping[str, Result]) -> str:
     """Return all metrics, one a row, so that any number of them fits; schedulers are columns."""
-    metrics = in_order(_told(parts))
-    columns = comparison(parts, [metric.name for metric in metrics])
+    metrics = tables.in_order(tables.told_of_all(parts))
+    columns = tables.comparison(parts, [metric.name for metric in metrics])
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
-    machines = " and machine" * (len(by_machine(parts)) > 1)
+    machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     return table(["metric", *(name for name, _ in names)], lines, caption=caption)
-
-
-def _told(parts: Mapping[str, Result]) -> dict[str, float | int]:
-    """Return the metrics of the first schedule that the page has of all."""
-    from hpcgym.schedule.metrics import told_metrics
-
-    first, *others = (told_metrics(part) for part in parts.values())
-    return {name: value for name, value in first.items() if all(name in one for one in others)}
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
@@ -140,21 +120,21 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
 
     Where processors draw flat powers, theirs is the utilization over again.
     """
-    missing = why_no_gantts(parts)
+    missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [
-        *(figure for group in panels(parts) for figure in _of_panel(group)),
+        *(figure for group in overview.panels(parts) for figure in _of_panel(group)),
         *(
-            (draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
+            (report.draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
             for name, result in shown_parts.items()
             if result.keeps_books and result.idle_seconds is None
         ),
         *(
-            (draw_gantt({name: result}), _about(name, result))
+            (report.draw_gantt({name: result}), _about(name, result))
             for name, result in shown_parts.items()
         ),
     ]
-    pieces = [picture(figure_of(axes), text) for axes, text in figures]
+    pieces = [picture(canvas.figure_of(axes), text) for axes, text in figures]
     more = f"{missing} Any two of the same jobs can be looked into above."
     return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
 
@@ -162,28 +142,33 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
 def _of_panel(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
     """Return the pictures that have a line for each scheduler."""
     return [
-        (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
-        (draw_utilization(parts), "Processors in use over time."),
-        (draw_queue_length(parts), "Queued jobs over time."),
+        (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
+        (report.draw_utilization(parts), "Processors in use over time."),
+        (report.draw_queue_length(parts), "Queued jobs over time."),
         *_of_speedups(parts),
     ]
 
 
 def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
     """Return pictures of jobs that share nodes, of each heatmap once; none of others."""
-    if not has_speedups(parts):
+    if not distribution.has_speedups(parts):
         return []
     by = "code" if len(parts) == 1 else "scheduler"
     figures = [
-        (draw_throughput(parts), "Ended jobs over time."),
-        (draw_job_speedups(parts), f"Speedups of jobs by {by}: quartiles, 5 % and 95 %, means."),
-        (draw_slowed(parts), "How many jobs are slowed down, and sped up."),
+        (report.draw_throughput(parts), "Ended jobs over time."),
+        (
+            report.draw_job_speedups(parts),
+            f"Speedups of jobs by {by}: quartiles, 5 % and 95 %, means.",
+        ),
+        (report.draw_slowed(parts), "How many jobs are slowed down, and sped up."),
     ]
     if all(map(has_nodes, parts.values())):
-        figures.insert(0, (draw_nodes_in_use(parts), "Nodes with a job over time."))
+        figures.insert(0, (report.draw_nodes_in_use(parts), "Nodes with a job over time."))
     maps = [part.coschedule.speedups for part in parts.values() if part.coschedule is not None]
     for heatmap in {speedups.digest: speedups for speedups in maps}.values():
-        figures.append((draw_speedups(heatmap), "How fast each code runs beside each other one."))
+        figures.append(
+            (report.draw_speedups(heatmap), "How fast each code runs beside each other one.")
+        )
     return figures
 
 
@@ -214,7 +199,7 @@ def _dispatches(parts: Mapping[str, Result]) -> list[str]:
     rows = [
         [name, repr(result.dispatcher), in_words(solved)]
         for name, result in parts.items()
-        if (solved := dispatches(result)) is not None
+        if (solved := tables.dispatches(result)) is not None
     ]
     return [table(["scheduler", "dispatcher", "dispatches"], rows, words=True)] if rows else []
 
@@ -259,7 +244,7 @@ _HEADER = ("Computer", "Installation", "StartTime", "EndTime", "MaxNodes", "MaxP
 def _versions(parts: Mapping[str, Result]) -> list[tuple[str, str]]:
     """Return the versions that the results may depend on."""
     found = [("hpcgym", __version__), ("Python", platform.python_version())]
-    solver = ["ortools"] if any(map(dispatches, parts.values())) else []
+    solver = ["ortools"] if any(map(tables.dispatches, parts.values())) else []
     for library in (*_LIBRARIES, *solver):
         try:
             found.append((library, version(library)))

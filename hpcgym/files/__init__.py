@@ -16,6 +16,7 @@ import os
 import re
 import tomllib
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -335,11 +336,9 @@ def json_of(
     def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(entries)
         if len(found) < len(entries):
-            seen: set[str] = set()
-            for key, _ in entries:
-                if key in seen:
-                    raise error(f"{where}: the key {key!r} stands there twice")
-                seen.add(key)
+            times = Counter(key for key, _ in entries)
+            key = next(key for key, number in times.items() if number > 1)
+            raise error(f"{where}: the key {key!r} stands there twice")
         return found
 
     def infinite(name: str) -> float:

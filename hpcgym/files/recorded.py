@@ -289,14 +289,10 @@ def _between(pattern: re.Pattern[str]) -> Callable[[Path], str | None]:
     """Return what reads the text of a page or picture that a pattern finds."""
 
     def read(path: Path) -> str | None:
-        found = pattern.search(_text(path))
+        found = pattern.search(bytes_of(path, _MOST, HpcgymError).decode("utf-8", "replace"))
         return None if found is None else unescape(found[1])
 
     return read
-
-
-def _text(path: Path) -> str:
-    return bytes_of(path, _MOST, HpcgymError).decode("utf-8", "replace")
 
 
 def _of_pdf(path: Path) -> str | None:
@@ -307,17 +303,14 @@ def _of_pdf(path: Path) -> str | None:
 
 
 def _of_png(path: Path) -> str | None:
-    """Return the text of a PNG: chunks of a length, four letters, contents and a checksum."""
+    """Return the text of a PNG: a chunk has its length before, and four letters for its kind."""
     content = bytes_of(path, _MOST, HpcgymError)
-    begin = f"{PICTURE_KEYS['.png']}\0".encode()
-    at = 8  # behind the signature
-    while at + 8 <= len(content):
-        size, kind = struct.unpack_from(">I4s", content, at)
-        part = content[at + 8 : at + 8 + size]
-        if kind == b"tEXt" and part.startswith(begin):
-            return part.removeprefix(begin).decode("latin-1")
-        at += size + 12
-    return None
+    begin = f"tEXt{PICTURE_KEYS['.png']}\0".encode()
+    at = content.find(begin)
+    if at < 4:
+        return None
+    (size,) = struct.unpack_from(">I", content, at - 4)
+    return content[at + len(begin) : at + 4 + size].decode("latin-1")
 
 
 #: Ending of a file that may have a record -> what returns it: text, or the record itself.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole
 from hpcgym.naming import counted, zone_of
+from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.runs import Coschedule
 
 
 # --- What all pictures share ----------------------------------------------------------------------
@@ -88,29 +90,15 @@ def new_figure(width: float, height: float) -> Figure:
 @cache
 def _embedding() -> type[Figure]:
     """Return the kind of figure whose files have fonts that journals take, however it is saved."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     class EmbeddingFigure(Figure):
         def savefig(self, *args: Any, **options: Any) -> None:
-            with _same_everywhere():
+            with _SETTLED, rc_context(_SETTINGS):
                 super().savefig(*args, **options)
 
     return EmbeddingFigure
-
-
-@contextmanager
-def _same_everywhere() -> Iterator[None]:
-    """Embed fonts and name things alike meanwhile; the user's own settings come back."""
-    import matplotlib
-
-    settings: Any = matplotlib.rcParams
-    with _SETTLED:
-        before = {name: settings[name] for name in _SETTINGS}
-        settings.update(_SETTINGS)
-        try:
-            yield
-        finally:
-            settings.update(before)
 
 
 def require_matplotlib() -> None:
@@ -124,6 +112,14 @@ def require_matplotlib() -> None:
 def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:
     """Return the axes given, or those of a new figure."""
     return new_figure(width, height).add_subplot() if axes is None else axes
+
+
+def begun(
+    results: Results, axes: Axes | None, width: float = 10, height: float = 4
+) -> tuple[dict[str, Result], Axes, str]:
+    """Return results by name, where to draw them, and a note of what they are for a new figure."""
+    parts = drawable(results)
+    return parts, axes_or_new(axes, width, height), "" if axes else subtitle(parts)
 
 
 def figure_of(axes: Axes) -> Figure:
@@ -198,12 +194,8 @@ def shortened(names: Iterable[str], width: float) -> dict[str, str]:
     every = list(dict.fromkeys(names))
     for name in every:
         short = name if len(name) <= most else _cut(name, every, most)
-        number = 1
-        free = short
-        while free in found.values():
-            number += 1
-            free = f"{short} ({number})"
-        found[name] = free
+        numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
+        found[name] = next(one for one in numbered if one not in found.values())
     return found
 
 
@@ -215,11 +207,14 @@ def _cut(name: str, names: Sequence[str], most: int) -> str:
     letters = most - 1  # without the dots
     usual = letters - most // 3
     others = [one for one in names if one != name]
-    for begin in sorted(range(letters + 1), key=lambda at: abs(at - usual)):
-        first, last = name[:begin], name[len(name) - (letters - begin) :]
-        if not any(one.startswith(first) and one.endswith(last) for one in others):
-            return f"{first}…{last}"
-    return f"{name[:usual]}…{name[len(name) - (letters - usual) :]}"
+    nearest = sorted(range(letters + 1), key=lambda at: abs(at - usual))
+    cuts = [(name[:at], name[len(name) - (letters - at) :]) for at in nearest]
+    telling = (
+        (first, last)
+        for first, last in cuts
+        if not any(one.startswith(first) and one.endswith(last) for one in others)
+    )
+    return "…".join(next(telling, cuts[0]))
 
 
 def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
@@ -276,6 +271,13 @@ def legend_above(
     rows = -(-len(names) // columns)
     filled = (names[at : at + rows] for at in range(0, len(names), rows))
     return max(sum(name.count("\n") + 1 for name in column) for column in filled)
+
+
+def headed(axes: Axes, heading: str, note: str = "", inches: float | None = None) -> Axes:
+    """Put a title above the axes, and below it a legend of what has labels, if anything has."""
+    _, names = axes.get_legend_handles_labels()
+    title(axes, heading, note, legend_above(axes, names, inches) if names else 0)
+    return axes
 
 
 def _in_lines(name: str, letters: int) -> list[str]:
@@ -416,22 +418,15 @@ def palette_of(
     ------
     HpcgymError : another name, or one that needs speedups.
     """
+    shared = result.coschedule
     if by is None:
-        by = _usual(result)
-    check_choice("colours", by, _PALETTES)
-    if by != "user" and result.coschedule is None:
-        raise HpcgymError(f"colours by {by} are for schedules with speedups of jobs")
+        by = "user" if shared is None else "speedup" if shared.shape.any() else "code"
+    check_choice("colours", by, ("user", "code", "speedup"))
     if by == "user":
         return _by_user(result, span)
-    palette: Palette = _PALETTES[by](result)
-    return palette
-
-
-def _usual(result: Result) -> str:
-    """Return what colours tell if nobody says."""
-    if result.coschedule is None:
-        return "user"
-    return "speedup" if result.coschedule.shape.any() else "code"
+    if shared is None:
+        raise HpcgymError(f"colours by {by} are for schedules with speedups of jobs")
+    return _by_code(result, shared) if by == "code" else _by_speedup(result)
 
 
 def speedup_classes(result: Result) -> NDArray[np.int64]:
@@ -452,10 +447,8 @@ def _by_user(result: Result, span: tuple[float, float] | None) -> Palette:
     return _by_area([called(names, "user", number) for number in users.tolist()], user, area)
 
 
-def _by_code(result: Result) -> Palette:
+def _by_code(result: Result, run: Coschedule) -> Palette:
     """Give a colour to each of the codes that have had most of the nodes."""
-    run = result.coschedule
-    assert run is not None
     assert result.allocation is not None
     lanes = np.diff(result.allocation.first) * np.where(run.shares, 1, run.parts)
     area = np.bincount(run.code, result.run_time * lanes, len(run.speedups.codes))
@@ -474,12 +467,8 @@ def _by_speedup(result: Result) -> Palette:
         for name, share, colour in zip(SPEEDUP_NAMES, shares, SPEEDUP_COLOURS, strict=True)
         if share
     }
-    first, *others = meaning
-    meaning = {f"job speedup {first}": meaning[first], **{name: meaning[name] for name in others}}
-    return Palette(_rgb(SPEEDUP_COLOURS), of_job, meaning)
-
-
-_PALETTES: dict[str, Any] = {"user": _by_user, "code": _by_code, "speedup": _by_speedup}
+    (first, colour), *others = meaning.items()
+    return Palette(_rgb(SPEEDUP_COLOURS), of_job, {f"job speedup {first}": colour, **dict(others)})
 
 
 def _by_area(names: Sequence[str], owner: NDArray[np.int64], area: NDArray[Any]) -> Palette:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.report import canvas
-from hpcgym.report.tables import Results, drawable, shown, subtitle
+from hpcgym.report.tables import Results, drawable, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,14 +43,13 @@ def draw_bsld(results: Results, axes: Axes | None = None) -> Axes:
     -------
     The axes; ``axes.figure.savefig(path)`` saves the picture.
     """
-    parts = drawable(results)
-    note = "" if axes else subtitle(parts)
-    axes = bsld_on(canvas.axes_or_new(axes, 6, 4), parts, note)
+    parts, axes, note = canvas.begun(results, axes, 6, 4)
+    bsld_on(axes, parts, note)
     bsld_legend(axes, axes)
     return axes
 
 
-def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> Axes:
+def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> None:
     """Draw the curves without a legend; see :func:`draw_bsld`."""
     _scale(axes, parts)
     for place, (name, result) in enumerate(parts.items()):
@@ -65,23 +64,16 @@ def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> Axes:
     if not any(result.wait.any() for result in parts.values()):
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
     canvas.title(axes, "Bounded slowdown", note)
-    return axes
 
 
 def bsld_legend(axes: Axes, curves: Axes) -> None:
     """Put the legend of the axes ``curves`` into ``axes``, the same or others beside them."""
-    handles, names = curves.get_legend_handles_labels()
+    beside = axes is not curves
     axes.legend(
-        handles,
-        names,
-        fontsize=8,
-        title="dots mark the means",
-        title_fontsize=8,
-        alignment="left",
-        loc="best" if axes is curves else "upper left",
-        frameon=axes is curves,
-        borderaxespad=0.5 if axes is curves else 0,
-    )
+        *curves.get_legend_handles_labels(), fontsize=8, title="dots mark the means",
+        title_fontsize=8, alignment="left", loc="upper left" if beside else "best",
+        frameon=not beside, borderaxespad=0 if beside else 0.5,
+    )  # fmt: skip
 
 
 def _scale(axes: Axes, parts: Mapping[str, Result]) -> None:
@@ -159,37 +151,22 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
 
 def _draw_cells(axes: Axes, speedup: NDArray[np.float64]) -> Any:
     """Draw the cells, hatched where unknown; return what colours them."""
-    from matplotlib.colors import CenteredNorm, LinearSegmentedColormap
-    from matplotlib.patches import Rectangle
+    from matplotlib.colors import CenteredNorm, LinearSegmentedColormap, ListedColormap
 
-    known = speedup[~np.isnan(speedup)]
-    span = max(float(np.abs(known - 1).max(initial=0)), _LEAST_SPAN)
+    unknown, size = np.isnan(speedup), len(speedup)
+    span = max(float(np.abs(speedup[~unknown] - 1).max(initial=0)), _LEAST_SPAN)
     colours = LinearSegmentedColormap.from_list(
         "speedups", [canvas.VERMILLION, "#FFFFFF", canvas.BLUE]
     )
-    size = len(speedup)
-    for row, column in np.argwhere(np.isnan(speedup)).tolist():
-        axes.add_patch(
-            Rectangle(
-                (column - 0.5, row - 0.5),
-                1,
-                1,
-                facecolor=canvas.LIGHT_GREY,
-                edgecolor=_HATCHES,
-                hatch="////",
-                linewidth=0,
-            )
-        )
     edges = np.arange(size + 1) - 0.5
+    if unknown.any():
+        hatched: dict[str, Any] = {"hatch": "////", "edgecolors": _HATCHES, "linewidth": 0}
+        grey = ListedColormap([canvas.LIGHT_GREY])
+        axes.pcolor(edges, edges, np.ma.masked_where(~unknown, unknown), cmap=grey, **hatched)
     mesh = axes.pcolormesh(
-        edges,
-        edges,
-        np.ma.masked_invalid(speedup),
-        cmap=colours,
-        norm=CenteredNorm(1, span),
-        edgecolors="white",
-        linewidth=0.4,
-    )
+        edges, edges, np.ma.masked_invalid(speedup), cmap=colours, norm=CenteredNorm(1, span),
+        edgecolors="white", linewidth=0.4,
+    )  # fmt: skip
     axes.set_xlim(-0.5, size - 0.5)
     axes.set_ylim(size - 0.5, -0.5)  # the first code on top
     axes.set_aspect("equal")
@@ -203,15 +180,9 @@ def _write_numbers(axes: Axes, speedup: NDArray[np.float64]) -> None:
     span = max((abs(speedup[row, column] - 1) for row, column in known), default=0.0)
     for row, column in known:
         value = speedup[row, column]
-        axes.text(
-            column,
-            row,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            fontsize=size,
-            color="white" if abs(value - 1) > 0.6 * span else canvas.BLACK,
-        )
+        colour = "white" if abs(value - 1) > 0.6 * span else canvas.BLACK
+        text = f"{value:.2f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
 
 
 def _draw_bar(axes: Axes, cells: Any, speedup: NDArray[np.float64]) -> None:
@@ -269,10 +240,9 @@ def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
     ------
     HpcgymError : no result in which jobs share nodes; matplotlib is not installed.
     """
-    parts = _with_speedups(results)
-    groups, left_out = _groups(parts)
-    note = "" if axes else subtitle(parts)
-    axes = canvas.axes_or_new(axes, 8, boxes_inches(parts))
+    found = _with_speedups(results)
+    groups, left_out = _groups(found)
+    parts, axes, note = canvas.begun(found, axes, 8, boxes_inches(found))
     _draw_boxes(axes, groups)
     by = "code" if len(parts) == 1 else "scheduler"
     heading = f"Job speedups by {by}"
@@ -285,27 +255,16 @@ def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
 
     Parameters and what is raised are those of :func:`draw_job_speedups`.
     """
-    parts = _with_speedups(results)
-    note = "" if axes else subtitle(parts)
-    axes = canvas.axes_or_new(axes, 8, _ROW_INCHES * max(len(parts), 3) + _FRAME_INCHES)
-    counts = np.array(
-        [
-            np.bincount(
-                canvas.speedup_classes(result)[result.decided], minlength=len(canvas.SPEEDUP_NAMES)
-            )
-            for result in parts.values()
-        ]
-    )
+    found = _with_speedups(results)
+    inches = _ROW_INCHES * max(len(found), 3) + _FRAME_INCHES
+    parts, axes, note = canvas.begun(found, axes, 8, inches)
+    classes = [canvas.speedup_classes(one)[one.decided] for one in parts.values()]
+    counts = np.array([np.bincount(one, minlength=len(canvas.SPEEDUP_NAMES)) for one in classes])
     percent = 100 * counts / counts.sum(axis=1, keepdims=True)
     below = np.cumsum(percent, axis=1) - percent
     for place in np.flatnonzero(counts.any(axis=0)).tolist():
-        axes.barh(
-            np.arange(len(parts)),
-            percent[:, place],
-            left=below[:, place],
-            color=canvas.SPEEDUP_COLOURS[place],
-            label=canvas.SPEEDUP_NAMES[place],
-        )
+        look = {"color": canvas.SPEEDUP_COLOURS[place], "label": canvas.SPEEDUP_NAMES[place]}
+        axes.barh(range(len(parts)), percent[:, place], left=below[:, place], **look)
     _name_rows(axes, list(parts))
     slowed = percent[:, :_SLOWED].sum(axis=1)
     axes.set_xlim(0, 100)
@@ -313,10 +272,7 @@ def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
     axes.set_xlabel("jobs (%)")
     canvas.plain(axes, grid=None)
     axes.tick_params(left=False)
-    _, names = axes.get_legend_handles_labels()
-    rows = canvas.legend_above(axes, names, inches=_inches(axes))
-    canvas.title(axes, "Jobs by their speedups", note, rows)
-    return axes
+    return canvas.headed(axes, "Jobs by their speedups", note, _inches(axes))
 
 
 def boxes_inches(parts: Mapping[str, Result]) -> float:
@@ -353,28 +309,16 @@ def _groups(parts: Mapping[str, Result]) -> tuple[Groups, int]:
 
 def _draw_boxes(axes: Axes, groups: Groups) -> None:
     """Draw a box for each group, the first on top."""
-    line: dict[str, Any] = {"color": canvas.DARK_GREY, "linewidth": 0.9}
+    grey = canvas.DARK_GREY
+    line: dict[str, Any] = {"color": grey, "linewidth": 0.9}
+    dot = {"marker": "o", "markerfacecolor": canvas.VERMILLION, "markeredgecolor": "white"}
     axes.boxplot(
-        list(groups.values()),
-        positions=range(len(groups)),
-        orientation="horizontal",
-        whis=(5, 95),
-        showfliers=False,
-        showmeans=True,
-        patch_artist=True,
-        widths=0.6,
-        boxprops={"facecolor": canvas.SKY_BLUE, "edgecolor": canvas.DARK_GREY, "linewidth": 0.9},
+        list(groups.values()), positions=range(len(groups)), orientation="horizontal",
+        whis=(5, 95), showfliers=False, showmeans=True, patch_artist=True, widths=0.6,
+        boxprops={"facecolor": canvas.SKY_BLUE, "edgecolor": grey, "linewidth": 0.9},
         medianprops={"color": canvas.BLACK, "linewidth": 1.4},
-        meanprops={
-            "marker": "o",
-            "markerfacecolor": canvas.VERMILLION,
-            "markeredgecolor": "white",
-            "markersize": 5,
-        },
-        whiskerprops=line,
-        capprops=line,
-        manage_ticks=False,
-    )
+        meanprops={**dot, "markersize": 5}, whiskerprops=line, capprops=line, manage_ticks=False,
+    )  # fmt: skip
     axes.axvline(1, color=canvas.BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
     _name_rows(axes, list(groups))
     _write_right(axes, [_in_words(values) for values in groups.values()])
@@ -409,17 +353,10 @@ def _write_right(axes: Axes, texts: list[str]) -> None:
     ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     axes.set_xlim(low, low + (high - low) / (1 - room))
     axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+    across = axes.get_yaxis_transform()
+    look: dict[str, Any] = {"fontsize": 8, "color": canvas.DARK_GREY, "ha": "right", "va": "center"}
     for row, text in enumerate(texts):
-        axes.text(
-            1,
-            row,
-            text,
-            transform=axes.get_yaxis_transform(),
-            fontsize=8,
-            color=canvas.DARK_GREY,
-            horizontalalignment="right",
-            verticalalignment="center",
-        )
+        axes.text(1, row, text, transform=across, **look)
 
 
 def _inches(axes: Axes) -> float:

@@ -14,14 +14,14 @@ from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import printable
 from hpcgym.report import canvas
 from hpcgym.report.placement import Rectangles, coverage, has_nodes, place_jobs, rows_of
-from hpcgym.report.tables import Results, drawable, subtitle
+from hpcgym.report.tables import Results, drawable
 from hpcgym.workload.extracts import WEEK_S
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
 
-    from hpcgym.cluster.failures import Failures
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
 
@@ -117,12 +117,22 @@ _LEAST_PIXELS = 3  # of jobs that have lines
 
 
 class View(NamedTuple):
-    """What is in view: from when until when [s], from which row up to which."""
+    """What is in view: from when until when [s], which rows, and how many pixels these have."""
 
     first: float
     last: float
     low: float
     high: float
+    width: float
+    height: float
+
+    def across(self, seconds: NDArray[Any]) -> NDArray[Any]:
+        """Return how many pixels times are wide."""
+        return seconds * (self.width / max(self.last - self.first, 1))
+
+    def up(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return how many pixels rows are high."""
+        return rows * (self.height / (self.high - self.low))
 
 
 class Chart:
@@ -148,7 +158,8 @@ class Chart:
         for artist in self.drawn:
             artist.remove()
         first, last = sorted(map(self.time.seconds, self.axes.get_xlim()))
-        view = View(first, last, *sorted(self.axes.get_ylim()))
+        extent = self.axes.get_window_extent()
+        view = View(first, last, *sorted(self.axes.get_ylim()), extent.width, extent.height)
         seen = _in_view(self.rectangles, view)
         if seen.job.size <= (MOST_LANES if self.shared else MOST_RECTANGLES):
             self.drawn = self._jobs(seen, view)
@@ -157,81 +168,60 @@ class Chart:
 
     def _jobs(self, seen: Rectangles, view: View) -> list[Artist]:
         """Draw every job by itself."""
-        from matplotlib.collections import PolyCollection
-
-        left, right = self.time.place(seen.begin), self.time.place(seen.end)
-        x = np.stack((left, left, right, right), axis=1)
-        y = np.stack((seen.low, seen.high, seen.high, seen.low), axis=1)
         colours = self.palette.colours[self.palette.of_job[seen.job]]
         few = np.unique(seen.job).size <= MOST_OUTLINED
         outlined = few or not self.shared
-        per_second, per_row = self._scales(view)
-        large = (seen.high - seen.low) * per_row >= OUTLINED_PIXELS
+        wide = view.across(seen.end - seen.begin)
+        large = view.up(seen.high - seen.low) >= OUTLINED_PIXELS
         if not few:
-            large &= (seen.end - seen.begin) * per_second >= OUTLINED_PIXELS
-        corners = PolyCollection(
-            list(np.stack((x, y), axis=2)),
-            facecolors=colours,
-            edgecolors="white" if outlined else "none",
+            large &= wide >= OUTLINED_PIXELS
+        jobs = _boxes(
+            self.time.place(seen.begin), self.time.place(seen.end), seen.low, seen.high,
+            facecolors=colours, edgecolors="white" if outlined else "none",
             linewidths=np.where(large, 0.6, 0.0) if outlined else 0,
             # low lanes would be mixed with those above and below them
             antialiaseds=outlined or not self.shared,
-        )
-        self.axes.add_collection(corners, autolim=False)
+        )  # fmt: skip
+        self.axes.add_collection(jobs, autolim=False)
         if outlined:
-            return [corners, *self._numbers(seen, view, colours)]
-        return [corners, self._ends(seen, view)] if self.shared else [corners]
-
-    def _scales(self, view: View) -> tuple[float, float]:
-        """Return how many pixels a second and a row have."""
-        extent = self.axes.get_window_extent()
-        return extent.width / max(view.last - view.first, 1), extent.height / (view.high - view.low)
-
-    def _ends(self, seen: Rectangles, view: View) -> Artist:
-        """Draw white lines where jobs end, or those of one colour would look like one."""
-        wide = (seen.end - seen.begin) * self._scales(view)[0] >= _LEAST_PIXELS
-        ends = self.time.place(seen.end[wide])
-        return self.axes.vlines(ends, seen.low[wide], seen.high[wide], "white", linewidth=0.4)
+            return [jobs, *self._numbers(seen, view, colours)]
+        # white lines where jobs end, or those of one colour would look like one
+        long = wide >= _LEAST_PIXELS
+        ends = self.time.place(seen.end[long])
+        lines = self.axes.vlines(ends, seen.low[long], seen.high[long], "white", linewidth=0.4)
+        return [jobs, lines]
 
     def _numbers(self, seen: Rectangles, view: View, colours: NDArray[np.float64]) -> list[Artist]:
         """Write the number of each job where there is room, in what contrasts with its colour."""
         letter = 7 * canvas.figure_of(self.axes).dpi / 72  # of 7 points, in pixels
         begin, end = np.maximum(seen.begin, view.first), np.minimum(seen.end, view.last)
         low, high = np.maximum(seen.low, view.low), np.minimum(seen.high, view.high)
-        per_second, per_row = self._scales(view)
-        width, height = (end - begin) * per_second, (high - low) * per_row
-        numbers = self.result.workload.job_number
-        found: list[Artist] = []
-        for row, job in enumerate(seen.job.tolist()):
-            text = str(numbers[job] if numbers[job] >= 0 else job)
-            if width[row] < letter * len(text) or height[row] < 1.5 * letter:
-                continue
-            luminance = colours[row] @ (0.299, 0.587, 0.114)
-            found.append(
-                self.axes.text(
-                    self.time.place((begin[row] + end[row]) / 2),
-                    (low[row] + high[row]) / 2,
-                    text,
-                    fontsize=7,
-                    color="black" if luminance > 0.45 else "white",
-                    horizontalalignment="center",
-                    verticalalignment="center",
-                )
+        width, height = view.across(end - begin), view.up(high - low)
+        known = self.result.workload.job_number[seen.job]
+        texts = list(map(str, np.where(known >= 0, known, seen.job).tolist()))
+        room = (width >= letter * np.array([len(text) for text in texts])) & (
+            height >= 1.5 * letter
+        )
+        x, y = self.time.place((begin + end) / 2), (low + high) / 2
+        dark = colours @ (0.299, 0.587, 0.114) <= 0.45
+        return [
+            self.axes.text(
+                x[row], y[row], texts[row], fontsize=7, color="white" if dark[row] else "black",
+                horizontalalignment="center", verticalalignment="center",
             )
-        return found
+            for row in np.flatnonzero(room).tolist()
+        ]  # fmt: skip
 
     def _pixels(self, seen: Rectangles, view: View) -> Artist:
         """Draw an image with the resolution of the picture."""
         from matplotlib.image import AxesImage
 
-        extent = self.axes.get_window_extent()
-        width, height = max(round(extent.width), 1), max(round(extent.height), 1)
-        scale_x = width / max(view.last - view.first, 1)
-        scale_y = height / (view.high - view.low)
-        left, right = ((at - view.first) * scale_x for at in (seen.begin, seen.end))
-        low, high = ((at - view.low) * scale_y for at in (seen.low, seen.high))
-        left, right = (np.clip(at, 0, width) for at in (left, right))
-        low, high = (np.clip(at, 0, height) for at in (low, high))
+        width, height = max(round(view.width), 1), max(round(view.height), 1)
+        view = view._replace(width=width, height=height)
+        left, right = (
+            np.clip(view.across(at - view.first), 0, width) for at in (seen.begin, seen.end)
+        )
+        low, high = (np.clip(view.up(at - view.low), 0, height) for at in (seen.low, seen.high))
         colour = self.palette.of_job[seen.job]
         shares = np.stack(
             [
@@ -250,6 +240,14 @@ class Chart:
         image.set_clip_path(self.axes.patch)
         self.axes.add_image(image)
         return image
+
+
+def _boxes(left: Any, right: Any, low: Any, high: Any, **look: Any) -> PolyCollection:
+    """Return rectangles of these sides, (n,) each."""
+    from matplotlib.collections import PolyCollection
+
+    x, y = np.stack((left, left, right, right), axis=1), np.stack((low, high, high, low), axis=1)
+    return PolyCollection(list(np.stack((x, y), axis=2)), **look)
 
 
 def _in_view(rectangles: Rectangles, view: View) -> Rectangles:
@@ -316,15 +314,15 @@ def draw_gantt(
     HpcgymError : several results, colours that there are not, an end that is not after the begin,
         or matplotlib is not installed.
     """
-    parts = drawable(results)
-    if len(parts) > 1:
-        raise HpcgymError(f"a Gantt chart shows one schedule, not {len(parts)}")
-    ((name, result),) = parts.items()
-    time, which = gantt_time(parts, begin, end)
-    if axes is None:
-        axes = canvas.axes_or_new(None, height=gantt_inches(result))
-        return gantt_on(axes, result, time, "Gantt chart", subtitle(parts), which, colours)
-    return gantt_on(axes, result, time, f"Gantt chart, {name}", which=which, colours=colours)
+    named = drawable(results)
+    if len(named) > 1:
+        raise HpcgymError(f"a Gantt chart shows one schedule, not {len(named)}")
+    ((name, result),) = named.items()
+    time, which = gantt_time(named, begin, end)
+    heading = "Gantt chart" if axes is None else f"Gantt chart, {name}"
+    _, axes, note = canvas.begun(results, axes, height=gantt_inches(result))
+    palette = canvas.palette_of(result.runs, colours, (time.first, time.last))
+    return gantt_on(axes, result, time, heading, note, which, palette)
 
 
 def gantt_time(
@@ -388,7 +386,6 @@ def gantt_on(
     heading: str,
     note: str = "",
     which: str = "",
-    colours: str | None = None,
     palette: canvas.Palette | None = None,
     legend: bool = True,
 ) -> Axes:
@@ -399,7 +396,7 @@ def gantt_on(
     lost = result.lost
     fails = lost is not None and result.scheduler.preemption is None
     result = result.runs
-    palette = palette or canvas.palette_of(result, colours, (time.first, time.last))
+    palette = palette or canvas.palette_of(result, None, (time.first, time.last))
     rows = rows_of(result)
     time.apply(axes)
     if which:
@@ -422,22 +419,11 @@ def gantt_on(
         canvas.figure_of(axes).draw_without_rendering()  # the labels take room
     Chart(axes, result, rectangles, time, palette).draw()
     if lost is not None and fails:
-        _draw_down(axes, lost.failures, rows, time)
+        down = lost.failures
+        left, right = time.place(down.time), time.place(down.repaired)
+        sides = left, right, rows[down.node], rows[down.node + 1]
+        axes.add_collection(_boxes(*sides, facecolors=_DOWN, label="down", zorder=2), autolim=False)
     return axes
-
-
-def _draw_down(
-    axes: Axes, failures: Failures, rows: NDArray[np.int64], time: canvas.TimeAxis
-) -> None:
-    """Draw when nodes are down, in dark grey."""
-    from matplotlib.collections import PolyCollection
-
-    left, right = time.place(failures.time), time.place(failures.repaired)
-    low, high = rows[failures.node], rows[failures.node + 1]
-    x, y = (left, left, right, right), (low, high, high, low)
-    corners = np.stack((np.stack(x, axis=1), np.stack(y, axis=1)), axis=2)
-    down = PolyCollection(list(corners), facecolors=_DOWN, label="down", zorder=2)
-    axes.add_collection(down, autolim=False)
 
 
 def _draw_legend(axes: Axes, palette: canvas.Palette, fails: bool) -> int:

@@ -7,9 +7,8 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import HpcgymError, check_choice
@@ -17,16 +16,12 @@ from hpcgym.files.writing import writing
 from hpcgym.report import canvas, distribution, tables
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.timeline import (
-    curve_on,
-    draw_class_waits,
-)
+from hpcgym.report.timeline import curve_on, draw_class_waits
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.gridspec import GridSpec
 
     from hpcgym.schedule.result import Result
 
@@ -269,53 +264,72 @@ def why_no_gantts(parts: Mapping[str, Result]) -> str:
     return f"Gantt charts are left out: there are {number} schedulers, and {most}."
 
 
+class Row(NamedTuple):
+    """A row of the picture: how high it is [inches], and what draws on its one or two axes.
+
+    What is ``late`` depends on the places of all others, and is drawn after them.
+    """
+
+    inches: float
+    draw: Callable[..., Any]
+    columns: int = 1
+    late: bool = False
+
+
 def draw_overview(
     results: tables.Results, begin: float | None = None, end: float | None = None
 ) -> Figure:
     """Return the figure that :func:`save_picture` saves."""
+    canvas.require_matplotlib()
     parts = tables.drawable(results)
-    draw = _draw_one if len(parts) == 1 else _draw_several
-    return draw(parts, (begin, end))
+    rows = (_rows_of_one if len(parts) == 1 else _rows_of_several)(parts, (begin, end))
+    figure = canvas.new_figure(_WIDTH_INCHES, sum(row.inches for row in rows) + 0.5)
+    width = int(_WIDTH_INCHES * _LETTERS_PER_INCH)
+    lines = [part for line in _heading(parts).split("\n") for part in textwrap.wrap(line, width)]
+    figure.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
+    heights = [row.inches for row in rows]
+    grid = figure.add_gridspec(len(rows), 2, height_ratios=heights, width_ratios=(5, 4))
+    places = []
+    for k, row in enumerate(rows):
+        cells = [grid[k, 0], grid[k, 1]] if row.columns == 2 else [grid[k, :]]
+        places.append((row, [figure.add_subplot(cell) for cell in cells]))
+    for row, axes in sorted(places, key=lambda place: place[0].late):
+        row.draw(*axes)
+    return figure
 
 
-def _draw_one(parts: Mapping[str, Result], span: Span) -> Figure:
-    """Draw the schedule over time, then the slowdowns beside the metrics."""
-    timelines = _timelines(parts)
-    heights = [*_gantt_heights(parts), *[_TIMELINE_INCHES] * len(timelines), *_boxes_heights(parts)]
-    figure, grid = _new_overview(parts, [*heights, _BSLD_INCHES])
-    distribution.bsld_on(figure.add_subplot(grid[-1, 0]), parts)
-    ((_, result),) = parts.items()
-    names = (*_LISTED, *_OF_SPEEDUPS) if distribution.has_speedups(parts) else _LISTED
+def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
+    """Return the schedule over time, then the slowdowns beside the metrics."""
+    (result,) = parts.values()
+    shared = distribution.has_speedups(parts)
     rows = [
         [(metric.heading, False), (tables.text_of(metric, result.metrics[metric.name]), False)]
-        for metric in tables.described(names)
+        for metric in tables.described((*_LISTED, *(_OF_SPEEDUPS if shared else ())))
         if metric.name in result.metrics
     ]
-    _draw_table(figure.add_subplot(grid[-1, 1]), rows)
-    if distribution.has_speedups(parts):
-        distribution.draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
-    _draw_over_time(figure, grid, parts, 0, canvas.time_axis(parts), span)
-    return figure
+
+    def last(curves: Axes, listed: Axes) -> None:
+        distribution.bsld_on(curves, parts)
+        _draw_table(listed, rows)
+
+    found = _over_time(parts, canvas.time_axis(parts), span)
+    if shared:
+        draw = partial(distribution.draw_job_speedups, parts)
+        found.append(Row(distribution.boxes_inches(parts), draw))
+    return [*found, Row(_BSLD_INCHES, last, 2)]
 
 
-def _draw_several(parts: Mapping[str, Result], span: Span) -> Figure:
-    """Draw the panels, one below the other, then the metrics, which have long names in full."""
+def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[Row]:
+    """Return the panels, one below the other, then the metrics, which have long names in full."""
     short = canvas.shortened(parts, _WIDTH_INCHES)
     groups = [{short[name]: one for name, one in group.items()} for group in panels(parts)]
-    heights = [_panel_heights(group) for group in groups]
-    rows_of_table = wrapped(tables.comparison(parts))
-    lines = sum(row[0][0].count("\n") + 1 for row in rows_of_table)
-    table = _ROW_INCHES * (lines + 1.5)
-    figure, grid = _new_overview(parts, [*chain(*heights), table])
-    first = 0
-    for group, rows in zip(groups, heights, strict=True):
-        where = (
-            tables.machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
-        )
-        _draw_panel(figure, grid, group, first, canvas.time_axis(parts), span, where)
-        first += len(rows)
-    _draw_table(figure.add_subplot(grid[-1, :]), rows_of_table)
-    return figure
+    rows: list[Row] = []
+    for group in groups:
+        cluster = next(iter(group.values())).cluster
+        rows += _panel(group, span, tables.machine_in_words(cluster) if len(groups) > 1 else "")
+    lines = wrapped(tables.comparison(parts))
+    number = sum(line[0][0].count("\n") + 1 for line in lines)
+    return [*rows, Row(_ROW_INCHES * (number + 1.5), partial(_draw_table, rows=lines))]
 
 
 def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
@@ -329,103 +343,72 @@ def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
     return [*groups] if apart else [parts]
 
 
-def _panel_heights(parts: Mapping[str, Result]) -> list[float]:
-    """Return the heights in inches of what is drawn of some schedulers."""
-    timelines = [_TIMELINE_INCHES] * len(_timelines(parts))
-    names = max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts))
-    return [names, *_boxes_heights(parts), *_gantt_heights(parts), *timelines]
-
-
-def _draw_panel(
-    figure: Figure,
-    grid: GridSpec,
-    parts: Mapping[str, Result],
-    first: int,
-    time: canvas.TimeAxis,
-    span: Span,
-    where: str,
-) -> None:
-    """Draw the slowdowns beside the names of the schedulers, then time, from a row of the grid.
+def _panel(parts: Mapping[str, Result], span: Span, where: str) -> list[Row]:
+    """Return the slowdowns beside the names of the schedulers, then what changes over time.
 
     ``where`` is the machine, if others are in other panels.
     """
-    curves = distribution.bsld_on(figure.add_subplot(grid[first, 0]), parts, where)
-    names = figure.add_subplot(grid[first, 1])
-    names.axis("off")
-    distribution.bsld_legend(names, curves)
-    boxes = _boxes_heights(parts)
-    if boxes:
-        distribution.draw_job_speedups(parts, figure.add_subplot(grid[first + 1, 0]))
-        distribution.draw_slowed(parts, figure.add_subplot(grid[first + 1, 1]))
-    _draw_over_time(figure, grid, parts, first + 1 + len(boxes), time, span, where)
+
+    def slowdowns(curves: Axes, names: Axes) -> None:
+        distribution.bsld_on(curves, parts, where)
+        names.axis("off")
+        distribution.bsld_legend(names, curves)
+
+    def speedups(boxes: Axes, bars: Axes) -> None:
+        distribution.draw_job_speedups(parts, boxes)
+        distribution.draw_slowed(parts, bars)
+
+    rows = [Row(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
+    if distribution.has_speedups(parts):
+        rows.append(Row(distribution.boxes_inches(parts), speedups, 2))
+    return [*rows, *_over_time(parts, canvas.time_axis(parts), span, where)]
 
 
-def _gantt_heights(parts: Mapping[str, Result]) -> list[float]:
-    """Return the heights of Gantt charts in inches, of none if there are too many."""
-    if why_no_gantts(parts):
-        return []
-    least = _GANTT_INCHES[len(parts)]
-    most = _MOST_GANTT_INCHES if len(parts) > 1 else math.inf
-    return [min(gantt_inches(result, least), most) for result in parts.values()]
-
-
-def _boxes_heights(parts: Mapping[str, Result]) -> list[float]:
-    """Return the height of the boxes of job speedups in inches, if there are any."""
-    return [distribution.boxes_inches(parts)] if distribution.has_speedups(parts) else []
-
-
-def _timelines(parts: Mapping[str, Result]) -> list[str]:
-    """Return what is drawn over time; how many jobs end only where their lengths differ."""
-    if not distribution.has_speedups(parts):
-        return [*_MACHINE]
-    nodes = ["nodes"] if all(map(has_nodes, parts.values())) else []
-    return ["utilization", *nodes, "queue", "throughput"]
-
-
-def _new_overview(parts: Mapping[str, Result], heights: list[float]) -> tuple[Figure, GridSpec]:
-    """Return a figure with a heading, and its grid: two columns, rows of the given heights."""
-    figure = canvas.new_figure(_WIDTH_INCHES, sum(heights) + 0.5)
-    width = int(_WIDTH_INCHES * _LETTERS_PER_INCH)
-    lines = [part for line in _heading(parts).split("\n") for part in textwrap.wrap(line, width)]
-    figure.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
-    return figure, figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(5, 4))
-
-
-def _draw_over_time(
-    figure: Figure,
-    grid: GridSpec,
-    parts: Mapping[str, Result],
-    first: int,
-    time: canvas.TimeAxis,
-    span: Span,
-    where: str = "",
-) -> None:
-    """Draw what changes over time, one below the other, the lowest with all labels."""
-    legend = len(parts) == 1  # of several, the slowdowns have it
-    gantts, timelines = len(_gantt_heights(parts)), _timelines(parts)
-    number = gantts + len(timelines)
-    rows = [figure.add_subplot(grid[first + row, :]) for row in range(number)]
+def _over_time(
+    parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span, where: str = ""
+) -> list[Row]:
+    """Return what changes over time, one below the other, the lowest with all labels."""
+    alone = len(parts) == 1  # of several, the slowdowns have the legend
+    gantts = {} if why_no_gantts(parts) else parts
     shown, which = gantt_time(parts, *span) if gantts else (time, "")
-    apart = gantts > 0 and (which or span != (None, None))  # their time is another
-    for axes, name in zip(rows[gantts:], timelines, strict=True):
-        curve_on(axes, name, parts, time, where, legend=legend)
+    apart = bool(gantts) and (which != "" or span != (None, None))  # their time is another
+    # of several the users of all times, or colours would differ; they are named once
+    palettes = {name: canvas.palette_of(one.runs) for name, one in gantts.items() if not alone}
+    told = [palette.meaning for palette in palettes.values()]
+    rows = []
+    for place, (name, result) in enumerate(gantts.items()):
+        least, most = _GANTT_INCHES[len(parts)], math.inf if alone else _MOST_GANTT_INCHES
+        new = alone or result.lost is not None or told[place] not in told[:place]
+        draw = partial(
+            gantt_on, result=result, time=shown if apart else time, which=which,
+            heading="Gantt chart" if alone else name, palette=palettes.get(name), legend=new,
+        )  # fmt: skip
+        rows.append(Row(min(gantt_inches(result, least), most), draw, late=True))
+
+    def curve(axes: Axes, name: str) -> None:
+        curve_on(axes, name, parts, time, where, legend=alone)
         if apart:
             ends = time.place(shown.first), time.place(shown.last)
             axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
-    # of several the users of all times, or colours would differ; they are named once
-    palettes = [None] if legend else [canvas.palette_of(result.runs) for result in parts.values()]
-    told: list[dict[str, str]] = []
-    for axes, (name, result), palette in zip(rows[:gantts], parts.items(), palettes, strict=False):
-        heading = name if len(parts) > 1 else "Gantt chart"
-        new = palette is None or palette.meaning not in told or result.lost is not None
-        told += [palette.meaning] if palette else []
-        on = shown if apart else time  # which other panels may share
-        gantt_on(axes, result, on, heading, which=which, palette=palette, legend=new)
-    for place, axes in enumerate(rows[:-1]):
-        if not (apart and place == gantts - 1):
-            axes.set_xlabel("")
-            axes.tick_params(labelbottom=False)
-            axes.xaxis.offsetText.set_visible(False)
+
+    names = [*_MACHINE]  # how many jobs end only where their lengths differ
+    if distribution.has_speedups(parts):
+        nodes = ["nodes"] if all(map(has_nodes, parts.values())) else []
+        names = ["utilization", *nodes, "queue", "throughput"]
+    rows += [Row(_TIMELINE_INCHES, partial(curve, name=name)) for name in names]
+    lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
+    return [
+        row if place in lowest else row._replace(draw=partial(_without_time, row.draw))
+        for place, row in enumerate(rows)
+    ]
+
+
+def _without_time(draw: Draw, axes: Axes) -> None:
+    """Draw, and leave out what the axis of time says: that of a lower picture is the same."""
+    draw(axes)
+    axes.set_xlabel("")
+    axes.tick_params(labelbottom=False)
+    axes.xaxis.offsetText.set_visible(False)
 
 
 def _heading(parts: Mapping[str, Result]) -> str:

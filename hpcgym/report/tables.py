@@ -414,6 +414,12 @@ def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
     return described([*known, *(name for name in metrics if name not in known)])
 
 
+def told_of_all(parts: Mapping[str, Result]) -> dict[str, float | int]:
+    """Return the metrics of the first schedule that tables and pages have of all."""
+    first, *others = map(told_metrics, parts.values())
+    return {name: value for name, value in first.items() if all(name in one for one in others)}
+
+
 def text_of(metric: Metric, value: float) -> str:
     """Return a value of a metric for people."""
     return shown(value if metric.scale == 1 else value * metric.scale)

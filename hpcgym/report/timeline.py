@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report import canvas
 from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
-from hpcgym.report.tables import Results, drawable, shown, subtitle
-from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class, processors_in_use, queue_length
+from hpcgym.report.tables import Results, drawable, shown
+from hpcgym.schedule.metrics import LENGTH_CLASSES, processors_in_use, queue_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
     -------
     The axes; ``axes.figure.savefig(path)`` saves the picture.
     """
-    return _alone("utilization", drawable(results), axes)
+    return _alone("utilization", results, axes)
 
 
 def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
@@ -57,7 +57,7 @@ def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
 
     The legend tells mean and maximum.
     """
-    return _alone("queue", drawable(results), axes)
+    return _alone("queue", results, axes)
 
 
 def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
@@ -69,16 +69,15 @@ def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
     ------
     HpcgymError : a schedule that does not tell who has which nodes.
     """
-    parts = drawable(results)
-    for name, result in parts.items():
+    for name, result in drawable(results).items():
         if not has_nodes(result):
             raise HpcgymError(f"{name} does not tell who has which nodes")
-    return _alone("nodes", parts, axes)
+    return _alone("nodes", results, axes)
 
 
 def draw_throughput(results: Results, axes: Axes | None = None) -> Axes:
     """Draw how many jobs have ended by each time, one line a scheduler; as ``draw_utilization``."""
-    return _alone("throughput", drawable(results), axes)
+    return _alone("throughput", results, axes)
 
 
 Line = tuple[NDArray[Any], NDArray[Any]]  # times, and what holds from each to the next
@@ -154,40 +153,30 @@ def curve_on(
         text, line = curve.line(result, time)
         lines[f"{who}: {text}" if len(parts) > 1 else text] = line
     axes.set_ylabel(curve.label)
-    if curve.percent:
-        axes.set_ylim(0, 105)
-        return _draw(axes, curve.heading, lines, time, note, legend)
     if name == "queue":
         means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
         if max(means) > UNEQUAL * min(means) > 0:
             axes.set_yscale("symlog", linthresh=1)
         else:
             axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, curve.heading, lines, time, note, legend)
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1))
+    if not curve.percent:
+        axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
+    _draw(axes, lines, time)
+    axes.set_ylim(0, 105 if curve.percent else max(axes.get_ylim()[1], 1))
+    if legend:
+        return canvas.headed(axes, curve.heading, note)
+    canvas.title(axes, curve.heading, note)
     return axes
 
 
-def _alone(name: str, parts: Parts, axes: Axes | None) -> Axes:
+def _alone(name: str, results: Results, axes: Axes | None) -> Axes:
     """Draw over the time of all results; a new figure has room for a legend, and a note."""
-    note = "" if axes else subtitle(parts)
-    axes = canvas.axes_or_new(axes, height=2.5 + 0.1 * len(parts))
+    parts, axes, note = canvas.begun(results, axes, height=2.5 + 0.1 * len(drawable(results)))
     return curve_on(axes, name, parts, canvas.time_axis(parts), note)
 
 
-def _draw(
-    axes: Axes,
-    heading: str,
-    lines: Mapping[str, Line],
-    time: canvas.TimeAxis,
-    note: str,
-    legend: bool,
-) -> Axes:
-    """Draw step functions, one line each, with title and legend.
-
-    All are drawn step by step, or all as means of the same bins.
-    """
+def _draw(axes: Axes, lines: Mapping[str, Line], time: canvas.TimeAxis) -> None:
+    """Draw step functions, one line each: all step by step, or all as means of the same bins."""
     steps = {name: _over(*line, time) for name, line in lines.items()}
     binned = any(times.size > MOST_STEPS for times, _ in steps.values())
     number = bins_of(axes)
@@ -208,9 +197,6 @@ def _draw(
         axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
     time.apply(axes)
     canvas.plain(axes)
-    _, names = axes.get_legend_handles_labels()
-    canvas.title(axes, heading, note, canvas.legend_above(axes, names) if legend else 0)
-    return axes
 
 
 def bins_of(axes: Axes) -> int:
@@ -227,11 +213,9 @@ def means_of_bins(span: float, number: int) -> str:
 
 def _over(times: NDArray[Any], values: NDArray[Any], time: canvas.TimeAxis) -> Line:
     """Return a step function from the first to the last time of the picture, 0 where undefined."""
-    before, after = times[:1] > time.first, times[-1:] < time.last
-    return (
-        np.concatenate(([time.first] * int(before.sum()), times, [time.last] * int(after.sum()))),
-        np.concatenate((np.zeros(int(before.sum())), values, np.zeros(int(after.sum())))),
-    )
+    before, after = (int(late.sum()) for late in (times[:1] > time.first, times[-1:] < time.last))
+    moments = np.concatenate(([time.first] * before, times, [time.last] * after))
+    return moments, np.pad(values, (before, after))
 
 
 # --- A picture of the power that a machine draws over time ----------------------------------------
@@ -244,7 +228,7 @@ _COLOURS = {
     "switching_on": canvas.ORANGE,
     "off": "#9A9A9A",
 }
-_SLOWEST = np.array([0xCF, 0xE6, 0xF5]) / 255  # a pale blue
+_SLOWEST = "#CFE6F5"
 _UNITS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
 
 
@@ -267,12 +251,10 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     ------
     HpcgymError : a pool whose processors are switched off: when is not known.
     """
-    parts = drawable(result)
-    ((_, one),) = parts.items()
-    note, time = "" if axes else subtitle(parts), canvas.time_axis(parts)
-    axes = canvas.axes_or_new(axes, height=3.6)
-    times = one.books.time
-    known = one.books.watts()
+    (one,) = drawable(result).values()
+    times, known = one.books.time, one.books.watts()
+    parts, axes, note = canvas.begun(result, axes, height=3.6)
+    time = canvas.time_axis(parts)
     busy = [name for name in known if name not in _COLOURS]
     # from below: what is busy stands on what never changes much
     order = ["components", *busy, *list(_COLOURS)[1:]]
@@ -289,49 +271,32 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
         bins = envelope(times, np.append(total, total[-1:]) / scale, number)
         levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
         levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
-        line: dict[str, Any] = {
-            "color": canvas.BLACK,
-            "linewidth": 0.7,
-            "label": "greatest",
-            "zorder": 3,
-        }
-        axes.stairs(bins.high, time.place(bins.edges), **line)
+        line: dict[str, Any] = {"color": canvas.BLACK, "linewidth": 0.7, "zorder": 3}
+        axes.stairs(bins.high, time.place(bins.edges), label="greatest", **line)
         edges = bins.edges
         label += f",\n{means_of_bins(times[-1] - times[0], number)}"
     below: NDArray[Any] = np.zeros(edges.size)
     for name, watts in levels.items():
-        axes.fill_between(
-            time.place(edges),
-            below,
-            below + watts,
-            step="post",
-            color=colours[name],
-            linewidth=0,
-            label=_text(name),
-        )
+        look: dict[str, Any] = {"color": colours[name], "label": _text(name), "linewidth": 0}
+        axes.fill_between(time.place(edges), below, below + watts, step="post", **look)
         below = below + watts
     axes.set_ylabel(label)
     axes.set_ylim(0, 1.05 * max(float(total.max(initial=0)) / scale, 1e-9))
     time.apply(axes)
     canvas.plain(axes)
-    _, names = axes.get_legend_handles_labels()
-    span = float(one.books.time[-1] - one.books.time[0])
-    mean = float(one.metrics["energy_j"]) / span / scale
+    mean = float(one.metrics["energy_j"]) / float(times[-1] - times[0]) / scale
     heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
-    canvas.title(axes, heading, note, canvas.legend_above(axes, names))
-    return axes
+    return canvas.headed(axes, heading, note)
 
 
 def _colours(states: Mapping[str, Any]) -> dict[str, Any]:
     """Return the colour of each state that there is."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blues = LinearSegmentedColormap.from_list("busy", [_SLOWEST, canvas.BLUE])
     busy = [name for name in states if name not in _COLOURS]
-    fastest = np.array([int(canvas.BLUE[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     shades = np.linspace(0, 1, len(busy)) if len(busy) > 1 else [1.0]
-    blues = {
-        name: tuple(_SLOWEST + shade * (fastest - _SLOWEST))
-        for name, shade in zip(busy, shades, strict=True)
-    }
-    return {name: _COLOURS.get(name) or blues[name] for name in states}
+    return _COLOURS | dict(zip(busy, map(blues, shades), strict=True))
 
 
 def _text(state: str) -> str:
@@ -346,7 +311,7 @@ def _text(state: str) -> str:
 
 #: What jobs may be classed by -> what the axis says.
 CLASSES = {"size": "processors of the job", "length": "run time of the job"}
-_LENGTHS = {"short": "< 10 min", "medium": "10 min to 2 h", "long": "≥ 2 h"}
+_LENGTHS = ("< 10 min", "10 min to 2 h", "≥ 2 h")  # of LENGTH_CLASSES
 _SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
 #: As many as have no divisor in common with the colours: 56 schedulers differ.
 _MARKERS = "osD^vPX*"
@@ -373,38 +338,31 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     HpcgymError : another class, or no jobs; matplotlib is not installed.
     """
     check_choice("by", by, CLASSES)
-    parts = drawable(results)
-    note = "" if axes else subtitle(parts)
-    most = max(part.workload.processors for part in parts.values())
-    every = {
-        one: {name: _mean_waits(part, one, most) for name, part in parts.items()} for one in CLASSES
-    }
-    found = every[by]
-    names = _in_order(found, by)
+    parts, axes, note = canvas.begun(results, axes, 6, 4)
+    every = {one: _mean_waits(parts, one) for one in CLASSES}
     means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
     unequal = max(means.values()) > UNEQUAL * min(means.values()) > 0
     # both pictures have the same unit
-    longest = max(max(waits.values()) for of in every.values() for waits in of.values())
-    told = min(means.values()) if unequal else longest
-    unit_s, unit = canvas.unit_of(told)
-    axes = canvas.axes_or_new(axes, 6, 4)
+    longest = max(float(np.nanmax(waits.to_numpy())) for waits in every.values())
+    unit_s, unit = canvas.unit_of(min(means.values()) if unequal else longest)
+    found = every[by]
+    classes, texts = np.arange(len(found)), [str(one) for one in found.index]
     for place, (name, waits) in enumerate(found.items()):
-        heights = [waits.get(one, np.nan) / unit_s for one in names]
-        mean = f"mean {shown(means[name] / unit_s)} {_SHORT[unit]}"
+        mean = f"mean {shown(means[str(name)] / unit_s)} {_SHORT[unit]}"
         style: dict[str, Any] = {
             "color": canvas.line_style(place)["color"],
             "marker": _MARKERS[place % len(_MARKERS)],
             "linestyle": "none",  # there is nothing between classes
         }
-        beside = _APART * ((place + 0.5) / len(found) - 0.5)
-        x = np.arange(len(names)) + beside
-        axes.plot(x, heights, label=f"{name}: {mean}", markersize=5, **style)
-    edges = np.arange(len(names) - 1) + 0.5
+        beside = _APART * ((place + 0.5) / len(parts) - 0.5)
+        label = f"{name}: {mean}"
+        axes.plot(classes + beside, waits / unit_s, label=label, markersize=5, **style)
     high = axes.get_xaxis_transform()
+    edges = classes[1:] - 0.5
     axes.vlines(edges, 0, 1, canvas.LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
-    axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.set_xticks(range(len(names)), [_class_text(one, by) for one in names])
-    if sum(len(_class_text(one, by)) + 2 for one in names) > 40:
+    axes.set_xlim(-0.5, len(classes) - 0.5)
+    axes.set_xticks(classes, texts)
+    if sum(len(text) + 2 for text in texts) > 40:
         axes.tick_params(axis="x", rotation=45)
     axes.set_xlabel(CLASSES[by])
     axes.set_ylabel(f"mean wait ({unit})")
@@ -413,37 +371,29 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
         axes.yaxis.set_major_formatter(lambda wait, _: f"{wait:,g}")
     axes.set_ylim(0, max(axes.get_ylim()[1] * (1.5 if unequal else 1), 1e-9))
     canvas.plain(axes)
-    _, labels = axes.get_legend_handles_labels()
-    canvas.title(axes, f"Waits by {by}", note, canvas.legend_above(axes, labels))
-    return axes
+    return canvas.headed(axes, f"Waits by {by}", note)
 
 
-def _mean_waits(result: Result, by: str, most: int) -> dict[str, float]:
-    """Return the mean wait [s] of each class that has jobs, none of more processors than most."""
-    jobs = result.decided
-    wait = result.wait[jobs]
+def _mean_waits(parts: Parts, by: str) -> pd.DataFrame:
+    """Return mean waits [s], a row a class that has jobs, in their order, a column a scheduler."""
+    import pandas as pd
+
+    from hpcgym.explanation.explain import size_classes  # slow, and help needs none of it
+
+    most = max(part.workload.processors for part in parts.values())
+    means = {}
+    for name, part in parts.items():
+        jobs = part.decided
+        if by == "length":
+            bounds = [below for _, below in LENGTH_CLASSES.values()]
+            number = np.searchsorted(bounds, part.run_time[jobs], "right")
+        else:
+            number, called = size_classes(part.workload.requested_processors[jobs], most)
+        means[name] = pd.Series(part.wait[jobs]).groupby(number).mean()
+    table = pd.DataFrame(means).sort_index()
     if by == "length":
-        run = result.run_time[jobs]
-        chosen: Mapping[str, NDArray[np.bool_]] = {n: in_class(run, n) for n in LENGTH_CLASSES}
-    else:
-        from hpcgym.explanation.explain import size_classes  # slow, and help needs none of it
-
-        number, called = size_classes(result.workload.requested_processors[jobs], most)
-        chosen = {called(one): number == one for one in np.unique(number).tolist()}
-    return {name: float(wait[which].mean()) for name, which in chosen.items() if which.any()}
-
-
-def _in_order(found: Mapping[str, Mapping[str, float]], by: str) -> list[str]:
-    """Return the classes of all results in their order."""
-    names = {name for waits in found.values() for name in waits}
-    if by == "length":
-        return [name for name in LENGTH_CLASSES if name in names]
-    return sorted(names, key=lambda name: int(name.rpartition(" ")[2]))
-
-
-def _class_text(name: str, by: str) -> str:
-    """Return what a class is called at the axis."""
-    return _LENGTHS[name] if by == "length" else name.replace(" to ", "-")
+        return table.rename(index=dict(enumerate(_LENGTHS)))
+    return table.rename(index=lambda one: called(one).replace(" to ", "-"))
 
 
 # --- A picture of what waiting is due to, a bar a group of jobs or a scheduler --------------------
@@ -508,10 +458,7 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     axes.set_xlabel(f"time that jobs waited ({unit}, all together)")
     canvas.plain(axes, grid="x")
     axes.tick_params(left=False)
-    rows_of_legend = canvas.legend_above(axes, [CALLED[name] for name in reasons]) if reasons else 0
-    heading = "What jobs waited for" if reasons else "No job waited"
-    canvas.title(axes, heading, note, rows_of_legend)
-    return axes
+    return canvas.headed(axes, "What jobs waited for" if reasons else "No job waited", note)
 
 
 def _short(name: str) -> str:

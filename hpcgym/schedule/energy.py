@@ -128,24 +128,28 @@ class Energy:
     @cached_property
     def by_job(self) -> pd.DataFrame:
         """One row a job: job_number, user_id, energy_j it is charged, with_overhead_j."""
-        import pandas as pd
-
-        workload = self._result.workload
         charged = self._books.by_job()
-        table = pd.DataFrame(
-            {
-                "job_number": workload.job_number,
-                "user_id": workload.user_id,
-                "energy_j": charged,
-                "with_overhead_j": charged + self.overhead_j * shares(self._result, charged),
-            }
-        )
-        return name_all(table, workload)
+        return charges(self._result, charged, self.overhead_j, ("energy_j", "with_overhead_j"))
 
     @cached_property
     def by_user(self) -> pd.DataFrame:
         """One row a user: user_id, jobs, energy_j, with_overhead_j."""
         return by_user(self.by_job)
+
+
+def charges(
+    result: Result, charged: Floats, overhead: float, names: tuple[str, str]
+) -> pd.DataFrame:
+    """Return what jobs are charged, (n_jobs,), and the same with their part of the overhead.
+
+    One row a job: job_number, user_id, and two columns of these names.
+    """
+    import pandas as pd
+
+    workload = result.workload
+    amounts = (charged, charged + overhead * shares(result, charged))
+    table = pd.DataFrame({"job_number": workload.job_number, "user_id": workload.user_id})
+    return name_all(table.assign(**dict(zip(names, amounts, strict=True))), workload)
 
 
 def by_user(jobs: pd.DataFrame) -> pd.DataFrame:

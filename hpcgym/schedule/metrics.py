@@ -127,17 +127,6 @@ def longest_queue(result: Result) -> int:
 _ROUNDING = 1e-12  # of sums of powers
 
 
-def energies_of(result: Result, busy: float, span: float) -> dict[str, float]:
-    """Return the energy by what processors or nodes do over the makespan ``span`` [J].
-
-    ``busy`` are the processor seconds of jobs.
-    """
-    if result.keeps_books:
-        return books_energies_j(result)
-    idle = {"idle": result.cluster.processors * span - busy}
-    return energies_j(result.cluster, {"busy": busy, **(result.idle_seconds or idle)})
-
-
 def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, float]:
     """Return the energy of processors by what they do [J], from processor seconds by the same."""
     off, on = seconds.get("switching_off", 0), seconds.get("switching_on", 0)
@@ -152,9 +141,8 @@ def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, floa
 def books_energies_j(result: Result) -> dict[str, float]:
     """Return the energy by what nodes do, and of components where the machine has any [J]."""
     states = result.books.by_state
-    busy = [joules for name, joules in states.items() if name.startswith("busy")]
     energies = {
-        "energy_busy_j": sum(busy),
+        "energy_busy_j": sum(states[name] for name in states if name.startswith("busy")),
         "energy_idle_j": states["idle"],
         "energy_off_j": states["off"],
         "energy_switching_j": states["switching_off"] + states["switching_on"],
@@ -164,39 +152,35 @@ def books_energies_j(result: Result) -> dict[str, float]:
     return energies
 
 
+def _limits(result: Result, amount: str) -> list[Any]:
+    """Return the limits of a schedule that have an amount: caps "watts", budgets "joules"."""
+    return [limit for limit in result.limits or () if hasattr(limit, amount)]
+
+
 def exceeded_s(result: Result) -> int:
-    """Return how long the power was above a cap that held and was known [s]."""
-    books = result.books
-    caps = [limit for limit in result.limits or () if hasattr(limit, "watts")]
-    return _exceeded_s(caps, books.time, books.total_w)
-
-
-def exceeded_j(result: Result) -> float:
-    """Return what was used beyond budgets [J]."""
-    limits: tuple[Any, ...] = result.limits or ()
-    excess = 0.0
-    for budget in limits:
-        if hasattr(budget, "joules"):
-            used = result.books.joules(budget.start, budget.end)
-            if used > budget.joules * (1 + _ROUNDING):
-                excess += used - budget.joules
-    return excess
-
-
-def _exceeded_s(caps: list[Any], times: NDArray[np.int64], watts: NDArray[np.float64]) -> int:
     """Return how long the power is above any cap that is known [s]; each second counts once."""
+    caps, times, watts = _limits(result, "watts"), result.books.time, result.books.total_w
     windows = [
         (max(cap.start, cap.announced or 0), times[-1] if cap.end is None else cap.end)
         for cap in caps
     ]
-    moments = np.concatenate([times, np.clip(np.ravel(windows), times[0], times[-1])])
-    cuts = np.unique(moments)
+    cuts = np.unique(np.concatenate([times, np.clip(np.ravel(windows), times[0], times[-1])]))
     here = watts[np.searchsorted(times, cuts[:-1], "right") - 1]
     above = np.zeros(len(here), np.bool_)
     for cap, (begin, end) in zip(caps, windows, strict=True):
         inside = (cuts[:-1] >= begin) & (cuts[:-1] < end)
         above |= inside & (here > cap.watts * (1 + _ROUNDING))
     return int(np.diff(cuts)[above].sum())
+
+
+def exceeded_j(result: Result) -> float:
+    """Return what was used beyond budgets [J]."""
+    excess = 0.0
+    for budget in _limits(result, "joules"):
+        used = result.books.joules(budget.start, budget.end)
+        if used > budget.joules * (1 + _ROUNDING):
+            excess += used - budget.joules
+    return excess
 
 
 # --- The metrics of a schedule --------------------------------------------------------------------
@@ -256,7 +240,13 @@ class Facts:
 
     @cached_property
     def energies(self) -> Mapping[str, float]:  # noqa: D102
-        return energies_of(self.machine, self.busy, self.span) if self.span else {}
+        seen = self.machine
+        if not self.span:
+            return {}
+        if seen.keeps_books:
+            return books_energies_j(seen)
+        idle = {"idle": seen.cluster.processors * self.span - self.busy}
+        return energies_j(seen.cluster, {"busy": self.busy, **(seen.idle_seconds or idle)})
 
     def of_class(self, name: str) -> NDArray[np.float64]:
         """Return the bounded slowdowns of a class of jobs."""
@@ -329,16 +319,12 @@ def _shared(
     return Metric(name, title, unit, better, scale, formula, "shared nodes")
 
 
-def _limited(f: Facts, attribute: str) -> bool:
-    return any(hasattr(limit, attribute) for limit in f.result.limits or ())
-
-
 #: Which schedules have what not all have.
 HAVE: dict[str, Callable[[Facts], bool]] = {
     "": lambda f: True,
     "levels": lambda f: bool(f.span and f.machine.cluster.levels),
-    "caps": lambda f: _limited(f, "watts"),
-    "budgets": lambda f: _limited(f, "joules"),
+    "caps": lambda f: bool(_limits(f.result, "watts")),
+    "budgets": lambda f: bool(_limits(f.result, "joules")),
     "shared nodes": lambda f: f.n > 0 and f.result.coschedule is not None,
     "files": lambda f: (
         f.n > 0 and f.result.coschedule is not None and f.result.cluster.io_bytes_s is not None

@@ -203,16 +203,24 @@ class LostRuns(NamedTuple):
     node: NDArray[np.int32]
     units: NDArray[np.int32]
 
+    def rows(self, places: Ints) -> LostRuns:
+        """Return the runs at these places, in their order."""
+        held = Allocation(self.first, self.node, self.units).rows(places)
+        return LostRuns(
+            self.failures, self.job[places], self.start[places], self.end[places], *held
+        )
+
 
 def lost_runs(failures: Failures, schedule: Mapping[str, Ints]) -> LostRuns:
     """Return the runs that a ``schedule`` of the engine has lost, by job and time."""
     job, start, end = (schedule[f"lost_{name}"] for name in ("job", "start", "end"))
-    order, none = np.lexsort((end, job)), np.zeros(0, np.int32)
-    cells = Allocation(np.zeros(len(job) + 1, np.int64), none, none)  # a pool has none
-    if "lost_node" in schedule:
-        node, units = (schedule[f"lost_{name}"].astype(np.int32) for name in ("node", "units"))
-        cells = Allocation(schedule["lost_first"], node, units)
-    return LostRuns(failures, job[order], start[order], end[order], *cells.rows(order))
+    none = np.zeros(0, np.int32)  # a pool has no nodes
+    node, units = (
+        schedule.get(f"lost_{name}", none).astype(np.int32) for name in ("node", "units")
+    )
+    first = schedule.get("lost_first", np.zeros(len(job) + 1, np.int64))
+    runs = LostRuns(failures, job, start, end, first, node, units)
+    return runs.rows(np.lexsort((end, job)))
 
 
 def pieces_of(lost: LostRuns) -> LostRuns:
@@ -222,9 +230,13 @@ def pieces_of(lost: LostRuns) -> LostRuns:
     of each piece, the job has run since that start.
     """
     ran = lost.end - lost.start
+    return lost._replace(start=lost.end - (ran - _of_the_run_before(lost, ran, 0)))
+
+
+def _of_the_run_before(lost: LostRuns, values: Ints, first: Ints | int) -> Ints:
+    """Return the value of the run before each of the same job, (k,); ``first`` of first runs."""
     again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
-    before = np.where(again, np.append(0, ran[:-1])[: len(ran)], 0)
-    return lost._replace(start=lost.end - (ran - before))
+    return np.where(again, np.roll(values, 1), first)
 
 
 def ran_before(result: Result) -> Ints:
@@ -248,10 +260,8 @@ def of_jobs(lost: LostRuns | None, order: Ints) -> LostRuns | None:
         return None
     rows = np.empty_like(order)
     rows[order] = np.arange(len(order))
-    job = rows[lost.job]
-    by_job = np.argsort(job, kind="stable")
-    held = Allocation(lost.first, lost.node, lost.units).rows(by_job)
-    return LostRuns(lost.failures, job[by_job], lost.start[by_job], lost.end[by_job], *held)
+    moved = lost._replace(job=rows[lost.job])
+    return moved.rows(np.argsort(moved.job, kind="stable"))
 
 
 def of_some(lost: LostRuns | None, kept: NDArray[np.bool_]) -> LostRuns | None:
@@ -264,9 +274,7 @@ def of_some(lost: LostRuns | None, kept: NDArray[np.bool_]) -> LostRuns | None:
 
 def of_those(lost: LostRuns, kept: NDArray[np.bool_]) -> LostRuns:
     """Return the runs that are kept, (k,)."""
-    rows = np.flatnonzero(kept)
-    held = Allocation(lost.first, lost.node, lost.units).rows(rows)
-    return LostRuns(lost.failures, lost.job[rows], lost.start[rows], lost.end[rows], *held)
+    return lost.rows(np.flatnonzero(kept))
 
 
 def down(failures: Failures) -> NodeStates | None:
@@ -290,8 +298,7 @@ def queued_at(result: Result) -> tuple[Ints, Ints]:
     """Return since when each run that ended so had waited, (k,), each last one, (n_jobs,) [s]."""
     lost, submit = result.interrupted, result.workload.submit_time
     assert lost is not None
-    again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
-    since = np.where(again, np.append(0, lost.end[:-1])[: len(lost.job)], submit[lost.job])
+    since = _of_the_run_before(lost, lost.end, submit[lost.job])
     last = submit.copy()
     np.maximum.at(last, lost.job, lost.end)
     return since, last

@@ -24,7 +24,6 @@ from hpcgym.errors import HpcgymError, real
 from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
-from hpcgym.workload.io.swf_header import name_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,21 +172,11 @@ def bill(result: Result, signal: Signal) -> Bill:
     ------
     HpcgymError : as of :func:`total_of`.
     """
-    import pandas as pd
-
-    from hpcgym.schedule.energy import by_user, shares
+    from hpcgym.schedule.energy import by_user, charges
 
     total, overhead = _total(result, signal)
     charged = result.books.by_job(signal.integral)
-    jobs = pd.DataFrame(
-        {
-            "job_number": result.workload.job_number,
-            "user_id": result.workload.user_id,
-            "amount": charged,
-            "with_overhead": charged + overhead * shares(result, charged),
-        }
-    )
-    jobs = name_all(jobs, result.workload)
+    jobs = charges(result, charged, overhead, ("amount", "with_overhead"))
     return Bill(signal.unit, total, overhead, jobs, by_user(jobs))
 
 

@@ -34,18 +34,10 @@ def test_as_the_slow_simulator_has_it(
     jobs = _of_today(jobs)
     now = int(jobs.submit_time.max()) + later
     rules = order_rules(hpcgym.Scheduler(policy=policy, threshold=threshold))
-    slow = Simulation(
-        jobs_of(jobs),
-        jobs.processors,
-        policy=policy,
-        backfill="none",
-        backfill_order="fcfs",
-        estimate="requested",
-        correction="requested",
-        threshold=threshold,
-        passes="per-timestamp",
-        policy_estimate="requested",
-    )
+    usual = {"estimate": "requested", "correction": "requested", "policy_estimate": "requested"}
+    usual |= {"backfill": "none", "backfill_order": "fcfs", "passes": "per-timestamp"}
+    given: Any = {**usual, "policy": policy, "threshold": threshold}
+    slow = Simulation(jobs_of(jobs), jobs.processors, **given)
     slow.queue = list(slow.jobs)
     for job in slow.queue:
         job.policy_time = job.requested

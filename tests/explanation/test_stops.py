@@ -31,15 +31,8 @@ MODES = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
 
 
 def four(**changes: Any) -> Workload:
-    columns: dict[str, Any] = {
-        "job_number": [1, 2, 3, 4],
-        "submit_time": [0, 0, 5, 5],
-        "run_time": [20, 20, 5, 5],
-        "requested_time": [20, 20, 5, 5],
-        "requested_processors": [1, 1, 1, 1],
-        "queue": [1, 1, 2, 2],
-    }
-    return hpcgym.Workload.from_columns(columns | changes, processors=2)
+    given = {"job_number": [1, 2, 3, 4], "queue": [1, 1, 2, 2]} | changes
+    return few_jobs(2, [0, 0, 5, 5], [20, 20, 5, 5], given.pop("wide", [1] * 4), **given)
 
 
 @pytest.mark.parametrize("mode", list(MODES))
@@ -64,7 +57,7 @@ def test_who_began_anew_may_have_stopped_it() -> None:
 
 
 def test_nodes_that_failed_are_named() -> None:
-    jobs = four(requested_processors=[2, 1, 1, 1], queue=[1, 1, 1, 1])
+    jobs = four(wide=[2, 1, 1, 1], queue=[1, 1, 1, 1])
     failures = Failures(np.array([1, 0, 1]), np.array([7, 9, 30]), np.array([8, 10, 31]))
     result = hpcgym.simulate(jobs, cluster="2x1x1", failures=failures)
     assert stops_of(result, 0)[0] == Stop("failed", 0, 7, [], [1])
@@ -78,15 +71,6 @@ def test_nodes_that_failed_are_named() -> None:
     told = hpcgym.explain(hpcgym.simulate(jobs, cluster=named, failures=failures), 1)
     assert "as node n2 failed" in told.sentences[2]
     assert told.to_dict()["stops"][0]["nodes"] == ["n2"]
-
-
-def test_a_job_that_was_cancelled_had_started() -> None:
-    told = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
-    assert told.sentences[1:4] == [
-        "It started at once.",
-        "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
-        "What it had done is lost: 5 s.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +125,16 @@ def test_whom_it_stopped_is_named(mode: str) -> None:
     told = hpcgym.explain(result, 3)
     assert told.sentences[1:] == ["It started at once.", "To start, it stopped job 2."]
     assert told.to_dict()["stopped"] == [{"job": 2, "time": 5, "jobs": [3]}]
-    pool = hpcgym.explain(hpcgym.simulate(four(), preemption=preemption), 3)
-    assert pool.sentences[2:] == ["As it started, jobs 1 and 2 were stopped, for it or for job 4."]
+    pool = hpcgym.simulate(four(), preemption=preemption)
+    line = "As it started, jobs 1 and 2 were stopped, for it or for job 4."
+    assert hpcgym.explain(pool, 3).sentences[2:] == [line]
     assert hpcgym.explain(result, 1).facts["stopped"] == []
+    if mode == "cancel":  # who was cancelled had started
+        assert hpcgym.explain(pool, 1).sentences[1:4] == [
+            "It started at once.",
+            "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
+            "What it had done is lost: 5 s.",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -197,35 +188,43 @@ def test_who_ran_beside_it_does_not_count(mode: str) -> None:
     assert rights_of(result, 4) == {}
 
 
-def test_both_waits_count() -> None:
-    """By hand: 1 waits for 2 up to 50 s, and for 5 from 200 to 300 s, in which 3 runs on."""
-    rows = (10, 2, 500, 1), (0, 4, 50, 1), (60, 1, 400, 3), (70, 1, 20, 1), (200, 3, 100, 2)
-    result = simulated("queue:2>1", *rows)
-    assert waits_of(result, 1) == [(10, 50), (200, 300)]
-    assert rights_of(result, 1) == {2: "ran", 3: "ran", 5: "stopped"}
-
-
-def test_of_two_it_is_not_known_which_stopped_it() -> None:
-    """By hand: 2 and 3 start as 1 is stopped; 4 has waited, and starts in turn beside 3."""
-    rows = (0, 4, 100, 1), (10, 1, 20, 2), (10, 2, 90, 2), (20, 1, 30, 1)
-    told = rights_of(simulated("queue:2>1", *rows), 1)
-    assert told == {2: "may have stopped", 3: "may have stopped", 4: "gap"}
-
-
-def test_runs_that_were_stopped_later() -> None:
-    """By hand: 3 starts at 20 s while 1 waits, and is stopped for 4; nobody kept how it began."""
-    rows = (0, 3, 100, 1), (10, 3, 60, 2), (20, 1, 30, 1), (30, 1, 50, 3)
-    result = simulated("queue:3>2>1", *rows)
-    assert rights_of(result, 1) == {2: "stopped", 3: "unknown", 4: "stopped"}
-
-
-def test_who_went_on() -> None:
-    """By hand: 2 suspends 1 and ends at 60 s; then 1 goes on, while 3 waits for all."""
-    rows = (0, 4, 100, 1), (10, 4, 50, 2), (20, 4, 30, 1)
-    result = simulated("queue:2>1,suspend", *rows)
-    assert rights_of(result, 3) == {1: "resumed", 2: "ran"}
-    line = "While it waited, 2 jobs ran: 1 ran already; 1 went on after it had been suspended."
-    assert line in hpcgym.explain(result, 3).sentences
+@pytest.mark.parametrize(
+    ("preemption", "rows", "job", "rights"),
+    [
+        # 1 waits for 2 up to 50 s, and for 5 from 200 to 300 s, in which 3 runs on
+        (
+            "queue:2>1",
+            ((10, 2, 500, 1), (0, 4, 50, 1), (60, 1, 400, 3), (70, 1, 20, 1), (200, 3, 100, 2)),
+            1,
+            {2: "ran", 3: "ran", 5: "stopped"},
+        ),
+        # 2 and 3 start as 1 is stopped; 4 has waited, and starts in turn beside 3
+        (
+            "queue:2>1",
+            ((0, 4, 100, 1), (10, 1, 20, 2), (10, 2, 90, 2), (20, 1, 30, 1)),
+            1,
+            {2: "may have stopped", 3: "may have stopped", 4: "gap"},
+        ),
+        # 3 starts at 20 s while 1 waits, and is stopped for 4; nobody kept how it began
+        (
+            "queue:3>2>1",
+            ((0, 3, 100, 1), (10, 3, 60, 2), (20, 1, 30, 1), (30, 1, 50, 3)),
+            1,
+            {2: "stopped", 3: "unknown", 4: "stopped"},
+        ),
+        # 2 suspends 1 and ends at 60 s; then 1 goes on, while 3 waits for all
+        (
+            "queue:2>1,suspend",
+            ((0, 4, 100, 1), (10, 4, 50, 2), (20, 4, 30, 1)),
+            3,
+            {1: "resumed", 2: "ran"},
+        ),
+    ],
+)
+def test_by_what_right_others_ran(
+    preemption: str, rows: Any, job: int, rights: dict[int, str]
+) -> None:
+    assert rights_of(simulated(preemption, *rows), job) == rights
 
 
 def test_after_a_failure() -> None:

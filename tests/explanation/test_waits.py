@@ -56,26 +56,15 @@ def test_groups_add_up(sizes: list[int], by: str) -> None:
             assert count == sum(least <= size <= most for size in sizes)
 
 
-@pytest.mark.parametrize("word", ["processors", "size"])
-def test_other_words_for_processors(word: str) -> None:
-    result = hpcgym.simulate(jobs(*SMALL), "easy")
-    waited = waits(result)
-    assert waits_by(result, waited, word).equals(waits_by(result, waited, "requested_processors"))
-
-
 def test_names_of_users() -> None:
-    workload = few_jobs(
-        4,
-        [0, 0, 0, 0],
-        [10, 10, 10, 10],
-        [4, 4, 4, 4],
-        user_id=[1, 2, -1, 2],
-        header={"User": ["2 [bold]bob"]},
-    )
-    result = hpcgym.simulate(workload, "easy")
-    table = waits_by(result, waits(result), "user")
+    names = {"user_id": [1, 2, -1, 2], "header": {"User": ["2 [bold]bob"]}}
+    result = hpcgym.simulate(few_jobs(4, [0] * 4, [10] * 4, [4] * 4, **names), "easy")
+    waited = waits(result)
+    table = waits_by(result, waited, "user")
     assert table.index.tolist() == ["[bold]bob", "unknown user", "user 1"]
     assert table["processors"].tolist() == [40, 20, 0]
+    sizes = [waits_by(result, waited, word) for word in ("processors", "size")]
+    assert all(one.equals(waits_by(result, waited, "requested_processors")) for one in sizes)
 
 
 def test_what_cannot_be_told() -> None:
@@ -102,10 +91,6 @@ def test_the_one_reason_why_it_cannot_be_told() -> None:
     assert told in hpcgym.explain(stops, late).sentences
 
 
-def test_all_reasons_are_called_something() -> None:
-    assert list(CALLED) == list(REASONS)
-
-
 def test_picture() -> None:
     result = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.1,seed=1"))
     waited = waits(result)
@@ -117,6 +102,7 @@ def test_picture() -> None:
     names = [label.get_text() for label in many.get_yticklabels()]
     assert len(names) == MOST_BARS
     assert names[-1] == f"{int(waited.any(axis=1).sum()) - MOST_BARS + 1} others"
+    assert list(CALLED) == list(REASONS)
     none = draw_waits(waits_by(result, 0 * waited, "user"))
     assert none.get_title(loc="left") == "No job waited"
     assert [label.get_text() for label in none.get_yticklabels()] == []

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 from hpcgym.explore.document import source
 from hpcgym.explore.page import SCRIPTS
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import Workload
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -99,16 +99,7 @@ def made() -> Callable[..., Any]:
 
     def simulated(jobs: list[tuple[int, int, int]], rule: str = "easy", **more: Any) -> Any:
         submit, run, size = (np.array(column) for column in zip(*jobs, strict=True))
-        header, name = more.pop("header", {}), more.pop("name", "made")
-        columns = {
-            "job_number": np.arange(1, len(jobs) + 1),
-            "submit_time": submit,
-            "run_time": run,
-            "requested_time": run,
-            "requested_processors": size,
-            **more,
-        }
-        workload = Workload.from_columns(columns, processors=8, name=name, header=header)
-        return simulate(workload, rule)
+        given = {"name": "made", "job_number": np.arange(1, len(jobs) + 1), **more}
+        return simulate(few_jobs(8, submit, run, size, **given), rule)
 
     return simulated

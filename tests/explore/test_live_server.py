@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 import socket
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from serving import served
-from test_page import unpacked
+from test_page import told, unpacked
 
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
@@ -91,8 +89,7 @@ def test_others_are_refused(
 ) -> None:
     told = {name: text.format(port=server.server_address[1]) for name, text in headers.items()}
     status, _, body = ask("simulate" if question == {} else "", question, **told)
-    assert status == 403
-    assert body == b"this is for the page that hpcgym explore has opened"
+    assert (status, body) == (403, b"this is for the page that hpcgym explore has opened")
 
 
 @pytest.mark.parametrize("path", ["", "simulate", "wrong/simulate", "/"])
@@ -100,13 +97,9 @@ def test_nobody_comes_in_without_the_token(
     ask: Callable[..., Asked], server: Server, path: str
 ) -> None:
     root = f"http://127.0.0.1:{server.server_address[1]}/"
-    assert ask(path, at=root)[0] == 403
-    assert ask(path, {}, at=root)[0] == 403
-    assert ask(path, {}, at=root + server.token[:-1] + "x/")[0] == 403
-
-
-def test_tokens_differ(workload: Any, server: Server) -> None:
-    with Server(server.session) as other:
+    wrong = root + server.token[:-1] + "x/"
+    assert [ask(path, *given)[0] for given in ((None, root), ({}, root), ({}, wrong))] == [403] * 3
+    with Server(server.session) as other:  # tokens differ
         assert other.token != server.token
         assert len(other.token) > 20
         assert other.server_address[0] == "127.0.0.1"
@@ -180,18 +173,8 @@ def test_rules_that_are_not_changed_stay(workload: Any) -> None:
         ("simulate", {"threshold": -1}, 422, "threshold must be a number of at least 0 s, not -1"),
         ("simulate", {"hold": "x"}, 422, "hold must be a share of the machine, not 'x'"),
         ("simulate", {"hold": 2}, 422, "hold: share must be"),
-        (
-            "simulate",
-            {"backfill": "depth:5", "hold": 0.1},
-            422,
-            "hold and backfill='depth:5' do not",
-        ),
-        (
-            "simulate",
-            {"processors": 0},
-            422,
-            "must be a whole number from 1 to 256, not 0",
-        ),
+        ("simulate", {"backfill": "depth:5", "hold": 0.1}, 422, "hold and backfill='depth:5' do"),
+        ("simulate", {"processors": 0}, 422, "must be a whole number from 1 to 256, not 0"),
         ("simulate", {"processors": 1e9}, 422, "processors must be a whole number from 1 to 256"),
         ("simulate", {"processors": 1}, 422, "processors"),
         ("explain", {"job": 10**6, "schedule": 0}, 422, "has no job 1000000"),
@@ -272,12 +255,6 @@ def test_options_make_the_scheduler_again(scheduler: Scheduler) -> None:
     assert made.describe() == scheduler.describe()
 
 
-def test_what_cannot_be_changed_is_said(workload: Any) -> None:
-    result = simulate(workload, policy=lambda view: -view.wait)
-    with pytest.raises(HpcgymError, match="cannot be explored live, since a function orders"):
-        Session({"mine": result}, [])
-
-
 def test_a_cap_of_power_is_tried_where_nodes_have_one() -> None:
     cluster = find_cluster("taurus")
     jobs = load_workload("lublin:jobs=80,processors=96,load=1.1,seed=4")
@@ -294,18 +271,17 @@ def test_a_cap_of_power_is_tried_where_nodes_have_one() -> None:
             session.simulate({"cap": cap})
 
 
-def test_a_pool_has_no_cap(server: Server) -> None:
+def test_what_cannot_be_changed_is_said(server: Server, workload: Any) -> None:
+    result = simulate(workload, policy=lambda view: -view.wait)
+    with pytest.raises(HpcgymError, match="cannot be explored live, since a function orders"):
+        Session({"mine": result}, [])
     with pytest.raises(HpcgymError, match="a cap is for machines whose nodes have a power"):
         server.session.simulate({"cap": 80})
-    assert b'"cap": false' in gzip.decompress(
-        base64.b64decode(
-            re.findall(rb'id="data" type="text/plain">([^<]+)<', server.session.page)[0]
-        )
-    )
+    assert told(server.session.page.decode())[0]["live"]["cap"] is False
 
 
-class AskedMalformed:
-    """A session that tells what it was asked."""
+class Unasked:
+    """A session that must not be asked anything."""
 
     page = b"the page"
 
@@ -314,57 +290,41 @@ class AskedMalformed:
 
 
 @pytest.fixture(scope="module")
-def server_malformed() -> Iterator[Server]:
-    with served(AskedMalformed()) as one:
+def unasked() -> Iterator[Server]:
+    with served(Unasked()) as one:  # type: ignore[arg-type]
         yield one
 
 
-def answered(server_malformed: Server, request: str) -> str:
-    """The whole answer to a request, in which TOKEN and HOST stand for those of the server."""
-    host = f"127.0.0.1:{server_malformed.server_address[1]}"
-    text = request.replace("TOKEN", server_malformed.token).replace("HOST", host)
-    with socket.create_connection(server_malformed.server_address[:2], timeout=5) as to:
+TO_SIMULATE = "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: "
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("POST http://[::1/TOKEN/simulate HTTP/1.1", 400),
+        ("GET http://[::1/TOKEN/ HTTP/1.1", 400),
+        ("GET http://[not an address]/TOKEN/ HTTP/1.1", 400),
+        ("GET http://HOST/TOKEN/ HTTP/1.1", 400),
+        ("GET TOKEN/ HTTP/1.1", 400),
+        ("GET * HTTP/1.1", 400),
+        *((TO_SIMULATE + length, 400) for length in ("9" * 5000, "65537", "-1", "\xb2", "0")),
+        ("GET /TOKEN/ HTTP/1.1", 200),
+        ("GET /TOKEN/?a=b HTTP/1.1", 200),
+        ("GET //TOKEN/ HTTP/1.1", 200),
+        ("GET //[::1/TOKEN/ HTTP/1.1", 403),
+        ("GET /TOKEN/[::1 HTTP/1.1", 404),
+        ("GET /\xe9/ HTTP/1.1", 403),
+        ("GET / HTTP/1.1", 403),
+    ],
+)
+def test_any_request_is_answered(
+    unasked: Server, capfd: pytest.CaptureFixture[str], request_text: str, status: int
+) -> None:
+    """TOKEN and HOST stand for those of the server, which prints nothing."""
+    host = f"127.0.0.1:{unasked.server_address[1]}"
+    text = request_text.replace("TOKEN", unasked.token).replace("HOST", host)
+    with socket.create_connection(unasked.server_address[:2], timeout=5) as to:
         to.sendall(f"{text}\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("latin-1"))
-        return b"".join(iter(lambda: to.recv(4096), b"")).decode("latin-1")
-
-
-@pytest.mark.parametrize(
-    "request_text",
-    [
-        "POST http://[::1/TOKEN/simulate HTTP/1.1",
-        "GET http://[::1/TOKEN/ HTTP/1.1",
-        "GET http://[not an address]/TOKEN/ HTTP/1.1",
-        "GET http://HOST/TOKEN/ HTTP/1.1",
-        "GET TOKEN/ HTTP/1.1",
-        "GET * HTTP/1.1",
-        "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: " + "9" * 5000,
-        "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: 65537",
-        "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: -1",
-        "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: \xb2",
-        "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: 0",
-    ],
-)
-def test_a_malformed_request_is_a_400(
-    server_malformed: Server, capfd: pytest.CaptureFixture[str], request_text: str
-) -> None:
-    assert answered(server_malformed, request_text).split()[1] == "400"
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/TOKEN/", "200"),
-        ("/TOKEN/?a=b", "200"),
-        ("//TOKEN/", "200"),
-        ("//[::1/TOKEN/", "403"),
-        ("/TOKEN/[::1", "404"),
-        ("/\xe9/", "403"),
-        ("/", "403"),
-    ],
-)
-def test_other_paths_are_answered(
-    server_malformed: Server, capfd: pytest.CaptureFixture[str], path: str, status: str
-) -> None:
-    assert answered(server_malformed, f"GET {path} HTTP/1.1").split()[1] == status
+        answer = b"".join(iter(lambda: to.recv(4096), b"")).decode("latin-1")
+    assert int(answer.split()[1]) == status
     assert capfd.readouterr() == ("", "")

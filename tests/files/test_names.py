@@ -53,13 +53,9 @@ def test_a_name_that_would_not_be_shown_as_it_is_is_none(name: Any) -> None:
     assert name_problem(name)
 
 
-@pytest.mark.parametrize("name", ["saf", "Größe 数", "[bold]saf[/]", "x" * MOST_NAME])
-def test_other_names_stay_as_they_are(name: str) -> None:
-    assert name_problem(name) == ""
-    assert printable(name) == name
-
-
-def test_long_names_of_a_log_are_cut_and_stay_apart() -> None:
+def test_other_names_stay_and_long_ones_of_a_log_are_cut_and_stay_apart() -> None:
+    for name in ("saf", "Größe 数", "[bold]saf[/]", "x" * MOST_NAME):
+        assert (name_problem(name), printable(name)) == ("", name)
     one, two = printable(f"{LONG}1"), printable(f"{LONG}2")
     assert one != two
     assert len(one) == len(two) == MOST_NAME
@@ -86,12 +82,8 @@ def test_users_of_a_log_have_names_that_can_be_shown(name: str, text: str, tmp_p
     (called,) = names_of(jobs, "user_id").values()
     assert called.isprintable()
     assert len(called) == MOST_NAME
-
-
-def test_a_log_is_called_by_what_can_be_shown_of_its_file(tmp_path: Path) -> None:
-    path = tmp_path / f"{RED}.swf"
-    path.write_text(f"; MaxProcs: 4\n{JOB}")
-    assert hpcgym.load_workload(path).name == "?[31msaf?[0m"
+    renamed = path.rename(tmp_path / f"{RED}{path.suffix}")
+    assert hpcgym.load_workload(renamed, processors=4).name == "?[31msaf?[0m"
 
 
 @pytest.mark.parametrize(
@@ -112,23 +104,29 @@ def test_machines_and_codes_are_called_by_what_can_be_shown(make: Callable[[str]
             make(name)
 
 
-def test_files_of_slurm_have_no_escape_codes(tmp_path: Path) -> None:
-    conf, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
-    conf.write_text(f"NodeName=n1 CPUs=4\nPartitionName={RED} Nodes=n1\n")
-    with pytest.raises(HpcgymError, match=r"slurm.conf, line 2: .* cannot be printed"):
-        read_slurm_conf(conf)
-    qos.write_text(f"Name|Priority\n{RED}|1\n")
-    with pytest.raises(HpcgymError, match=r"qos.txt, line 2: .* cannot be printed"):
-        read_qos(qos)
-
-
-def test_schedulers_of_an_experiment_are_called_by_what_can_be_shown(tmp_path: Path) -> None:
-    path = tmp_path / "experiment.toml"
-    path.write_text(
-        'workloads = [{workload = "KTH-SP2"}]\nschedulers = [{name = "a\\u001b[31m"}]\n'
-    )
-    with pytest.raises(HpcgymError, match=r"schedulers\[0\].name must be printable"):
-        load_experiment(path)
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (
+            read_slurm_conf,
+            f"NodeName=n1 CPUs=4\nPartitionName={RED} Nodes=n1\n",
+            r", line 2: .* be pr",
+        ),
+        (read_qos, f"Name|Priority\n{RED}|1\n", r", line 2: .* cannot be printed"),
+        (
+            load_experiment,
+            'workloads = [{workload = "KTH-SP2"}]\nschedulers = [{name = "a\\u001b[31m"}]\n',
+            r"schedulers\[0\].name must be printable",
+        ),
+    ],
+)
+def test_files_of_rules_have_no_escape_codes(
+    read: Callable[[Path], Any], text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(HpcgymError, match=rf"rules.toml.*{message}"):
+        read(path)
 
 
 def test_an_index_of_files_shows_records_of_others_in_a_line(tmp_path: Path) -> None:

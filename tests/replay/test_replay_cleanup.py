@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,30 +25,34 @@ pytestmark = [
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
-def environment(folder: Path) -> dict[str, str]:
+@contextmanager
+def conducted(folder: Path, now_s: float = 0) -> Iterator[tuple[Conductor, dict[str, str]]]:
+    """Yield a clock in a folder, and the environment of processes that have it."""
     clock = {CLOCK: str(folder / CLOCK_FILE), "LD_PRELOAD": str(library("clock"))}
-    return {"PATH": os.environ["PATH"], "TZ": "UTC", **clock}
+    conductor = Conductor(folder / CLOCK_FILE, now_s)
+    yield conductor, {"PATH": os.environ["PATH"], "TZ": "UTC", **clock}
+    conductor.close()
 
 
 @needs_compiler
 def test_time_passes_at_once_and_to_the_second(tmp_path: Path) -> None:
-    conductor = Conductor(tmp_path / CLOCK_FILE, 1_000_000)
     script = "date +%s; sleep 50000; date +%s; sleep 0.75; date +%s.%N"
     begin = time.monotonic()
-    said = conductor.run(["/bin/sh", "-c", script], environment(tmp_path))
-    assert said.split() == ["1000000", "1050000", "1050000.750000000"]
-    assert time.monotonic() - begin < 60
-    assert conductor.ended == 2
-    conductor.close()
+    with conducted(tmp_path, 1_000_000) as (conductor, own):
+        said = conductor.run(["/bin/sh", "-c", script], own)
+        assert said.split() == ["1000000", "1050000", "1050000.750000000"]
+        assert time.monotonic() - begin < 60
+        assert conductor.ended == 2
+        with pytest.raises(HpcgymError, match="sh failed: wrong"):
+            conductor.run(["/bin/sh", "-c", "echo wrong >&2; exit 3"], own)
 
 
 @needs_compiler
 def test_sleepers_go_on_in_the_order_of_their_times(tmp_path: Path) -> None:
-    conductor = Conductor(tmp_path / CLOCK_FILE, 0)
     lines = "".join(f"(sleep {n}; date +%s) & " for n in (700, 30, 5000, 30, 90))
-    said = conductor.run(["/bin/sh", "-c", f"{lines} wait"], environment(tmp_path))
+    with conducted(tmp_path) as (conductor, own):
+        said = conductor.run(["/bin/sh", "-c", f"{lines} wait"], own)
     assert said.split() == ["30", "30", "90", "700", "5000"]
-    conductor.close()
 
 
 @needs_compiler
@@ -62,32 +68,31 @@ def test_a_condition_with_a_time_waits_for_the_clock(tmp_path: Path) -> None:
     )
     program = tmp_path / "wait"
     subprocess.run(["cc", str(source), "-o", str(program), "-lpthread"], check=True)
-    conductor = Conductor(tmp_path / CLOCK_FILE, 500)
-    assert conductor.run([str(program)], environment(tmp_path)) == "110 4100\n"  # ETIMEDOUT
-    conductor.close()
+    with conducted(tmp_path, 500) as (conductor, own):
+        assert conductor.run([str(program)], own) == "110 4100\n"  # ETIMEDOUT
 
 
-@needs_compiler
-def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
-    conductor = Conductor(tmp_path / CLOCK_FILE, 0)
-    with pytest.raises(HpcgymError, match="sh failed: wrong"):
-        conductor.run(["/bin/sh", "-c", "echo wrong >&2; exit 3"], environment(tmp_path))
-    conductor.close()
+def script(folder: Path, *lines: str) -> list[str]:
+    """Return a command that makes a clock ``c`` in a folder and runs some lines of Python."""
+    with conducted(folder) as (_, own):
+        pass
+    begin = ["import signal, subprocess, sys", "from pathlib import Path"]
+    begin += ["from hpcgym.replay.native import Conductor", f"own = {own!r}"]
+    begin += [f"c = Conductor(Path({str(folder / CLOCK_FILE)!r}), 0)"]
+    (folder / "run.py").write_text("\n".join([*begin, *lines, ""]))
+    return [sys.executable, str(folder / "run.py")]
 
 
 @needs_compiler
 def test_a_process_ends_without_who_moves_the_clock(tmp_path: Path) -> None:
     """Even if nobody sweeps: both who moved the clock and its guard may be killed."""
-    (tmp_path / "run.py").write_text(
-        "import os, subprocess, sys\nfrom pathlib import Path\n"
-        "from hpcgym.replay.native import Conductor\n"
-        f"c = Conductor(Path({str(tmp_path / CLOCK_FILE)!r}), 0)\n"
-        f"subprocess.Popen(['/bin/sh', '-c', '(sleep 9000 &) ; sleep 9000'], env="
-        f"{environment(tmp_path)!r})\nprint('ready', flush=True)\nsys.stdin.read()\n"
+    command = script(
+        tmp_path,
+        "subprocess.Popen(['/bin/sh', '-c', '(sleep 9000 &) ; sleep 9000'], env=own)",
+        "print('ready', flush=True)",
+        "sys.stdin.read()",
     )
-    with subprocess.Popen(
-        [sys.executable, str(tmp_path / "run.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         wait_until(lambda: len(list(processes_of(tmp_path))) >= 2)
@@ -97,21 +102,17 @@ def test_a_process_ends_without_who_moves_the_clock(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_whoever_waits_for_a_process_without_rest_can_be_interrupted(tmp_path: Path) -> None:
-    (tmp_path / "run.py").write_text(
-        "import signal, subprocess\nfrom pathlib import Path\n"
-        "from hpcgym.replay.native import Conductor\n"
+    command = script(
+        tmp_path,
         # shells start what they put in the background with this signal ignored
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"c = Conductor(Path({str(tmp_path / CLOCK_FILE)!r}), 0)\n"
-        "busy = subprocess.Popen(['/bin/sh', '-c', 'echo; while :; do :; done'], env="
-        f"{environment(tmp_path)!r}, stdout=subprocess.PIPE)\nbusy.stdout.readline()\n"
-        "print('ready', flush=True)\nc.advance(1000)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        "busy = ['/bin/sh', '-c', 'echo; while :; do :; done']",
+        "subprocess.Popen(busy, env=own, stdout=subprocess.PIPE).stdout.readline()",
+        "print('ready', flush=True)",
+        "c.advance(1000)",
     )
-    process = subprocess.Popen(
-        [sys.executable, str(tmp_path / "run.py")],
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "errors").open("wb"),
-    )
+    with (tmp_path / "errors").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -162,18 +163,14 @@ def test_a_sweep_ends_the_processes_of_its_folder_and_no_others(tmp_path: Path) 
     sweep(mine)  # nothing is left to do
 
 
-def test_without_slurm_a_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(native, "SYSTEM", "/nowhere")
-    with pytest.raises(HpcgymError, match="apt-get install slurmctld slurmd slurm-client"):
-        native.find_programs()
-
-
-def test_without_a_compiler_a_line_says_how_to_install_it(
+def test_what_is_missing_is_said_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(native, "SYSTEM", "/nowhere")
     monkeypatch.setattr(native, "code_folder", lambda name: tmp_path)
+    with pytest.raises(HpcgymError, match="apt-get install slurmctld slurmd slurm-client"):
+        native.find_programs()
     with pytest.raises(HpcgymError, match="apt-get install gcc libc6-dev"):
         library("clock")
     assert not list(tmp_path.iterdir())

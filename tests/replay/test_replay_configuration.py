@@ -43,22 +43,20 @@ def test_until_shadow_is_one_reservation_made_each_second(tmp_path: Path) -> Non
     assert (found.bf_interval, found.reservations) == (1, 1)
 
 
-def test_the_machine_is_there(tmp_path: Path) -> None:
-    conf = read_slurm_conf(written(tmp_path, Scheduler(backfill="none"), (1,) * 5))
+def test_the_machine_is_on_loopback_and_all_files_are_in_the_folder(tmp_path: Path) -> None:
+    path = written(tmp_path, Scheduler(backfill="none"), (1,) * 5)
+    conf, lines = read_slurm_conf(path), path.read_text().splitlines()
     assert conf.cluster.processors == 5
     assert conf.node_names == ("n1", "n2", "n3", "n4", "n5")
     (partition,) = conf.cluster.partitions
     assert list(partition.nodes) == [0, 1, 2, 3, 4]
-
-
-def test_nothing_listens_but_on_loopback_and_all_files_are_in_the_folder(tmp_path: Path) -> None:
-    lines = written(tmp_path, Scheduler(backfill="none"), (1, 1)).read_text().splitlines()
     told = dict(line.split("=", 1) for line in lines)
     assert "NoCtldInAddrAny,NoInAddrAny" in told["CommunicationParameters"]
-    addresses = [line for line in lines if line.startswith("NodeName")]
-    assert all("NodeAddr=127.0.0.1" in line for line in addresses)
-    assert [line.split("Port=")[1].split()[0] for line in addresses] == ["12346", "12347"]
-    paths = [value for name, value in told.items() if value.startswith("/")]
+    nodes = [line for line in lines if line.startswith("NodeName")]
+    assert all("NodeAddr=127.0.0.1" in line for line in nodes)
+    ports = [int(line.split("Port=")[1].split()[0]) for line in nodes]
+    assert ports == list(range(12_346, 12_351))
+    paths = [value for value in told.values() if value.startswith("/")]
     assert len(paths) == 7
     assert all(value.startswith(str(tmp_path)) for value in paths)
 

@@ -76,9 +76,14 @@ def test_slurm_ignores_ages_and_is_driven_by_them(tmp_path: Path) -> None:
     assert "defer" in settings["SchedulerParameters"].split(",")
     assert settings["PriorityType"] == "priority/basic"
     assert not [name for name in settings if "weight" in name.casefold()]
-
-
-def test_fair_share_needs_a_database(tmp_path: Path) -> None:
+    # a strict order that is driven is not by submission
+    strict = CONF.replace("sched/backfill", "sched/builtin")
+    assert (
+        settings_of(read_slurm_conf(written(tmp_path, strict)))["schedulertype"] == "sched/builtin"
+    )
+    driven = settings_of(read_slurm_conf(written(tmp_path, strict + AGE)))
+    assert driven["schedulertype"] == "sched/backfill"
+    assert "bf_interval=-1" in driven["SchedulerParameters"]
     conf = read_slurm_conf(written(tmp_path, f"{CONF}PriorityWeightFairshare=5\n"))
     with pytest.raises(HpcgymError, match="no database"):
         settings_of(conf)
@@ -145,12 +150,3 @@ def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_pat
     assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
     alike = hpcgym.simulate(jobs.with_columns(nice=[0] * len(jobs)), path, cluster=path)
     assert (alike.start != found.simulated.start).mean() > 0.1  # and so does nice
-
-
-def test_strict_order_that_is_driven_is_not_by_submission(tmp_path: Path) -> None:
-    strict = CONF.replace("sched/backfill", "sched/builtin")
-    of_slurm = settings_of(read_slurm_conf(written(tmp_path, strict)))
-    driven = settings_of(read_slurm_conf(written(tmp_path, strict + AGE)))
-    assert of_slurm["schedulertype"] == "sched/builtin"
-    assert driven["schedulertype"] == "sched/backfill"
-    assert "bf_interval=-1" in driven["SchedulerParameters"]

@@ -46,16 +46,13 @@ def made(result: Result, records: list[Record]) -> Result:
     return result_of(result.workload, result.cluster, result.scheduler, records, "Slurm 1.2.3")
 
 
-def test_a_line_of_slurm_is_read() -> None:
+def test_lines_of_slurm_are_read_or_said_to_be_wrong() -> None:
     wanted = Record("job-2", "COMPLETED", submit=20, start=101, end=131, nodes="n[1-2]")
     assert read_records(f"{LINE}\n{LINE}", ZERO) == [wanted, wanted]
     assert read_records("", ZERO) == []
-
-
-@pytest.mark.parametrize("cut", ["SubmitTime=2026-01-01T", "NodeList=n[1-2]", "JobState=COMPLETED"])
-def test_a_line_that_is_not_understood_is_told(cut: str) -> None:
-    with pytest.raises(HpcgymError, match="not understood: JobId=3"):
-        read_records(LINE.replace(cut, ""), ZERO)
+    for cut in ("SubmitTime=2026-01-01T", "NodeList=n[1-2]", "JobState=COMPLETED"):
+        with pytest.raises(HpcgymError, match="not understood: JobId=3"):
+            read_records(LINE.replace(cut, ""), ZERO)
 
 
 def test_records_become_the_schedule_that_they_tell(simulated: Result) -> None:
@@ -129,15 +126,12 @@ def test_a_job_that_woke_a_second_late_is_counted(simulated: Result) -> None:
     assert counted == ("repaired: run time a second or two more or less, as Slurm had it", 1)
 
 
-def test_equal_schedules_do_not_differ(simulated: Result) -> None:
+def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> None:
+    """Found slowly: which jobs have started, and ended, in both schedules up to a time."""
     facts = facts_of(Replay(simulated, simulated))
     assert facts["same_starts"] == facts["close_starts"] == facts["mean_bsld_ratio"] == 1
     assert facts["parted"] == facts["largest_difference_s"] == 0
     assert set(table_of(Replay(simulated, simulated))["why"]) == {""}
-
-
-def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> None:
-    """Found slowly: which jobs have started, and ended, in both schedules up to a time."""
     other = hpcgym.simulate(simulated.workload, "easy")
     table = table_of(Replay(other, simulated))
     apart = np.abs(other.start - simulated.start) > CLOSE_S

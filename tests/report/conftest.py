@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import Workload, load_workload
+from hpcgym.workload import load_workload
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,20 +38,7 @@ def make() -> Callable[..., Any]:
 
     def simulated(jobs: list[tuple[int, int, int]], processors: int = 8, **columns: Any):
         submit, run, size = (np.array(column) for column in zip(*jobs, strict=True))
-        header = columns.pop("header", {})
-        name = columns.pop("name", "made")
-        workload = Workload.from_columns(
-            {
-                "submit_time": submit,
-                "run_time": run,
-                "requested_time": run,
-                "requested_processors": size,
-                **columns,
-            },
-            processors=processors,
-            name=name,
-            header=header,
-        )
-        return simulate(workload, "easy")
+        given = {"name": "made", **columns}
+        return simulate(few_jobs(processors, submit, run, size, **given), "easy")
 
     return simulated

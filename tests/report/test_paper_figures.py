@@ -114,15 +114,15 @@ def test_classes_end_at_the_machine_and_schedulers_stand_side_by_side(make):
 
 
 def test_what_figures_cannot_be(two, tmp_path):
-    with pytest.raises(HpcgymError, match=r"figures are from 2.5 to 12 inches wide, not 1"):
-        save_figures(two, tmp_path, width=1)
-    with pytest.raises(HpcgymError, match="figure"):
-        draw_figure(two, "cube")
-    with pytest.raises(HpcgymError, match="by"):
-        draw_class_waits(two, "colour")
     (tmp_path / "file").write_text("")
-    with pytest.raises(HpcgymError, match="file"):
-        save_figures(two, tmp_path / "file")
+    for wrong, message in (
+        (lambda: save_figures(two, tmp_path, width=1), "are from 2.5 to 12 inches wide, not 1"),
+        (lambda: draw_figure(two, "cube"), "figure"),
+        (lambda: draw_class_waits(two, "colour"), "by"),
+        (lambda: save_figures(two, tmp_path / "file"), "file"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            wrong()
 
 
 def test_legends_have_names_in_full_in_several_lines(schedule):

@@ -25,7 +25,7 @@ from hpcgym.report.placement import place_jobs
 from hpcgym.report.tables import named
 from hpcgym.report.timeline import BINS
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import Workload, load_workload
+from hpcgym.workload import load_workload
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
@@ -79,15 +79,10 @@ def test_the_same_results_give_the_same_picture(schedule, tmp_path, suffix):
 
 
 @pytest.mark.filterwarnings("error")
-def test_users_of_any_name_are_in_the_legend():
+def test_users_of_any_name_are_in_the_legend(make):
     names = ["_www", r"a$\fro$b", "<b>x", "HOST$"]
-    workload = Workload.from_columns(
-        {"submit_time": range(4), "run_time": [5] * 4, "requested_time": [5] * 4,
-         "requested_processors": [1] * 4, "user_id": range(4)},
-        processors=4,
-        header={"User": [f"{number} {name}" for number, name in enumerate(names)]},
-    )  # fmt: skip
-    axes = draw_gantt(simulate(workload, "easy"))
+    header = {"User": [f"{number} {name}" for number, name in enumerate(names)]}
+    axes = draw_gantt(make([(k, 5, 1) for k in range(4)], 4, user_id=range(4), header=header))
     axes.get_figure(root=True).canvas.draw()
     texts = [text.get_text().strip() for text in axes.get_legend().get_texts()]
     assert texts == [f"{name} (25%)" for name in names]
@@ -136,11 +131,6 @@ def test_unknown_users_and_a_single_one_give_jobs_colours_in_turn(make):
         image = inside(axes)
         for colour in USER_COLOURS[:3]:
             assert colour_share(image, colour) == pytest.approx(1 / 4, abs=0.03)
-
-
-def test_a_gantt_chart_of_several_schedules_is_refused(schedule):
-    with pytest.raises(HpcgymError, match="one schedule, not 2"):
-        draw_gantt({"a": schedule(), "b": schedule()})
 
 
 #: One job holds the machine for a day, a thousand wait for a second of it; then nobody waits.
@@ -213,37 +203,28 @@ def test_a_full_disk_ends_in_one_line(suffix, schedule):
         save_figure(draw_bsld(schedule()).figure, Path("/dev/full"), suffix)
 
 
-def test_time_is_in_dates_where_the_log_tells_when_it_began(make):
-    jobs = [(0, 86_400, 1), (86_400, 86_400, 1)]
-    header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["Europe/Stockholm"]}
-    axis = time_axis(named(make(jobs, header=header)))
-    assert axis.place(0) == 843_480_031 / 86_400
-    assert axis.label == "1996 (Europe/Stockholm time)"
-    for header in ({}, {"UnixStartTime": ["0"]}, {"UnixStartTime": ["unknown"]}):
-        axis = time_axis(named(make(jobs, header=header)))
-        assert axis.label == "time (days)"
-        assert axis.place(86_400) == 1
-    header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["the moon"]}
-    assert time_axis(named(make(jobs, header=header))).label == "1996 (UTC time)"
-
-
-def test_time_beyond_all_dates_is_in_days(make):
-    axis = time_axis(named(make([(0, 2**45, 1)], header={"UnixStartTime": ["843480031"]})))
-    assert axis.label == "time (days)"
+SWEDEN = {"UnixStartTime": ["843480031"], "TimeZoneString": ["Europe/Stockholm"]}
 
 
 @pytest.mark.parametrize(
-    ("span", "label"),
-    [(100, "time (seconds)"), (3_000, "time (minutes)"), (9_000, "time (hours)")],
+    ("job", "header", "label", "zero"),
+    [
+        ((0, 86_400, 1), SWEDEN, "1996 (Europe/Stockholm time)", 843_480_031 / 86_400),
+        ((0, 172_800, 1), {}, "time (days)", 0),
+        ((0, 172_800, 1), {"UnixStartTime": ["0"]}, "time (days)", 0),
+        ((0, 172_800, 1), {"UnixStartTime": ["unknown"]}, "time (days)", 0),
+        ((0, 9, 1), SWEDEN | {"TimeZoneString": ["the moon"]}, "1996 (UTC time)", None),
+        ((0, 2**45, 1), SWEDEN, "time (days)", 0),  # beyond all dates
+        ((0, 100, 1), {}, "time (seconds)", 0),
+        ((0, 3_000, 1), {}, "time (minutes)", 0),
+        ((0, 9_000, 1), {}, "time (hours)", 0),
+        ((10**9, 3_000, 1), {}, "time since the first submission (minutes)", -(10**9) / 60),
+    ],
 )
-def test_the_unit_of_time_suits_the_length(make, span, label):
-    assert time_axis(named(make([(0, span, 1)]))).label == label
-
-
-def test_time_counts_from_the_first_submission_where_that_is_far_away(make):
-    axis = time_axis(named(make([(10**9, 3_000, 1)])))
-    assert axis.label == "time since the first submission (minutes)"
-    assert axis.place(10**9) == 0
+def test_the_axis_of_time(make, job, header, label, zero):
+    axis = time_axis(named(make([job], header=header)))
+    assert axis.label == label
+    assert zero is None or axis.place(0) == pytest.approx(zero, rel=1e-12)
 
 
 def kinds_of_fonts(path):
@@ -279,15 +260,15 @@ def test_fonts_are_such_as_journals_take_and_settings_of_the_user_stay(schedule,
     assert len({(tmp_path / f"{n}.pdf").read_bytes() for n in range(6)}) == 1
 
 
-def test_a_wrong_ending_is_refused(schedule, tmp_path):
+def test_what_cannot_be_drawn_is_said_in_a_line(schedule, tmp_path, monkeypatch):
+    one = schedule()
+    with pytest.raises(HpcgymError, match="one schedule, not 2"):
+        draw_gantt({"a": one, "b": one})
     with pytest.raises(HpcgymError, match=r"picture.gif: a picture's name ends in .png, .svg"):
-        save_picture(schedule(), tmp_path / "picture.gif")
-
-
-def test_without_matplotlib_the_message_says_what_to_install(schedule, monkeypatch):
+        save_picture(one, tmp_path / "picture.gif")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(HpcgymError, match=r"pip install '\.\[report\]' in the clone"):
-        draw_gantt(schedule())
+        draw_gantt(one)
 
 
 @pytest.mark.slow

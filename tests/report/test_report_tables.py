@@ -8,16 +8,8 @@ import pytest
 from hpcgym.errors import HpcgymError
 from hpcgym.report.tables import drawable, named, shown, shown_p, subtitle
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import load_workload
-
-
-def test_a_result_without_jobs_has_metrics_and_no_picture(schedule):
-    from hpcgym import simulate
-
-    empty = simulate(schedule().workload.take(slice(0)))
-    assert list(named(empty)) == ["easy"]
-    with pytest.raises(HpcgymError, match="nothing to draw: easy has no jobs"):
-        drawable(empty)
+from hpcgym.validation.validate import validate_schedule
+from hpcgym.workload import interesting_extracts, load_workload
 
 
 def test_results_of_one_scheduler_get_different_names(schedule):
@@ -29,48 +21,40 @@ def test_results_of_one_scheduler_get_different_names(schedule):
     assert list(named([second, small])) == ["easy, 64 processors", "easy, 32 processors"]
     assert list(named(first)) == ["easy"]
     assert named({"mine": first}) == {"mine": first}
-
-
-def test_names_tell_passes_where_only_these_differ(schedule):
-    first = schedule()
     other = replace(first, scheduler=first.scheduler.but(passes="per-event"))
-    saf = schedule(scheduler="saf")
     rows = ["easy, per-timestamp passes", "easy, per-event passes", "saf"]
-    assert list(named([first, other, saf])) == rows
+    assert list(named([first, other, schedule(scheduler="saf")])) == rows
 
 
 def test_the_subtitle_names_workload_machine_scheduler_and_passes(schedule, make):
     result = schedule()
-    text = subtitle({"easy": result})
-    assert text == (
-        f"{result.workload.name} · 300 jobs · 64 processors · easy · per-timestamp passes"
-    )
+    rest = "300 jobs · 64 processors · easy · per-timestamp passes"
+    assert subtitle({"easy": result}) == f"{result.workload.name} · {rest}"
     assert "easy" not in subtitle({"easy": result, "saf": schedule(scheduler="saf")})
     assert "1 job · 1 processor · " in subtitle(named(make([(0, 5, 1)], processors=1)))
+    sizes = {f"{k}": simulate(result.workload, processors=k) for k in (64, 80, 96)}
+    assert " · 64 processors, 80 processors and 96 processors · " in subtitle(sizes)
 
 
-def test_what_is_no_result_is_said_in_a_line():
-    from hpcgym import load_workload, simulate, validate_schedule
-    from hpcgym.workload import interesting_extracts
-
-    workload = load_workload("lublin:jobs=50,processors=8,load=1.2")
-    result = simulate(workload)
+def test_what_is_no_result_is_said_in_a_line(schedule):
+    result, workload = schedule(), schedule().workload
     for given in (workload, [workload], {"mine": workload}):
         with pytest.raises(HpcgymError, match=r"^results must be .* returns, not a Workload"):
             drawable(given)
-    with pytest.raises(HpcgymError, match=r"^validate_schedule takes .*, not a Workload$"):
-        validate_schedule(workload)
-    with pytest.raises(HpcgymError, match=r"^interesting_extracts takes .*, not a Result$"):
-        interesting_extracts(result)
-    with pytest.raises(HpcgymError, match=r"^simulate takes a workload .*, not a DataFrame$"):
-        simulate(result.jobs)
-    with pytest.raises(HpcgymError, match=r"or the \.swf file of hpcgym simulate --output$"):
-        interesting_extracts(workload)
+    empty = simulate(workload.take(slice(0)))
+    assert list(named(empty)) == ["easy"]
+    for wrong, message in (
+        (lambda: drawable(empty), "nothing to draw: easy has no jobs"),
+        (lambda: validate_schedule(workload), r"^validate_schedule takes .*, not a Workload$"),
+        (lambda: interesting_extracts(result), r"^interesting_extracts takes .*, not a Result$"),
+        (lambda: simulate(result.jobs), r"^simulate takes a workload .*, not a DataFrame$"),
+        (lambda: interesting_extracts(workload), r"or the \.swf file of hpcgym simulate --output$"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            wrong()
 
 
 def test_an_extract_tells_how_many_jobs_it_did_not_start():
-    from hpcgym import load_workload, simulate
-
     trace = simulate(load_workload("lublin:jobs=50,processors=8,load=1.2")).as_workload()
     part = trace.extract(int(trace.submit_time[25]))
     running = int(part.initial.running.sum())
@@ -94,12 +78,6 @@ def test_the_subtitle_of_several_tells_the_rules_that_all_have():
     assert subtitle(mixed).endswith(" · per-timestamp passes")
     own = {name: simulate(workload, name, policy=lambda view: -view.duration) for name in names}
     assert " · queue by " in subtitle(own)
-
-
-def test_the_subtitle_names_all_machines():
-    workload = load_workload("lublin:jobs=30,processors=16")
-    sizes = {f"easy on {size}": simulate(workload, processors=size) for size in (16, 24, 32)}
-    assert " · 16 processors, 24 processors and 32 processors · " in subtitle(sizes)
 
 
 NUMBERS = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.errors import HpcgymError
@@ -30,7 +31,7 @@ from hpcgym.report.placement import place_jobs, rows_of
 from hpcgym.report.tables import comparison
 from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap
-from hpcgym.workload import Workload, with_codes
+from hpcgym.workload import with_codes
 
 pytestmark = pytest.mark.slow
 
@@ -42,10 +43,7 @@ PAIR = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
 def together(*rows: tuple[int, int, int, str], scheduler: str = "easy-co") -> Result:
     """Rows of (submit, run, processors, code) on two nodes of two sockets of two cores."""
     submit, run, processors, codes = zip(*rows, strict=True)
-    times = {"submit_time": submit, "run_time": run, "requested_time": run}
-    columns = {name: np.array(values) for name, values in times.items()}
-    columns["requested_processors"] = np.array(processors)
-    work = with_codes(Workload.from_columns(columns, processors=8, name="made"), codes)
+    work = with_codes(few_jobs(8, submit, run, processors, name="made"), codes)
     return hpcgym.simulate(work, scheduler, cluster="2x2x2", speedups=PAIR)
 
 
@@ -61,22 +59,16 @@ def three() -> Result:
 
 def test_lanes_by_hand(three: Result) -> None:
     assert rows_of(three).tolist() == [0, 2, 4]
-    pieces = list(zip(*(column.tolist() for column in place_jobs(three)), strict=True))
     # the third job takes the lane that the first has left
-    assert pieces == [
-        (0, 0, 80, 0, 1),
-        (0, 0, 80, 2, 3),
-        (1, 0, 125, 1, 2),
-        (1, 0, 125, 3, 4),
-        (2, 80, 168.75, 0, 1),
-    ]
-
-
-def test_a_job_that_shares_no_node_has_all_lanes() -> None:
+    first = [(0, 0, 80, 0, 1), (0, 0, 80, 2, 3), (1, 0, 125, 1, 2), (1, 0, 125, 3, 4)]
+    assert pieces(three) == [*first, (2, 80, 168.75, 0, 1)]
     # too large to be spread: compact on both nodes
-    result = together((0, 100, 8, "a"), (0, 50, 4, "a"))
-    pieces = list(zip(*(column.tolist() for column in place_jobs(result)), strict=True))
-    assert pieces == [(0, 0, 100, 0, 4), (1, 100, 150, 0, 1), (1, 100, 150, 2, 3)]
+    compact = together((0, 100, 8, "a"), (0, 50, 4, "a"))
+    assert pieces(compact) == [(0, 0, 100, 0, 4), (1, 100, 150, 0, 1), (1, 100, 150, 2, 3)]
+
+
+def pieces(result: Result) -> list[Any]:
+    return list(zip(*(column.tolist() for column in place_jobs(result)), strict=True))
 
 
 def test_classes_of_speedups(three: Result) -> None:
@@ -145,9 +137,7 @@ def test_boxes_by_code_and_by_scheduler(three: Result) -> None:
 def test_many_codes_are_told_to_be_left_out() -> None:
     names = tuple(f"code {number}" for number in range(45))
     heatmap = Heatmap(names, np.ones((45, 45)))
-    columns = dict.fromkeys(("run_time", "requested_time"), np.full(45, 10))
-    columns |= {"submit_time": np.zeros(45, int), "requested_processors": np.ones(45, int)}
-    work = with_codes(Workload.from_columns(columns, processors=8), names)
+    work = with_codes(few_jobs(8, [0] * 45, [10] * 45, [1] * 45), names)
     result = hpcgym.simulate(work, "easy-co", cluster="2x2x2", speedups=heatmap)
     axes = draw_job_speedups(result)
     assert len(axes.get_yticklabels()) == 40

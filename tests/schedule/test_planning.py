@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import inf
 
 import numpy as np
@@ -74,26 +74,17 @@ def test_table_4_1_and_its_example() -> None:
     alone = savings_w(curie, np.concatenate([apart, np.setdiff1d(np.arange(5040), apart)]))
     assert alone[20] == 6880
     assert alone[19] < 6600
-
-
-def test_all_off_is_dark() -> None:
-    curie = find_cluster("curie")
-    savings = savings_w(curie, shutdown_order(curie))
-    assert savings[-1] == greatest_w(curie)  # not even what is off draws anything
+    # all off is dark: not even what is off draws anything
+    assert savings[-1] == greatest_w(curie)
     assert len(nodes_to_switch_off(curie, 0)) == 5040
-    without = Cluster(groups=curie.groups)
     with pytest.raises(HpcgymError, match="with all nodes off the machine draws 70560 W"):
-        nodes_to_switch_off(without, 70_559)
-
-
-def test_caps_are_nested() -> None:
-    curie = find_cluster("curie")
-    found = [
-        nodes_to_switch_off(curie, share * greatest_w(curie)).tolist() for share in (0.8, 0.6, 0.4)
-    ]
-    assert found[1][: len(found[0])] == found[0]
-    assert found[2][: len(found[1])] == found[1]
-    assert 0 < len(found[0]) < len(found[1]) < len(found[2]) < 5040
+        nodes_to_switch_off(Cluster(groups=curie.groups), 70_559)
+    # and lower caps are in higher ones
+    most = greatest_w(curie)
+    found = [nodes_to_switch_off(curie, share * most).tolist() for share in (0.8, 0.6, 0.4)]
+    for less, more in pairwise([[], *found]):
+        assert more[: len(less)] == less
+        assert len(less) < len(more) < 5040
 
 
 def test_groups_that_save_more_come_first_and_small_components() -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.explore import show
 from hpcgym.naming import JOB_COLUMNS
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.model import TIME_COLUMNS, Workload
+from hpcgym.workload.model import TIME_COLUMNS
 
 DTYPES = {
     "start": np.int64,
@@ -34,16 +35,11 @@ DTYPES = {
 @pytest.fixture(scope="module")
 def result() -> Result:
     """Job 1 blocks the queue, job 2 is backfilled, job 3 is killed, job 4 was killed in the log."""
-    columns = {
-        "job_number": [11, 12, 13, 14, 15],
-        "user_id": [1, 1, 2, 3, 3],
-        "submit_time": [0, 1, 2, 10, 300],
-        "requested_processors": [3, 4, 1, 2, 1],
-        "run_time": [50, 50, 20, 60, 5],
-        "requested_time": [50, 60, 20, 30, 5],
-    }
-    killed = np.array([False, False, False, False, True])
-    workload = Workload.from_columns(columns, processors=4, name="five", killed=killed)
+    more: dict[str, Any] = {"job_number": [11, 12, 13, 14, 15], "user_id": [1, 1, 2, 3, 3]}
+    more |= {"name": "five", "killed": np.array([False, False, False, False, True])}
+    workload = few_jobs(
+        4, [0, 1, 2, 10, 300], [50, 50, 20, 60, 5], [3, 4, 1, 2, 1], [50, 60, 20, 30, 5], **more
+    )
     return hpcgym.simulate(workload, "easy")
 
 
@@ -60,14 +56,27 @@ def test_the_schedule(result: Result) -> None:
     assert result.bsld.tolist() == [1.0, 99 / 50, 1.0, 4.0, 1.0]
 
 
-@pytest.mark.parametrize("name", DTYPES)
-def test_arrays_are_read_only(result: Result, name: str) -> None:
-    array = getattr(result, name)
-    assert array.shape == (5,)
-    assert array.dtype == DTYPES[name]
-    with pytest.raises(ValueError, match="read-only"):
-        array[0] = 1
-    assert np.shares_memory(getattr(result, name), array) or name in ("bsld", "killed")
+def test_arrays_are_read_only_and_stand_in_a_table(result: Result) -> None:
+    jobs = result.jobs
+    assert jobs is result.jobs
+    assert list(jobs.columns) == [
+        *("job_number", "user_id", "requested_processors", "submit_time", "start_time", "end_time"),
+        *("wait_time", "run_time", "requested_time", "predicted_run_time", "reserved_start"),
+        *("bsld", "backfilled", "killed"),
+    ]
+    for name, dtype in DTYPES.items():
+        array = getattr(result, name)
+        assert (array.shape, array.dtype) == ((5,), dtype)
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+        column = {"start": "start_time", "end": "end_time", "wait": "wait_time"}.get(name, name)
+        assert jobs[column].dtype == dtype
+        assert jobs[column].tolist() == array.tolist()
+    with pytest.raises(FrozenInstanceError):
+        result.start = result.end  # type: ignore[misc]
+    again = hpcgym.simulate(result.workload, "easy")
+    again.jobs.loc[0, "start_time"] = 999
+    assert again.start[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -92,29 +101,6 @@ def test_a_result_that_nobody_keeps_is_gone_at_once(rules: dict[str, Any]) -> No
         gc.enable()
 
 
-def test_a_result_is_frozen(result: Result) -> None:
-    with pytest.raises(FrozenInstanceError):
-        result.start = result.end  # type: ignore[misc]
-
-
-def test_jobs_are_a_table(result: Result) -> None:
-    jobs = result.jobs
-    assert jobs is result.jobs
-    assert list(jobs.columns) == [
-        *("job_number", "user_id", "requested_processors", "submit_time", "start_time", "end_time"),
-        *("wait_time", "run_time", "requested_time", "predicted_run_time", "reserved_start"),
-        *("bsld", "backfilled", "killed"),
-    ]
-    assert jobs["job_number"].tolist() == [11, 12, 13, 14, 15]
-    assert jobs["requested_processors"].tolist() == [3, 4, 1, 2, 1]
-    assert jobs["submit_time"].tolist() == [0, 1, 2, 10, 300]
-    assert jobs["requested_time"].tolist() == [50, 60, 20, 30, 5]
-    for name, dtype in DTYPES.items():
-        column = {"start": "start_time", "end": "end_time", "wait": "wait_time"}.get(name, name)
-        assert jobs[column].dtype == dtype
-        assert jobs[column].tolist() == getattr(result, name).tolist()
-
-
 def test_the_table_and_the_workload_of_a_schedule_have_one_word_for_one_thing(
     result: Result,
 ) -> None:
@@ -125,25 +111,9 @@ def test_the_table_and_the_workload_of_a_schedule_have_one_word_for_one_thing(
         assert jobs[name].tolist() == workload.columns[name].tolist(), name
 
 
-def test_jobs_with_units_tell_them() -> None:
-    columns = {"submit_time": [0, 1], "run_time": [5, 5], "requested_time": [9, 9]}
-    workload = Workload.from_columns(columns, processors=8, units=[2, 1], per_unit={"core": [3, 4]})
-    jobs = hpcgym.simulate(workload).jobs
-    assert list(jobs.columns)[2:5] == ["requested_processors", "units", "submit_time"]
-    assert jobs["units"].tolist() == [2, 1]
-
-
 def test_jobs_have_the_numbers_and_names_that_they_are_told_apart_by() -> None:
-    columns = {
-        "submit_time": [0, 1, 2],
-        "run_time": [5, 5, 5],
-        "requested_time": [9, 9, 9],
-        "requested_processors": [1, 2, 3],
-        "user_id": [1, 1, 2],
-        "group_id": [-1, 7, 8],
-        "queue": [2, 2, 1],
-    }
-    workload = Workload.from_columns(columns, processors=8)
+    more: dict[str, Any] = {"user_id": [1, 1, 2], "group_id": [-1, 7, 8], "queue": [2, 2, 1]}
+    workload = few_jobs(8, [0, 1, 2], [5, 5, 5], [1, 2, 3], **more)
     named = replace(workload, header={"Group": ["7 bio"], "Queue": ["1 day", "2 night"]})
     jobs = hpcgym.simulate(named).jobs
     apart = ["user_id", "group_id", "group", "queue", "queue_name", "requested_processors"]
@@ -152,6 +122,10 @@ def test_jobs_have_the_numbers_and_names_that_they_are_told_apart_by() -> None:
     assert jobs["group"].tolist() == ["unknown group", "bio", "group 8"]
     assert jobs.groupby("queue_name").size().to_dict() == {"day": 1, "night": 2}
     assert list(hpcgym.simulate(workload).jobs.columns)[1:4] == ["user_id", "group_id", "queue"]
+    units = {"units": [2, 1], "per_unit": {"core": [3, 4]}}
+    jobs = hpcgym.simulate(few_jobs(8, [0, 1], [5, 5], [6, 4], **units)).jobs
+    assert list(jobs.columns)[2:5] == ["requested_processors", "units", "submit_time"]
+    assert jobs["units"].tolist() == [2, 1]
 
 
 def test_what_later_rooms_do_as_methods(result: Result) -> None:
@@ -161,12 +135,6 @@ def test_what_later_rooms_do_as_methods(result: Result) -> None:
     frame = result.show(height=300)
     assert "height:300px" in frame._repr_html_()
     assert frame.page == show(result).page
-
-
-def test_changing_the_table_does_not_change_the_result(result: Result) -> None:
-    again = hpcgym.simulate(result.workload, "easy")
-    again.jobs.loc[0, "start_time"] = 999
-    assert again.start[0] == 0
 
 
 @pytest.mark.parametrize("file", ["schedule.swf", "schedule.swf.gz"])
@@ -249,12 +217,7 @@ def test_the_header_of_a_schedule_on_nodes(result: Result) -> None:
     assert any("2x1x3, 2 nodes with 6 cores" in line for line in made.header["Note"])
 
 
-def test_the_schedule_as_a_workload(result: Result) -> None:
-    workload = result.as_workload()
-    assert workload.wait_time.tolist() == result.wait.tolist()
-    assert workload.name == "five"
+def test_a_workload_of_its_own_and_a_short_text(result: Result) -> None:
+    assert result.as_workload().name == "five"
     assert result.workload.wait_time.tolist() == [-1] * 5
-
-
-def test_the_text_of_a_result_is_short(result: Result) -> None:
     assert repr(result).startswith("Result(Workload('five', 5 jobs, 4 processors), Scheduler(")

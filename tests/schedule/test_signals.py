@@ -80,15 +80,6 @@ def test_bills_second_by_second(result: Result, signal: Signal) -> None:
         assert math.isclose(spread, found.total, rel_tol=1e-12, abs_tol=1e-9)
 
 
-@SLOW
-@given(schedules())
-def test_a_constant_signal_is_the_energy(result: Result) -> None:
-    constant = Signal(np.array([0, 10_000]), np.array([2.0]), "EUR")
-    found = bill(result, constant)
-    assert math.isclose(found.total, 2 * result.energy.total_j, rel_tol=1e-12, abs_tol=1e-9)
-    assert found.by_job.amount.tolist() == pytest.approx(2 * result.books.by_job(), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "unit", "each"),
     [
@@ -124,24 +115,17 @@ def test_date_times(tmp_path: Path) -> None:
     assert zero_of({"UnixStartTime": ["0"]}) is zero_of({}) is None
 
 
-def test_one_value_holds_for_ever(tmp_path: Path) -> None:
-    signal = read_signal(write(tmp_path, "time_s,eur_per_kwh\n0,0.36\n"), repeat="day")
-    assert signal.integral([0, 10**9], [10, 10**9 + 5]).tolist() == pytest.approx([1e-6, 5e-7])
-
-
-def test_repeated_by_day(tmp_path: Path) -> None:
+def test_repeated_by_day_or_for_ever(tmp_path: Path) -> None:
     path = write(tmp_path, "time_s,g_per_wh\n0,3600\n43200,7200\n86400,99999\n")
-    signal = read_signal(path, repeat="day")
-    day = 43_200 * 3
-    assert signal.integral([0, -86_400, 43_199], [864_000, 0, 43_201]).tolist() == [
-        10 * day,
-        day,
-        3,
-    ]
+    signal, day = read_signal(path, repeat="day"), 43_200 * 3
+    amounts = signal.integral([0, -86_400, 43_199], [864_000, 0, 43_201])
+    assert amounts.tolist() == [10 * day, day, 3]
     with pytest.raises(HpcgymError, match="lasts 129,600 s, less than the 604,800 s"):
         read_signal(path, repeat="week")
     with pytest.raises(HpcgymError, match="repeat must be one of day, week, not 'month'"):
         read_signal(path, repeat="month")
+    signal = read_signal(write(tmp_path, "time_s,eur_per_kwh\n0,0.36\n"), repeat="day")
+    assert signal.integral([0, 10**9], [10, 10**9 + 5]).tolist() == pytest.approx([1e-6, 5e-7])
 
 
 @pytest.mark.parametrize(

@@ -69,12 +69,8 @@ def test_a_machine_knows_whether_watts_were_given(
         assert one.watts_given is given
         assert one.idle_power_w == cluster.idle_power_w
     assert replace(cluster, idle_power_w=cluster.idle_power_w + 1).watts_given
-
-
-def test_usual_watts_are_numbers_like_others() -> None:
-    assert Cluster(16) == Cluster(16, 117.0, 358.0)
-    assert hash(Cluster(16)) == hash(Cluster(16, 117.0, 358.0))
-    assert repr(Cluster(16)) == repr(Cluster(16, 117.0, 358.0))
+    usual, named = Cluster(16), Cluster(16, 117.0, 358.0)  # numbers like others
+    assert (usual, hash(usual), repr(usual)) == (named, hash(named), repr(named))
 
 
 def test_metrics_are_whole_in_python_and_told_where_watts_were_given() -> None:
@@ -147,23 +143,20 @@ def test_carbon_and_prices_need_watts(tmp_path: Path) -> None:
 
 def test_sweeps(tmp_path: Path) -> None:
     (tmp_path / "pool.toml").write_text(POOL)
-    text = f'schedulers = ["easy"]\n[[workloads]]\nworkload = "{JOBS}"\n'
-    named = f'{text}cluster = "pool.toml"\nname = "b"\n'
-    both = f'{text}[[workloads]]\nworkload = "{JOBS}"\ncluster = "pool.toml"\nname = "b"\n'
-    (tmp_path / "none.toml").write_text(text)
-    (tmp_path / "both.toml").write_text(both)
-    (tmp_path / "asked.toml").write_text(f'metrics = ["jobs", "energy_j"]\n{text}')
-    (tmp_path / "named.toml").write_text(f'metrics = ["jobs", "energy_j"]\n{named}')
-    run_experiment(tmp_path / "none.toml", tmp_path / "none", "serial")
-    assert not ENERGIES & {*read_table(tmp_path / "none")}
+    plain = f'[[workloads]]\nworkload = "{JOBS}"\n'
+    pool, asks = f'{plain}cluster = "pool.toml"\nname = "b"\n', 'metrics = ["jobs", "energy_j"]\n'
+
+    def swept(name: str, text: str) -> Any:
+        (tmp_path / f"{name}.toml").write_text(f'schedulers = ["easy"]\n{text}')
+        run_experiment(tmp_path / f"{name}.toml", tmp_path / name, "serial")
+        return read_table(tmp_path / name).set_index("workload")
+
+    assert not ENERGIES & {*swept("none", plain)}
     assert "energy" not in succeed("sweep", "table", str(tmp_path / "none"), "--format", "csv")
-    run_experiment(tmp_path / "both.toml", tmp_path / "both", "serial")
-    table = read_table(tmp_path / "both").set_index("workload")
-    expected = hpcgym.simulate(TRACE).metrics["energy_j"]
+    table, expected = swept("both", plain + pool), hpcgym.simulate(TRACE).metrics["energy_j"]
     assert table["energy_j"].isna().tolist() == [True, False]
     assert table.loc["b", "energy_j"] == expected
     wrong = r"asked.toml: workloads\[0\]: metrics: energy_j needs watts, and nobody gave any"
     with pytest.raises(HpcgymError, match=wrong):
-        run_experiment(tmp_path / "asked.toml", tmp_path / "asked", "serial")
-    run_experiment(tmp_path / "named.toml", tmp_path / "named", "serial")
-    assert read_table(tmp_path / "named")["energy_j"].tolist() == [expected]
+        swept("asked", asks + plain)
+    assert swept("named", asks + pool)["energy_j"].tolist() == [expected]
