@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 #: Gymnasium, with which the environments are registered, imports numpy.
-HEAVY = ("pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "pyarrow", "torch")
+HEAVY = ("pandas", "matplotlib", "requests", "scipy", "typer", "rich", "pyarrow", "torch")
 
 
 def run_python(code: str) -> str:
@@ -34,7 +34,7 @@ def test_the_command_line_reads_what_agents_take_and_no_agent() -> None:
 
 
 def test_simulating_loads_no_tables_and_no_pictures() -> None:
-    heavy = {"pandas", "matplotlib", "pooch"}
+    heavy = {"pandas", "matplotlib", "requests"}
     code = "import sys, hpcgym; "
     code += "hpcgym.simulate(hpcgym.load_workload('lublin:jobs=50,processors=16'), 'easy'); "
     assert run_python(f"{code}print(sorted({heavy} & set(sys.modules)))") == "[]\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster.pool import Cluster
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import seconds_in
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -99,7 +99,6 @@ def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
 #: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``.
 FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
-_LIMIT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)|(\d+)")
 #: What stands for a time limit where a job has none [s]: a year.
 NO_LIMIT_S = 365 * 86_400
 _NONE = ("UNLIMITED", "NOT_SET", "INVALID")
@@ -140,7 +139,8 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
         try:
             if len(parts) != _FIELDS:
                 raise ValueError
-            numbers = [int(parts[k]) for k in (3, 0, 1, 4, 5)] + [_seconds(parts[2])]
+            limit_s = NO_LIMIT_S if parts[2] in _NONE else max(int(seconds_in(parts[2])), 1)
+            numbers = [*(int(parts[k]) for k in (3, 0, 1, 4, 5)), limit_s]
         except ValueError:
             raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
         if int(parts[4]) > 0:  # one that is held has no priority
@@ -172,17 +172,6 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
         first_submit_s=first if len(ids) else None,
     )
     return Queue(ids, priority, jobs)
-
-
-def _seconds(text: str) -> int:
-    """Return a time limit of Slurm, such as ``1-02:00:00`` or ``30:00``, in seconds, at least 1."""
-    if text in _NONE:
-        return NO_LIMIT_S
-    found = _LIMIT.fullmatch(text)
-    if found is None:
-        raise ValueError(text)
-    days, hours, minutes, seconds, alone = (int(part or 0) for part in found.groups())
-    return max(((days * 24 + hours) * 60 + minutes) * 60 + seconds + alone, 1)
 
 
 # --- In which order a policy has the jobs that wait -----------------------------------------------
@@ -335,13 +324,9 @@ class Driver:
     def _said(self, command: Sequence[str]) -> str:
         status, out, wrong = self._run(command, "")
         if status:
-            raise HpcgymError(f"{os.path.basename(command[0])} failed: {_line(wrong)}")
+            said = wrong.strip().partition("\n")[0] or "it says nothing"
+            raise HpcgymError(f"{os.path.basename(command[0])} failed: {said}")
         return out
-
-
-def _line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0] if lines else "it says nothing"
 
 
 def find_clients() -> tuple[str, str]:
@@ -351,11 +336,11 @@ def find_clients() -> tuple[str, str]:
     ------
     HpcgymError : Slurm's commands are not installed; the message says how to install them.
     """
-    found = [shutil.which(name) for name in ("squeue", "scontrol")]
-    for name, path in zip(("squeue", "scontrol"), found, strict=True):
+    found = {name: shutil.which(name) for name in ("squeue", "scontrol")}
+    for name, path in found.items():
         if path is None:
             raise HpcgymError(f"to drive Slurm needs {name}, which is not installed: {INSTALL}")
-    return str(found[0]), str(found[1])
+    return str(found["squeue"]), str(found["scontrol"])
 
 
 def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:

@@ -48,18 +48,18 @@ CALLED = {
     "unseen": "not looked at",
     "hold": "held-back processors",
 }
-#: By what right a job may have run while another waited.
+#: By what right jobs may have run while another waited, in words of one and of many.
 RIGHTS = {
     "ran": "ran already",
     "stopped": "stopped others to start",
     "may have stopped": "may have stopped others to start",
     "order": "started in turn, first of the queue",
-    "shadow": "were to end before the first job of the queue could start",
+    "shadow": "had to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
-    "chosen": "were chosen",
-    "resumed": "went on after they had been suspended",
-    "unknown": "started, and were stopped later",
+    "chosen": "started by choice",
+    "resumed": "went on after a suspension",
+    "unknown": "started, and had to stop later",
 }
 
 
@@ -358,10 +358,7 @@ def _of_delays(others: pd.DataFrame) -> list[str]:
     if not len(delay):
         return []
     if not late:
-        which = "the job" if len(others) == 1 else f"any one of {len(delay):,} jobs"
-        which = which if len(delay) > 1 or len(others) == 1 else "the one job tried"
-        ran = "that ran while it waited"
-        return [f"It would not have started earlier without {which} {ran}."]
+        return [f"No job delayed it, of those that were left out one by one: {len(delay):,}."]
     (first, most), *more = [(number, duration(each)) for number, each in late.items()]
     lines = [f"without job {first} it would have started {most} earlier"]
     lines += [f"without {number} {seconds}" for number, seconds in more[: _NAMED - 1]]
@@ -449,51 +446,27 @@ def _of_others(told: Facts) -> list[str]:
     others, delay = told.others, _tried(told.others)
     if not len(others):
         return []
-    lines = [_by_what_right(others["right"].value_counts())]
+    counts = others["right"].value_counts()
+    parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
+    lines = [f"While it waited, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
     lines += _who_came_later(others, told.job["submit_time"])
-    if not len(delay):
-        return lines
     if helped := int((delay < 0).sum()):
-        which = "one" if helped == 1 else f"any one of {helped:,}"
-        lines.append(f"Without {which} of them it would have started later.")
+        lines.append(f"{helped:,} of them helped: without one of these it would start later.")
     harmless = int((delay == 0).sum())
     if harmless and harmless < len(delay):
-        others_too = f"The other {harmless:,}" if harmless > 1 else "The other one"
-        lines.append(f"{others_too} made no difference.")
-    if len(delay) < len(others):
-        untried = len(others) - len(delay)
-        lines.append(f"{untried:,} of them {'was' if untried == 1 else 'were'} not tried.")
+        lines.append(f"{harmless:,} of them made no difference.")
+    if len(delay) and (untried := len(others) - len(delay)):
+        lines.append(f"Not tried: {untried:,} of them.")
     return lines
-
-
-def _by_what_right(counts: pd.Series[int]) -> str:
-    """Return how many jobs ran while it waited for which reason, by these counts, in words."""
-    if counts.sum() == 1:
-        return f"While it waited, 1 job ran, which {_of_one(RIGHTS[counts.index[0]])}."
-    told = {name: int(counts[name]) for name in RIGHTS if name in counts}
-    parts = [
-        f"{n:,} {RIGHTS[name] if n > 1 else _of_one(RIGHTS[name])}" for name, n in told.items()
-    ]
-    return f"While it waited, {counted(int(counts.sum()), 'job')} ran: {'; '.join(parts)}."
-
-
-def _of_one(words: str) -> str:
-    """Return what several did, as of one."""
-    words = words.replace("they had", "it had")
-    return words.replace("were ", "was ")
 
 
 def _who_came_later(others: pd.DataFrame, submit: int) -> list[str]:
     """Return a sentence on those of the jobs that ran which came later, if there are any."""
     later = others[others["submit_time"] > submit]
-    if not len(later):
-        return []
-    which = "That job" if len(others) == 1 else f"{len(later):,} of these"
     delay = _tried(later)
     if not len(delay):
-        return [f"{which} came later than it."]
+        return [f"{len(later):,} of these came later than it."] if len(later) else []
     late = int((delay > 0).sum())
-    if len(later) == 1:
-        return [f"{which} came later than it, and {'delayed' if late else 'did not delay'} it."]
     of = "them" if len(delay) == len(later) else f"the {len(delay):,} that were tried"
-    return [f"{which} came later than it; {f'{late:,}' if late else 'none'} of {of} delayed it."]
+    text = f"{len(later):,} of these came later than it; {f'{late:,}' if late else 'none'} of {of}"
+    return [f"{text} delayed it."]

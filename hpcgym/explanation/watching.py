@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, HpcgymWarning, is_number
 from hpcgym.naming import duration
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.runs import runs_of
+from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
 from hpcgym.scheduler.restrictions import Preemption, Quota
 from hpcgym.simulation.continued import again

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
+import hashlib
 from pathlib import Path
-from typing import Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.files.writing import whole
 from hpcgym.progress import watched
 
 TIMEOUT_S = 30
+_PIECE = 1 << 16  # bytes that are written at once
 
 
 def user_cache() -> Path:
     """Return the folder of the user's cache that downloads lie in."""
-    return Path(_pooch().os_cache("hpcgym"))
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("hpcgym"))
 
 
 def downloaded(
@@ -42,79 +42,48 @@ def downloaded(
     ------
     HpcgymError : why it cannot be downloaded, in a few words; nothing of it is kept then.
     """
-    import requests
-
-    pooch, file = _pooch(), url.rpartition("/")[2]
-    pooch.get_logger().setLevel(logging.WARNING)
-    try:
-        with _bar(file, progress) as bar:
-            found = pooch.retrieve(
-                url,
-                known_hash=f"sha256:{sha256}" if sha256 else None,
-                fname=file,
-                path=folder,
-                downloader=_downloader(bar, begin, kind),
-            )
-    except requests.RequestException as error:
-        raise HpcgymError(_reason(error)) from None
-    except HpcgymError:
-        raise
-    except ValueError:
-        raise HpcgymError("the file there has changed: its SHA-256 is not the known one") from None
-    except OSError as error:
-        raise HpcgymError(f"{folder} cannot be written: {error.strerror or error}") from None
-    return Path(found)
-
-
-def _pooch() -> Any:
-    """Import pooch when it is needed, not when hpcgym is imported."""
-    return import_module("pooch")
-
-
-def _downloader(bar: Any, begin: bytes, kind: str) -> Any:
-    """Return what pooch downloads with: the bytes as they are, if they begin as they must."""
-
-    def keep_packed(response: Any, *args: Any, **kwargs: Any) -> None:
-        # Some servers declare a .gz file as a compressed page, which would arrive unpacked.
-        response.raw.headers.pop("Content-Encoding", None)
-
-    get = _pooch().HTTPDownloader(
-        progressbar=bar, timeout=TIMEOUT_S, hooks={"response": keep_packed}
-    )
-
-    def download(url: str, output: Any, pooch_object: Any) -> None:
-        get(url, output, pooch_object)
-        with open(output, "rb") as file:
+    path = folder / url.rpartition("/")[2]
+    if path.is_file() and sha256 in (None, _sha256_of(path)):
+        return path
+    with whole(path, folders=True) as part:
+        _download(url, part, progress)
+        with part.open("rb") as file:
             if file.read(len(begin)) != begin:
                 raise HpcgymError(f"it gave something else than a {kind}")
+        if sha256 not in (None, _sha256_of(part)):
+            raise HpcgymError("the file there has changed: its SHA-256 is not the known one")
+    return path
 
-    return download
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextmanager
-def _bar(title: str, shown: bool) -> Iterator[Any]:
-    """Show a progress bar on the terminal's error stream, in the form that pooch wants."""
+def _download(url: str, path: Path, progress: bool) -> None:
+    """Write what there is at an address into a file, and show how far it is."""
+    import requests
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    hidden = not (shown and watched())
-    with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
-        task = progress.add_task(title, total=None)
-
-        class Bar:
-            total = 0
-
-            def update(self, number: int) -> None:
-                progress.update(task, total=self.total or None, advance=number)
-
-            def reset(self) -> None:
-                progress.reset(task)
-
-            def close(self) -> None:
-                pass
-
-        yield Bar()
+    title = TextColumn(url.rpartition("/")[2])
+    columns = (title, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    hidden = not (progress and watched())
+    try:
+        with (
+            requests.get(url, stream=True, timeout=TIMEOUT_S) as answer,
+            Progress(*columns, console=Console(stderr=True), disable=hidden) as bar,
+            path.open("wb") as file,
+        ):
+            answer.raise_for_status()
+            # some servers declare a .gz file as a compressed page, which would arrive unpacked
+            answer.raw.headers.pop("Content-Encoding", None)
+            task = bar.add_task("", total=int(answer.headers.get("Content-Length", 0)) or None)
+            for piece in answer.iter_content(_PIECE):
+                file.write(piece)
+                bar.advance(task, len(piece))
+    except requests.RequestException as error:
+        raise HpcgymError(_reason(error)) from None
 
 
 def _reason(error: Exception) -> str:

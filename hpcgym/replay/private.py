@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import os
 import pwd
 import re
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from hpcgym.cluster import Partition
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import Clock
 from hpcgym.replay import cleanup
 from hpcgym.replay.configuration import MINUTE_S, PARTITION, RECORDS, Machine, slurm_conf
 from hpcgym.replay.native import (
@@ -62,26 +62,19 @@ def read_records(text: str, zero_s: int) -> list[Record]:
     ------
     HpcgymError : a line without a field that it must have, or a time that is none.
     """
-    found = []
+    found, clock = [], Clock("UTC")
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
         try:
-            submit, start, end = (_seconds(fields[name]) - zero_s for name in _TIMES)
-            told = Record(
-                fields["Name"], fields["JobState"], submit, start, end, fields["NodeList"]
-            )
-            found.append(told)
+            name, state, nodes = (fields[name] for name in ("Name", "JobState", "NodeList"))
+            times = (clock.seconds(fields[name]) - zero_s for name in _TIMES)
+            found.append(Record(name, state, *times, nodes))
         except (KeyError, ValueError) as error:
             raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
     return found
 
 
 _TIMES = ("SubmitTime", "StartTime", "EndTime")
-
-
-def _seconds(text: str) -> int:
-    """Return a time of Slurm in seconds since 1970."""
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 # --- A Slurm of one's own on loopback, under the virtual clock ------------------------------------

@@ -14,7 +14,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import Cluster, Partition, find_cluster
 from hpcgym.cluster.partitions import hosts
 from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
-from hpcgym.drive.driving import order_rules
+from hpcgym.drive.driving import Driver, order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay.configuration import (
     MINUTE_S,
@@ -111,9 +111,8 @@ def replay_on_slurm(
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
     with private_slurm(cores, settings, every_s, _partitions(machine, conf), even_s) as slurm:
-        ask = _asking(slurm, rules) if drives else None
         of_job = (_named(jobs, machine), _nice(jobs, conf))
-        _submit(slurm, jobs, of_job, step, ask)
+        _submit(slurm, jobs, of_job, step, slurm.driver(rules) if drives else None)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
@@ -201,27 +200,22 @@ def _check(workload: Workload, rules: Scheduler) -> None:
         raise WorkloadError(f"{workload.called(job)} runs for no time, and Slurm's jobs must run")
 
 
-def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], object]:
-    """Return what asks a policy for the order of the queue now, while the clock stands still."""
-    driver = slurm.driver(rules)
-    return lambda: driver.ask(slurm.now_s)
-
-
 def _submit(
     slurm: PrivateSlurm,
     jobs: Workload,
     of_job: tuple[Sequence[str], Sequence[int]],
     step: Callable[[str], None],
-    ask: Callable[[], object] | None,
+    driver: Driver | None,
 ) -> None:
     """Submit all jobs at their times, and wait until they have ended.
 
     Parameters
     ----------
     of_job : the partition of each, and what is taken from its priority.
-    ask : is called after each time at which jobs have been submitted, and before and after each at
-        which they end; or None.
+    driver : is asked, while the clock stands still, after each time at which jobs have been
+        submitted, and before and after each at which they end; or None.
     """
+    ask = None if driver is None else lambda: driver.ask(slurm.now_s)
     slurm.asked = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
     rows = zip(

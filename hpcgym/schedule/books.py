@@ -22,8 +22,9 @@ Everything is counted from the first submission to the last end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,7 @@ from hpcgym.cluster.power import Floats, Ints, Mask
 from hpcgym.cluster.power_plans import Above, Powers, levels_above, powers_of, weighed
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.runs import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
-
-if TYPE_CHECKING:
-    from hpcgym.schedule.result import Result
-
+from hpcgym.schedule.schedule import Schedule, kept, known_powers
 
 # --- Which jobs have had which cores of nodes, at which level of power ----------------------------
 #
@@ -93,7 +91,7 @@ class Parts(NamedTuple):
     steps: Ints
 
 
-def cells_of(result: Result, powers: Powers) -> Cells:
+def cells_of(result: Schedule, powers: Powers) -> Cells:
     """Return what the jobs that have started have had of nodes.
 
     Raises
@@ -153,7 +151,7 @@ def parts_of(cells: Cells, counted: Mask, n_jobs: int, n_groups: int) -> Parts:
     return Parts(job, group, level[present], cores, measured, steps)
 
 
-def _measured(result: Result, powers: Powers, job: Ints, group: Ints, level: Ints) -> Ints:
+def _measured(result: Schedule, powers: Powers, job: Ints, group: Ints, level: Ints) -> Ints:
     """Return the measured power of jobs on each core in steps, as much less as their level has."""
     power_w = known_powers(result)
     if power_w is None:
@@ -164,15 +162,6 @@ def _measured(result: Result, powers: Powers, job: Ints, group: Ints, level: Int
     if steps.max(initial=0) * result.cluster.processors >= 2.0**62:
         raise HpcgymError(f"power_w: {power_w.max():g} W a processor is more than can be summed")
     return np.where(power_w[job] < 0, -1, steps.astype(np.int64))
-
-
-def known_powers(result: Result) -> Floats | None:
-    """Return the measured powers of jobs [W], -1 where unknown; None where none is known."""
-    columns = getattr(result.workload, "columns", {})
-    power_w = columns.get("power_w")
-    if power_w is None or not (power_w >= 0).any():
-        return None
-    return np.asarray(power_w, dtype=np.float64)
 
 
 # --- Nodes that several jobs share ----------------------------------------------------------------
@@ -312,7 +301,7 @@ class Books:
         not, or of a pool.
     """
 
-    def __init__(self, result: Result, owner: Ints | None = None):
+    def __init__(self, result: Schedule, owner: Ints | None = None):
         self._result = result
         self._owner, self._n_owners = owner, 0 if owner is None else int(owner.max(initial=-1)) + 1
         self._cluster = result.cluster
@@ -605,3 +594,11 @@ class Books:
             on = int(these.sum()) - self._count(above.begin[off], above.end[off])
             power += on * (part * above.power_w)
         return power
+
+
+@kept
+def books(schedule: Schedule) -> Books:
+    """Return what the machine draws in a schedule, and who is charged."""
+    result, owner = schedule.runs.from_begin, schedule.job_of_runs
+    # of a copy: who has books that have it back is freed late, with arrays of any size
+    return Books(replace(result), owner)

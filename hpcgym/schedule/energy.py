@@ -1,4 +1,4 @@
-"""Power and energy of a schedule as tables, and how much slower jobs ran to save it."""
+"""Power and energy of a schedule as tables."""
 
 from __future__ import annotations
 
@@ -6,60 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym.cluster.power import Floats, unslowed
-from hpcgym.errors import HpcgymError
+from hpcgym.cluster.power import Floats
 from hpcgym.schedule.books import OVERHEAD, Books
+from hpcgym.schedule.schedule import Schedule
 from hpcgym.workload.io.swf_header import name_all
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpcgym.schedule.result import Result
-
-
-# --- How much longer jobs take at the frequencies that they run at --------------------------------
-
-
-def full_speed_times(result: Result) -> NDArray[np.int64]:
-    """Return how long jobs would have taken at the highest frequency, (n_jobs,) [s], rounded down.
-
-    Raises
-    ------
-    HpcgymError : see :func:`job_slowdowns`.
-    """
-    return unslowed(result.run_time, job_slowdowns(result))
-
-
-def job_slowdowns(result: Result) -> Floats:
-    """Return the completion time of each job over that at the highest frequency, (n_jobs,).
-
-    A job's own slowdown at the lowest level, the workload's column ``slowdown``, comes before that
-    of its nodes. On nodes of several groups a job is as slow as on the slowest.
-
-    Raises
-    ------
-    HpcgymError : frequencies of jobs on a machine whose nodes nobody tells.
-    """
-    factors = np.ones(len(result.start))
-    if result.frequency is None:
-        return factors
-    own = result.workload.slowdown
-    if result.cluster.groups and result.allocation is None:
-        raise HpcgymError("frequency: the schedule does not tell who has which nodes")
-    for number, group in enumerate(result.cluster.groups):
-        assert result.allocation is not None
-        if group.power is None or group.power.levels == 1:
-            continue
-        first, node, _ = result.allocation
-        job = np.repeat(np.arange(len(factors)), np.diff(first))
-        here = np.zeros(len(factors), np.bool_)
-        here[job[result.cluster.group_of[node] == number]] = True
-        level = np.minimum(result.frequency[here], group.power.levels - 1)
-        slow = group.power.slowdowns_of(own[here])[np.arange(len(level)), level]
-        factors[here] = np.maximum(factors[here], slow)
-    return factors
 
 
 # --- Power and energy as tables -------------------------------------------------------------------
@@ -73,7 +27,7 @@ class Energy:
     ``with_overhead_j`` spread it over jobs and users in proportion to what they are charged.
     """
 
-    def __init__(self, result: Result, books: Books):
+    def __init__(self, result: Schedule, books: Books):
         self._result, self._books = result, books
 
     def __repr__(self) -> str:
@@ -138,7 +92,7 @@ class Energy:
 
 
 def charges(
-    result: Result, charged: Floats, overhead: float, names: tuple[str, str]
+    result: Schedule, charged: Floats, overhead: float, names: tuple[str, str]
 ) -> pd.DataFrame:
     """Return what jobs are charged, (n_jobs,), and the same with their part of the overhead.
 
@@ -162,7 +116,7 @@ def by_user(jobs: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def shares(result: Result, charged: Floats) -> Floats:
+def shares(result: Schedule, charged: Floats) -> Floats:
     """Return the part of the overhead that each job has, (n_jobs,): as of what jobs are charged.
 
     If nobody is charged anything it is that of the processor seconds.

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, is_number
+from hpcgym.schedule.books import books
+from hpcgym.schedule.schedule import Schedule, kept
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.schedule.result import Result
     from hpcgym.workload.model import Workload
 
 
@@ -56,6 +57,11 @@ def bsld(
     return np.maximum((wait + run) / np.maximum(length, tau), 1.0)
 
 
+def bsld_of(result: Schedule) -> NDArray[np.float64]:
+    """Return the bounded slowdown of each job of a schedule, (n_jobs,)."""
+    return bsld(result.wait, result.run_time, full_speed=result.full_speed_run_time)
+
+
 def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the slowdown of each job: (wait + run) / run, (n_jobs,)."""
     return (wait + run) / run
@@ -64,7 +70,7 @@ def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.floa
 # --- How many jobs wait, and how many processors are busy, as time goes on ------------------------
 
 
-def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def queue_length(result: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of waiting jobs over time.
 
     Returns
@@ -77,13 +83,13 @@ def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return _steps(seen.workload.submit_time, seen.start, ones)
 
 
-def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def processors_in_use(result: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of busy processors over time, as :func:`queue_length` does."""
     seen = result.runs.from_begin
     return _steps(seen.start, seen.end, seen.workload.requested_processors)
 
 
-def mean_congestion(result: Result) -> float:
+def mean_congestion(result: Schedule) -> float:
     """Return how many times as long files take, averaged over the makespan; 1 without congestion.
 
     Of a machine with a bandwidth: max(1, what running jobs ask for / bandwidth), see
@@ -111,7 +117,7 @@ def _steps(
     return moments[last], totals[last]
 
 
-def longest_queue(result: Result) -> int:
+def longest_queue(result: Schedule) -> int:
     """Return the greatest number of waiting jobs: some submission reaches it."""
     submits, starts = result.workload.submit_time, np.sort(result.start)
     longest = 0
@@ -138,9 +144,9 @@ def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, floa
     }
 
 
-def books_energies_j(result: Result) -> dict[str, float]:
+def books_energies_j(result: Schedule) -> dict[str, float]:
     """Return the energy by what nodes do, and of components where the machine has any [J]."""
-    states = result.books.by_state
+    states = books(result).by_state
     energies = {
         "energy_busy_j": sum(states[name] for name in states if name.startswith("busy")),
         "energy_idle_j": states["idle"],
@@ -152,14 +158,14 @@ def books_energies_j(result: Result) -> dict[str, float]:
     return energies
 
 
-def _limits(result: Result, amount: str) -> list[Any]:
+def _limits(result: Schedule, amount: str) -> list[Any]:
     """Return the limits of a schedule that have an amount: caps "watts", budgets "joules"."""
     return [limit for limit in result.limits or () if hasattr(limit, amount)]
 
 
-def exceeded_s(result: Result) -> int:
+def exceeded_s(result: Schedule) -> int:
     """Return how long the power is above any cap that is known [s]; each second counts once."""
-    caps, times, watts = _limits(result, "watts"), result.books.time, result.books.total_w
+    caps, times, watts = _limits(result, "watts"), books(result).time, books(result).total_w
     windows = [
         (max(cap.start, cap.announced or 0), times[-1] if cap.end is None else cap.end)
         for cap in caps
@@ -173,11 +179,11 @@ def exceeded_s(result: Result) -> int:
     return int(np.diff(cuts)[above].sum())
 
 
-def exceeded_j(result: Result) -> float:
+def exceeded_j(result: Schedule) -> float:
     """Return what was used beyond budgets [J]."""
     excess = 0.0
     for budget in _limits(result, "joules"):
-        used = result.books.joules(budget.start, budget.end)
+        used = books(result).joules(budget.start, budget.end)
         if used > budget.joules * (1 + _ROUNDING):
             excess += used - budget.joules
     return excess
@@ -217,12 +223,12 @@ class Facts:
     energies : name -> J, by what processors or nodes do; none without a span.
     """
 
-    def __init__(self, result: Result, jobs: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, result: Schedule, jobs: NDArray[np.bool_] | None = None) -> None:
         jobs = result.decided if jobs is None else jobs
         self.result, self.jobs = result, jobs
         self.n = int(np.count_nonzero(jobs))
         self.wait, self.run = result.wait[jobs], result.run_time[jobs]
-        self.bsld = result.bsld[jobs] if self.n else np.full(1, np.nan)
+        self.bsld = bsld_of(result)[jobs] if self.n else np.full(1, np.nan)
         self.machine = result.runs.from_begin
 
     @cached_property
@@ -477,14 +483,8 @@ def needs_watts(name: str) -> bool:
     return name.startswith("energy_")
 
 
-def told_metrics(result: Result) -> dict[str, float | int]:
-    """Return the metrics that tables, pages and files have: no energies unless watts were given."""
-    told = watts_given(result.cluster, result.workload)
-    return {name: value for name, value in result.metrics.items() if told or not needs_watts(name)}
-
-
 def compute_metrics(
-    result: Result, wanted: Callable[[str], bool] = lambda name: True
+    result: Schedule, wanted: Callable[[str], bool] = lambda name: True
 ) -> dict[str, float | int]:
     """Return all metrics of a schedule by name, or those that are ``wanted``.
 
@@ -539,6 +539,18 @@ def compute_metrics(
         for metric in METRICS
         if metric.formula is not None and wanted(metric.name) and HAVE[metric.of](facts)
     }
+
+
+@kept
+def metrics(result: Schedule) -> dict[str, float | int]:
+    """Return all metrics of a schedule, by name, worked out once."""
+    return compute_metrics(result)
+
+
+def told_metrics(result: Schedule) -> dict[str, float | int]:
+    """Return the metrics that tables, pages and files have: no energies unless watts were given."""
+    told = watts_given(result.cluster, result.workload)
+    return {name: value for name, value in metrics(result).items() if told or not needs_watts(name)}
 
 
 def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:

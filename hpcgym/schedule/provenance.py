@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from hpcgym.files.recorded import origin
 from hpcgym.files.writing import plain
 from hpcgym.schedule.metrics import told_metrics
+from hpcgym.schedule.schedule import Schedule
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import bytes_of_numbers, given_digest, workload_digest
 from hpcgym.workload.io.swf_header import schedule_header
 from hpcgym.workload.model import Workload
 
-if TYPE_CHECKING:
-    from hpcgym.schedule.result import Result
 
-
-def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
+def provenance_of(results: Mapping[str, Schedule]) -> dict[str, Any]:
     """Return where schedules are from, as JSON has it; it is worked out when it is asked for.
 
     Parameters
@@ -67,7 +65,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _schedule(result: Result) -> dict[str, Any]:
+def _schedule(result: Schedule) -> dict[str, Any]:
     cluster, coschedule = result.cluster, result.coschedule
     rules = result.scheduler.describe()
     return {
@@ -85,7 +83,7 @@ def _schedule(result: Result) -> dict[str, Any]:
     }
 
 
-def notes_of(result: Result) -> list[str]:
+def notes_of(result: Schedule) -> list[str]:
     """Return for people what a schedule was made of and how: lines for the header of SWF."""
     rules = result.scheduler.describe()
     told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
@@ -119,7 +117,7 @@ def notes_of(result: Result) -> list[str]:
     return lines + [f"limit: {limit}" for limit in result.limits or ()]
 
 
-def _made_by(result: Result) -> str:
+def _made_by(result: Schedule) -> str:
     """Return who made a schedule, and what that changed of the log."""
     if result.replayed_on:
         return (
@@ -132,7 +130,7 @@ def _made_by(result: Result) -> str:
     )
 
 
-def workload_of(result: Result) -> Workload:
+def workload_of(result: Schedule) -> Workload:
     """Return the workload with the simulated waiting and run times in place of the logged.
 
     :meth:`hpcgym.schedule.result.Result.as_workload` says more.
@@ -153,7 +151,7 @@ def workload_of(result: Result) -> Workload:
     )
 
 
-def schedule_digest(result: Result) -> str:
+def schedule_digest(result: Schedule) -> str:
     """Return the SHA-256, in hexadecimal digits, of what a schedule decided.
 
     These are the starts and run times of the jobs; with nodes, which jobs have which; levels of

@@ -6,7 +6,7 @@ Pieces of jobs that were suspended are runs, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from hpcgym.cluster.failures import Failures
 from hpcgym.errors import HpcgymError, whole_column
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.result import Result
     from hpcgym.speedups.heatmap import Heatmap
 
 
@@ -230,28 +229,13 @@ def pieces_of(lost: LostRuns) -> LostRuns:
     of each piece, the job has run since that start.
     """
     ran = lost.end - lost.start
-    return lost._replace(start=lost.end - (ran - _of_the_run_before(lost, ran, 0)))
+    return lost._replace(start=lost.end - (ran - of_the_run_before(lost, ran, 0)))
 
 
-def _of_the_run_before(lost: LostRuns, values: Ints, first: Ints | int) -> Ints:
+def of_the_run_before(lost: LostRuns, values: Ints, first: Ints | int) -> Ints:
     """Return the value of the run before each of the same job, (k,); ``first`` of first runs."""
     again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
     return np.where(again, np.roll(values, 1), first)
-
-
-def ran_before(result: Result) -> Ints:
-    """Return how long each job had run when its last piece began, (n_jobs,) [s]."""
-    pieces, ran = result.pieces, np.zeros(len(result.start), np.int64)
-    if pieces is not None:
-        np.add.at(ran, pieces.job, pieces.end - pieces.start)
-    return ran
-
-
-def last_starts(result: Result) -> Ints:
-    """Return when the last run, or piece, of each job started, (n_jobs,) [s]."""
-    if result.suspended is None:
-        return result.start
-    return result.start + result.suspended + ran_before(result)
 
 
 def of_jobs(lost: LostRuns | None, order: Ints) -> LostRuns | None:
@@ -283,67 +267,3 @@ def down(failures: Failures) -> NodeStates | None:
         return None
     state = np.full(len(failures), OFF)
     return NodeStates(failures.node, state, failures.time, failures.repaired)
-
-
-def cut_short(result: Result) -> NDArray[np.bool_]:
-    """Return which jobs ran for less than they would have by themselves, (n_jobs,)."""
-    length = np.minimum(result.workload.run_time, result.workload.requested_time)
-    if result.scheduler.correction == "kill":
-        length = np.minimum(length, result.predicted_run_time)
-    short: NDArray[np.bool_] = result.run_time < length
-    return short
-
-
-def queued_at(result: Result) -> tuple[Ints, Ints]:
-    """Return since when each run that ended so had waited, (k,), each last one, (n_jobs,) [s]."""
-    lost, submit = result.interrupted, result.workload.submit_time
-    assert lost is not None
-    since = _of_the_run_before(lost, lost.end, submit[lost.job])
-    last = submit.copy()
-    np.maximum.at(last, lost.job, lost.end)
-    return since, last
-
-
-def runs_of(result: Result) -> tuple[Result, Ints]:
-    """Return the schedule of all runs, and the job of each.
-
-    A run that follows a lost one is submitted when that was lost. The runs are sorted by that,
-    then by job.
-    """
-    lost, held = result.interrupted, result.allocation
-    assert lost is not None
-    n = len(result.start)
-    since = np.concatenate(queued_at(result))
-    job = np.concatenate([lost.job, np.arange(n)])
-    order = np.lexsort((job, since))
-    allocation = None
-    if held is not None:
-        allocation = Allocation(
-            np.concatenate([lost.first, len(lost.node) + held.first[1:]]),
-            np.concatenate([lost.node, held.node]),
-            np.concatenate([lost.units, held.units]),
-        ).rows(order)
-    start = np.concatenate([lost.start, last_starts(result)])[order]
-    end = np.concatenate([lost.end, result.end])[order]
-    job = job[order]
-    columns = {"submit_time": since[order]}
-    if result.pieces is not None:  # no piece is killed, but for the last
-        whole = result.workload.run_time - ran_before(result)
-        columns["run_time"] = np.concatenate([lost.end - lost.start, whole])[order]
-    workload = result.workload.take(job).with_columns(**columns)
-    if workload.initial is not None:  # at its beginning no later runs
-        running = np.where(workload.initial.start == start, start, -1)
-        workload = replace(workload, initial=replace(workload.initial, start=running))
-    return replace(
-        result,
-        workload=workload,
-        start=start,
-        run_time=end - start,
-        predicted_run_time=result.predicted_run_time[job],
-        reserved_start=result.reserved_start[job],
-        backfilled=result.backfilled[job],
-        allocation=allocation,
-        lost=None,
-        pieces=None,
-        suspended=None,
-    ), job

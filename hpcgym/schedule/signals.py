@@ -10,7 +10,6 @@ import math
 import os
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, real
 from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
+from hpcgym.naming import Clock
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 
 if TYPE_CHECKING:
@@ -294,12 +294,11 @@ def _seconds(where: str, text: str, zero: float | None) -> float:
 def _date(where: str, text: str) -> float:
     """Return a date-time in seconds since 1970; UTC unless it tells another zone."""
     try:
-        date = datetime.fromisoformat(text)
+        return Clock(None).seconds(text)
     except ValueError:
         raise HpcgymError(
             f"{where}: {text!r} is no time in seconds, nor a date-time such as 2024-01-31T12:00Z"
         ) from None
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 # --- Limits that follow a price or a carbon intensity ---------------------------------------------

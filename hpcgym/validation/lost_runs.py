@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.runs import OFF, LostRuns, last_starts, queued_at, ran_before
+from hpcgym.schedule.runs import OFF, LostRuns
+from hpcgym.schedule.schedule import last_starts, queued_at, ran_before
 from hpcgym.validation.books import check_states
 from hpcgym.validation.passes import check_nodes
 from hpcgym.validation.restrictions import COLUMNS

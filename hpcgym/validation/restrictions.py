@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.partitions import nodes_of_text
-from hpcgym.schedule.runs import last_starts
+from hpcgym.schedule.schedule import last_starts
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases, held_together

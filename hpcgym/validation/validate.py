@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.runs import ran_before, runs_of
+from hpcgym.schedule.schedule import ran_before, runs_of
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation import books, corun, lost_runs, passes, restrictions, schedules
 from hpcgym.workload.needs import needs_of

@@ -66,7 +66,7 @@ def test_a_head_that_waits_for_processors() -> None:
     ]
     assert found.others["right"].to_dict() == {1: "ran", 3: "shadow"}
     assert found.others["delay"].to_dict() == {1: 40, 3: 0}
-    ran = "1 ran already; 1 was to end before the first job of the queue could start."
+    ran = "1 ran already; 1 had to end before the first job of the queue could start."
     assert found.sentences[:3] == [
         "It asked for 10 processors for 40 s, and waited for 40 s.",
         "1 job delayed it: without job 1 it would have started 40 s earlier.",
@@ -74,8 +74,8 @@ def test_a_head_that_waits_for_processors() -> None:
     ]
     assert {
         "At once it was the first job that could not start.",
-        "1 of these came later than it, and did not delay it.",
-        "The other one made no difference.",
+        "1 of these came later than it; none of them delayed it.",
+        "1 of them made no difference.",
         f"While it waited, 2 jobs ran: {ran}",
     } <= {*found.sentences}
     assert hpcgym.explain(result, 1).sentences[1] == "It started at once."
@@ -249,7 +249,7 @@ def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
     assert (found.waited_for, len(found.passes)) == ({}, 0)
     assert {
         "Why it waited cannot be worked out in 0 s, half of the 0 s that this may take.",
-        "1 of them was not tried.",
+        "Not tried: 1 of them.",
     } <= {*found.sentences}
     for wrong in (-1, float("nan"), "20", True):
         with pytest.raises(HpcgymError, match="seconds must be a number of at least 0"):

@@ -183,8 +183,8 @@ def test_who_ran_beside_it_does_not_count(mode: str) -> None:
     assert waits_of(result, 0) == [(500, 600)]
     assert told.others["right"].to_dict() == {4: "stopped"}
     assert told.to_dict()["others"][0]["right"] == "stopped"
-    assert "While it waited, 1 job ran, which stopped others to start." in told.sentences
-    assert "That job came later than it." in told.sentences
+    assert "While it waited, 1 job ran: 1 stopped others to start." in told.sentences
+    assert "1 of these came later than it." in told.sentences
     assert rights_of(result, 4) == {}
 
 

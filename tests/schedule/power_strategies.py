@@ -9,9 +9,9 @@ from drawing import strategies as st
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power import slowed
-from hpcgym.schedule.energy import job_slowdowns
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
+from hpcgym.schedule.schedule import job_slowdowns
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 

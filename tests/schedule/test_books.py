@@ -26,9 +26,9 @@ import hpcgym
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.books import Books, seconds
-from hpcgym.schedule.energy import job_slowdowns
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import NodeStates
+from hpcgym.schedule.schedule import job_slowdowns
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.validate import validate_schedule

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.report.tables import shown
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.runs import Coschedule, of_some, ran_before, runs_of
+from hpcgym.schedule.runs import Coschedule, of_some
+from hpcgym.schedule.schedule import ran_before, runs_of
 
 if TYPE_CHECKING:
     from hpcgym.envs.render.picture import Picture
