@@ -21,6 +21,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
 from hpcgym.explore.page import explorer_page, of_schedule, pack, page, statistics
 from hpcgym.files import json_of
+from hpcgym.files.writing import json_text
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -37,6 +38,7 @@ from hpcgym.simulation.run import simulate
 RULES = ("policy", "backfill", "estimate", "threshold", "hold")
 #: Ways to save what the controls say.
 WAYS = ("command", "scheduler", "page")
+_PLAIN, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 _LEFT_OUT = 100  # jobs that are left out one by one for an explanation: a second, not a minute
 _LARGER = 4  # times the machine is what the slider of processors goes up to
 
@@ -125,7 +127,7 @@ class Session:
             result = self._simulated(rules) if schedule else self._fixed
             found = explain(result, job, most=_LEFT_OUT)
         told = {"sentences": found.sentences, "delayed": list(found.delayed.items())}
-        return Answer(_json(told), "application/json")
+        return Answer(json_text(told).encode(), "application/json")
 
     def save(self, question: Mapping[str, Any]) -> Answer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""
@@ -137,16 +139,14 @@ class Session:
         if what == "command":
             limit = [] if cap is None else ["--cap", f"percent={cap}"]
             text = shlex.join([*self._words_for(processors), *options_of(scheduler), *limit])
-            return Answer(text.encode(), "text/plain; charset=utf-8")
-        if what == "scheduler":
-            note = f"{self._fixed.workload.name}, from hpcgym explore"
-            text = scheduler_text(scheduler, note)
-            return Answer(text.encode(), "text/plain; charset=utf-8")
-        with self._one:
-            result = self._simulated(rules)
-        parts = {self._name: self._fixed, self._named(result): result}
-        text = self._origin.copy().run(page, parts)
-        return Answer(text.encode(), "text/html; charset=utf-8")
+        elif what == "scheduler":
+            text = scheduler_text(scheduler, f"{self._fixed.workload.name}, from hpcgym explore")
+        else:
+            with self._one:
+                result = self._simulated(rules)
+            parts = {self._name: self._fixed, self._named(result): result}
+            return Answer(self._origin.copy().run(page, parts).encode(), _HTML)
+        return Answer(text.encode(), _PLAIN)
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:
         scheduler, processors, cap = self._rules(question)
@@ -260,17 +260,10 @@ def options_of(scheduler: Scheduler) -> list[str]:
     return words
 
 
-def _json(value: Any) -> bytes:
-    from hpcgym.files.writing import json_text
-
-    return json_text(value).encode()
-
-
 # --- The live app's server ------------------------------------------------------------------------
 
 HOST = "127.0.0.1"
 _MOST_BYTES = 65_536  # of a question
-_PLAIN = "text/plain; charset=utf-8"
 
 
 class Server(ThreadingHTTPServer):
@@ -330,7 +323,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what:
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
-        self._send(HTTPStatus.OK, Answer(self.server.session.page, "text/html; charset=utf-8"))
+        self._send(HTTPStatus.OK, Answer(self.server.session.page, _HTML))
 
     def do_POST(self) -> None:
         """Answer a question in JSON; what is wrong with it is said in a line."""
@@ -340,16 +333,8 @@ class _Handler(BaseHTTPRequestHandler):
         if what not in self.asks:
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
-        length = self.headers.get("Content-Length", "")
-        # of over 4,300 digits Python makes no number
-        plain = length.isascii() and length.isdigit() and len(length) <= len(str(_MOST_BYTES))
-        if not (plain and int(length) <= _MOST_BYTES):
-            self._say(HTTPStatus.BAD_REQUEST, f"a question has 0 to {_MOST_BYTES:,} bytes")
-            return
         try:
-            question = json_of(self.rfile.read(int(length)), "the question")
-            if not isinstance(question, dict):
-                raise HpcgymError("the question must be an object of JSON")
+            question = self._question()
         except HpcgymError as error:
             self._say(HTTPStatus.BAD_REQUEST, str(error))
             return
@@ -359,6 +344,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
             return
         self._send(HTTPStatus.OK, answer)
+
+    def _question(self) -> dict[str, Any]:
+        """Return the object of JSON that is sent; raise an HpcgymError if it is none."""
+        length = self.headers.get("Content-Length", "")
+        # of over 4,300 digits Python makes no number
+        plain = length.isascii() and length.isdigit() and len(length) <= len(str(_MOST_BYTES))
+        if not (plain and int(length) <= _MOST_BYTES):
+            raise HpcgymError(f"a question has 0 to {_MOST_BYTES:,} bytes")
+        question = json_of(self.rfile.read(int(length)), "the question")
+        if not isinstance(question, dict):
+            raise HpcgymError("the question must be an object of JSON")
+        return question
 
     def _asked(self) -> str | None:
         """Return what is asked for; None where the request is refused, which it has been told."""

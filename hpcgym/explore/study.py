@@ -36,14 +36,16 @@ def study_page(report: Path) -> str:
     for begin, inline, end in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if [one.type for one in inline.children or ()] == ["image"]:
             begin.hidden = end.hidden = True  # a picture is no paragraph
-    reader.renderer.rules |= {
-        "image": lambda tokens, at, *_: _image(tokens[at], report.parent),
+    rules: dict[str, Callable[..., str]] = {
+        "image": lambda _, tokens, at, *more: _image(tokens[at], report.parent),
         "table_open": lambda *_: '<div class="scroll"><table class="sortable">',
         "table_close": lambda *_: "</table></div>",
         "th_open": _opened('<th scope="col"{}><button>'),
         "th_close": lambda *_: "</button></th>",
         "td_open": _opened("<td{}>"),
     }
+    for name, rule in rules.items():
+        reader.add_render_rule(name, rule)
     parts = reader.renderer.render(tokens, reader.options, {})
     return sheet(title.removeprefix("# ").strip(), [], parts, provenance_of_workloads([]))
 
@@ -51,7 +53,7 @@ def study_page(report: Path) -> str:
 def _opened(tag: str) -> Callable[..., str]:
     """Return what opens cells; columns of words are those that are not set to the right."""
 
-    def opened(tokens: Sequence[Token], at: int, *_: Any) -> str:
+    def opened(renderer: Any, tokens: Sequence[Token], at: int, *_: Any) -> str:
         right = "right" in str(tokens[at].attrGet("style"))
         return tag.format("" if right else ' class="text"')
 

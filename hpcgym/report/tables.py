@@ -166,12 +166,12 @@ def by_machine(parts: Mapping[str, Result]) -> list[dict[str, Result]]:
     """Return the results of each machine; machines in the order of their first ones."""
     found: list[dict[str, Result]] = []
     for name, part in parts.items():
-        same = (one for one in found if next(iter(one.values())).cluster == part.cluster)
-        group = next(same, None)
-        if group is None:
-            found.append({name: part})
+        for group in found:
+            if next(iter(group.values())).cluster == part.cluster:
+                group[name] = part
+                break
         else:
-            group[name] = part
+            found.append({name: part})
     return found
 
 
@@ -451,19 +451,12 @@ def comparison(results: Results, names: Sequence[str] | None = None) -> list[lis
     """
     parts = named(results)
     metrics = described(_columns(parts) if names is None else names)
-    marks = {metric.name: _best_of_machines(metric, parts) for metric in metrics}
-    heading = [("scheduler", False), *((metric.heading, False) for metric in metrics)]
-    rows = [
-        [
-            (name, False),
-            *(
-                (text_of(metric, part.metrics[metric.name]), marks[metric.name][row])
-                for metric in metrics
-            ),
-        ]
-        for row, (name, part) in enumerate(parts.items())
-    ]
-    return [heading, *rows]
+    columns: list[Sequence[Cell]] = [[(name, False) for name in ("scheduler", *parts)]]
+    for metric in metrics:
+        texts = [text_of(metric, part.metrics[metric.name]) for part in parts.values()]
+        marks = _best_of_machines(metric, parts)
+        columns.append([(metric.heading, False), *zip(texts, marks, strict=True)])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _columns(parts: Mapping[str, Result]) -> list[str]:

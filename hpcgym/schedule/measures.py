@@ -59,12 +59,21 @@ def metrics_by(
     """
     check_choice("by", by, GROUPED_BY)
     whole = Facts(result)
-    chosen = [
-        metric
+    chosen = {
+        name: metric.formula
         for name, metric in group_metrics().items()
-        if (name == "jobs" or not metrics or name in metrics) and HAVE[metric.of](whole)
-    ]
-    return {name: _of_group(result, jobs, chosen) for name, jobs in _groups(result, by)}
+        if metric.formula is not None
+        and (name == "jobs" or not metrics or name in metrics)
+        and HAVE[metric.of](whole)
+    }
+    found = {}
+    for group, jobs in _groups(result, by):
+        facts = Facts(result, jobs)
+        found[group] = {
+            name: formula(facts) if facts.n or name == "jobs" else np.nan
+            for name, formula in chosen.items()
+        }
+    return found
 
 
 def classes_in_words() -> str:
@@ -93,18 +102,6 @@ def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     times = Counter(texts)  # two may have one name
     for text, number in zip(texts, numbers, strict=True):
         yield text if times[text] == 1 else f"{text} ({number})", decided & (users == number)
-
-
-def _of_group(
-    result: Result, jobs: NDArray[np.bool_], metrics: Collection[Metric]
-) -> dict[str, float | int]:
-    """Return the metrics of a group."""
-    facts = Facts(result, jobs)
-    return {
-        metric.name: metric.formula(facts) if facts.n or metric.name == "jobs" else np.nan
-        for metric in metrics
-        if metric.formula is not None
-    }
 
 
 # --- What a site would feel of a schedule ---------------------------------------------------------

@@ -98,8 +98,7 @@ def made() -> Callable[..., Any]:
     """A function that simulates jobs given as (submit, run, processors)."""
 
     def simulated(jobs: list[tuple[int, int, int]], rule: str = "easy", **more: Any) -> Any:
-        submit, run, size = (np.array(column) for column in zip(*jobs, strict=True))
         given = {"name": "made", "job_number": np.arange(1, len(jobs) + 1), **more}
-        return simulate(few_jobs(8, submit, run, size, **given), rule)
+        return simulate(few_jobs(8, *zip(*jobs, strict=True), **given), rule)
 
     return simulated

@@ -42,11 +42,6 @@ def trace() -> Any:
     return load_workload("lublin:jobs=12,processors=16,seed=3")
 
 
-def swf(path: Path) -> Reader:
-    write_swf(trace(), path)
-    return load_workload
-
-
 def table(path: Path) -> Reader:
     jobs = trace()
     frame = jobs.to_pandas()[["submit_time", "run_time", "requested_time", "queue"]]
@@ -57,11 +52,6 @@ def table(path: Path) -> Reader:
     return lambda path: load_workload(path, processors=64)
 
 
-def machine(path: Path) -> Reader:
-    path.write_text(cluster_toml(find_cluster("eurora")))
-    return read_cluster
-
-
 EXPERIMENT = (
     'schedulers = ["easy", {name = "own", scheduler = "saf", threshold = 18000}]\n'
     'seeds = [0, 1]\nmetrics = ["mean_bsld"]\n{more}'
@@ -69,17 +59,26 @@ EXPERIMENT = (
 )
 
 
-def experiment(path: Path) -> Reader:
-    path.write_text(EXPERIMENT.replace("{more}", "shuffles = 2\n"))
-    return load_experiment
+SHARES = (
+    'half_life_s = 3600\ndamping = 2.5\n[shares]\nbiology = 2\n12 = 3\n"-1" = 0.5\n'
+    '[accounts]\n12 = "biology"\n14 = "biology"\nbiology = "science"\n'
+)
+SIGNAL = "datetime,price_eur_per_mwh\n2024-01-01T00:00Z,41.2\n2024-01-01T01:00Z,38.9\n"
 
 
-def shares(path: Path) -> Reader:
-    path.write_text(
-        'half_life_s = 3600\ndamping = 2.5\n[shares]\nbiology = 2\n12 = 3\n"-1" = 0.5\n'
-        '[accounts]\n12 = "biology"\n14 = "biology"\nbiology = "science"\n'
-    )
-    return FairShare.read
+def written(text: str, read: Reader) -> Callable[[Path], Reader]:
+    """Return what writes a text, and returns what reads it."""
+
+    def write(path: Path) -> Reader:
+        path.write_text(text)
+        return read
+
+    return write
+
+
+def swf(path: Path) -> Reader:
+    write_swf(trace(), path)
+    return load_workload
 
 
 def failures(path: Path) -> Reader:
@@ -104,11 +103,6 @@ def loads(path: Path) -> Reader:
     both = [{"load_name": "lu", **load}, json.dumps({"load_name": "mg", **load})]
     path.write_text(json.dumps({"machine": "a", "suite": "b", "loads": both}))
     return read_speedups
-
-
-def signal(path: Path) -> Reader:
-    path.write_text("datetime,price_eur_per_mwh\n2024-01-01T00:00Z,41.2\n2024-01-01T01:00Z,38.9\n")
-    return lambda path: read_signal(path, time_zero=0)
 
 
 def xnes(path: Path) -> Reader:
@@ -180,13 +174,13 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "jobs.csv.gz": table,
     "jobs.json": table,
     "jobs.parquet": table,
-    "machine.toml": machine,
-    "experiment.toml": experiment,
-    "shares.toml": shares,
+    "machine.toml": written(cluster_toml(find_cluster("eurora")), read_cluster),
+    "experiment.toml": written(EXPERIMENT.replace("{more}", "shuffles = 2\n"), load_experiment),
+    "shares.toml": written(SHARES, FairShare.read),
     "speedups.csv": speedups,
     "speedups.json": speedups,
     "loads.json": loads,
-    "signal.csv": signal,
+    "signal.csv": written(SIGNAL, lambda path: read_signal(path, time_zero=0)),
     "failures.csv": failures,
     "xnes.json": xnes,
     "network.pt": network,

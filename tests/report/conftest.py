@@ -1,9 +1,9 @@
 """Schedules to report on."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from few_jobs import few_jobs
 
@@ -22,12 +22,10 @@ def _one_date() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def schedule() -> Callable[..., Any]:
     """Return a function that simulates a generated workload, each once."""
-    known: dict[tuple[str, str], Any] = {}
 
+    @cache
     def simulated(source: str = "lublin:jobs=300,processors=64,load=0.9", scheduler: str = "easy"):
-        if (source, scheduler) not in known:
-            known[source, scheduler] = simulate(load_workload(source), scheduler)
-        return known[source, scheduler]
+        return simulate(load_workload(source), scheduler)
 
     return simulated
 
@@ -37,8 +35,7 @@ def make() -> Callable[..., Any]:
     """Return a function that simulates jobs given as (submit, run, processors)."""
 
     def simulated(jobs: list[tuple[int, int, int]], processors: int = 8, **columns: Any):
-        submit, run, size = (np.array(column) for column in zip(*jobs, strict=True))
         given = {"name": "made", **columns}
-        return simulate(few_jobs(processors, submit, run, size, **given), "easy")
+        return simulate(few_jobs(processors, *zip(*jobs, strict=True), **given), "easy")
 
     return simulated

@@ -54,6 +54,8 @@ def test_many_changes_are_summed_up() -> None:
 def test_states_and_frequencies_have_names() -> None:
     workload = hpcgym.load_workload("lublin:jobs=5,processors=80640,seed=3")
     result = hpcgym.simulate(workload, "easy", cluster="curie")
+    (metric,) = in_order(result.metrics)[-1:]
+    assert (metric.name, metric.heading) == ("energy_components_j", "energy components (MWh)")
     last = int(result.end.max())
     states = NodeStates([5038, 5039], [0, 1], [last - 5, last - 5], [last, last])
     result = replace(result, node_states=states, frequency=np.arange(5))
@@ -67,13 +69,6 @@ def test_the_page_has_a_picture_where_nodes_have_power() -> None:
     assert "Power over time, easy" in page({"easy": result}, report=True)
     flat = hpcgym.simulate(result.workload, "easy")
     assert "Power over time, easy" not in page({"easy": flat}, report=True)
-
-
-def test_metrics_of_what_stands_above_nodes_have_a_title() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=5,processors=80640,seed=3")
-    result = hpcgym.simulate(workload, "easy", cluster="curie")
-    (last,) = in_order(result.metrics)[-1:]
-    assert (last.name, last.heading) == ("energy_components_j", "energy components (MWh)")
 
 
 def test_a_pool_that_switches_off_has_none() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hpcgym.report import draw_speedups
+from hpcgym.report.canvas import new_figure
 from hpcgym.speedups import Heatmap, generate_speedups
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
@@ -41,7 +42,8 @@ def test_cells_are_where_the_pairs_are() -> None:
 
 
 def test_what_stands_around() -> None:
-    axes = draw_speedups(SMALL)
+    axes = new_figure(6, 5).add_subplot()
+    assert draw_speedups(SMALL, axes) is axes
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         assert [label.get_text() for label in labels] == ["lu", "mg"]
     assert axes.yaxis.get_inverted()  # the first code on top
@@ -71,10 +73,3 @@ def test_nothing_known() -> None:
     axes.figure.canvas.draw()
     assert axes.get_title("left") == "Speedups side by side"
     assert "4 of 4 pairs not measured" in axes.texts[-1].get_text()
-
-
-def test_axes_of_ones_own() -> None:
-    from hpcgym.report.canvas import new_figure
-
-    axes = new_figure(6, 5).add_subplot()
-    assert draw_speedups(SMALL, axes) is axes
