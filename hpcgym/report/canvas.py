@@ -61,7 +61,7 @@ UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 #: Fonts of PDF and PostScript are embedded as TrueType: many journals refuse Type 3, the default.
 #: Names inside SVG are the same each time: by default they are random.
-_SETTINGS = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "hpcgym"}
+_SETTINGS: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "hpcgym"}
 _SETTLED = RLock()  # the settings are those of the process, and threads draw at once
 
 

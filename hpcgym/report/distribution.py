@@ -263,8 +263,9 @@ def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
     percent = 100 * counts / counts.sum(axis=1, keepdims=True)
     below = np.cumsum(percent, axis=1) - percent
     for place in np.flatnonzero(counts.any(axis=0)).tolist():
-        look = {"color": canvas.SPEEDUP_COLOURS[place], "label": canvas.SPEEDUP_NAMES[place]}
-        axes.barh(range(len(parts)), percent[:, place], left=below[:, place], **look)
+        colour, label = canvas.SPEEDUP_COLOURS[place], canvas.SPEEDUP_NAMES[place]
+        left = below[:, place]
+        axes.barh(range(len(parts)), percent[:, place], left=left, color=colour, label=label)
     _name_rows(axes, list(parts))
     slowed = percent[:, :_SLOWED].sum(axis=1)
     axes.set_xlim(0, 100)

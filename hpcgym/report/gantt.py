@@ -159,7 +159,8 @@ class Chart:
             artist.remove()
         first, last = sorted(map(self.time.seconds, self.axes.get_xlim()))
         extent = self.axes.get_window_extent()
-        view = View(first, last, *sorted(self.axes.get_ylim()), extent.width, extent.height)
+        low, high = sorted(self.axes.get_ylim())
+        view = View(first, last, low, high, extent.width, extent.height)
         seen = _in_view(self.rectangles, view)
         if seen.job.size <= (MOST_LANES if self.shared else MOST_RECTANGLES):
             self.drawn = self._jobs(seen, view)

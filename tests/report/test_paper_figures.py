@@ -109,6 +109,9 @@ def test_classes_end_at_the_machine_and_schedulers_stand_side_by_side(make):
         "3 to 4",
         "65 to 100",
     ]
+    lengths = make([(0, 599, 1), (0, 600, 1), (0, 7200, 1)])
+    texts = [text.get_text() for text in draw_class_waits(lengths, "length").get_xticklabels()]
+    assert texts == ["< 10 min", "10 min to 2 h", "≥ 2 h"]
     alone = make([(0, 10, 65)], processors=65)
     assert waits_by(alone, waits(alone), "requested_processors").index.tolist() == ["65"]
 

@@ -170,6 +170,12 @@ def test_utilization_is_drawn_in_percent_of_the_machine(make):
     (line,) = axes.get_lines()
     assert line.get_ydata().tolist() == [50, 75, 0]
     assert line.get_xdata().tolist() == pytest.approx([0, 50, 100])
+    # of several that begin and end at other times, each is 0 elsewhere
+    later = make([(20, 30, 8), (45, 5, 8)])
+    lines = draw_utilization({"a": make([(0, 10, 4)]), "b": later}).get_lines()
+    told = [list(zip(one.get_xdata(), one.get_ydata(), strict=True)) for one in lines]
+    assert told[0] == [(0, 50), (10, 0), (55, 0)]
+    assert told[1] == [(0, 0), (20, 100), (50, 100), (55, 0)]
 
 
 def test_the_curve_of_slowdowns_ends_at_the_worst_job_and_has_its_mean_marked(make):
