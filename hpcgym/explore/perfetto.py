@@ -94,8 +94,10 @@ def _slices(result: Result, first: int) -> Iterator[Event]:
         }  # fmt: skip
 
 
-def _facts(result: Result) -> list[dict[str, Any]]:
+def _facts(result: Result) -> list[dict[Any, Any]]:
     """Return what is told of each job: its number, user, processors, times [s]."""
+    import pandas as pd
+
     workload = result.workload
     known = names_of(workload, "user_id")
     columns = {
@@ -103,13 +105,9 @@ def _facts(result: Result) -> list[dict[str, Any]]:
         "requested_processors": workload.requested_processors,
         "requested_time": workload.requested_time,
         "wait_time": result.wait,
+        "user": [called(known, "user", number) for number in workload.user_id.tolist()],
     }
-    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-    users = [called(known, "user", number) for number in workload.user_id.tolist()]
-    return [
-        {**dict(zip(columns, row, strict=True)), "user": user}
-        for row, user in zip(rows, users, strict=True)
-    ]
+    return pd.DataFrame(columns).to_dict("records")
 
 
 def _row_names(result: Result, rows: NDArray[np.int64]) -> list[str]:

@@ -66,9 +66,9 @@ def read_records(text: str, zero_s: int) -> list[Record]:
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
         try:
-            name, state, nodes = (fields[name] for name in ("Name", "JobState", "NodeList"))
-            times = (clock.seconds(fields[name]) - zero_s for name in _TIMES)
-            found.append(Record(name, state, *times, nodes))
+            name, state, nodes = (fields[key] for key in ("Name", "JobState", "NodeList"))
+            submit, start, end = (clock.seconds(fields[key]) - zero_s for key in _TIMES)
+            found.append(Record(name, state, submit, start, end, nodes))
         except (KeyError, ValueError) as error:
             raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
     return found

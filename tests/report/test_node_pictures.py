@@ -107,13 +107,13 @@ def test_overview_and_page_work_with_nodes(result, schedule, tmp_path):
     text = page(result, report=True)
     assert (tmp_path / "page.html").read_text() == text
     assert "who uses which nodes when" in text
-    tables = {table[0][0]: table for table in Page(text).tables}
+    tables = {table[0][0]: table for table in Page(text).tables if table and table[0]}
     assert tables["group of nodes"][:2] == [
         ["group of nodes", "nodes", "core", "mem (MB)", "gpu"],
         ["gpu", "2", "4", "16", "2"],
     ]
     pool = page(schedule(), report=True)
-    assert "group of nodes" not in {table[0][0] for table in Page(pool).tables}
+    assert "group of nodes" not in " ".join(Page(pool).text)
     assert "who uses which processors when" in pool
 
 
