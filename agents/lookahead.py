@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, 
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import check_pool
-from hpcgym.simulation.prepare import Agent, machine_of
-from hpcgym.simulation.restricted import Order, as_came, check_weighed
-from hpcgym.simulation.run import ended
+from hpcgym.simulation.prepare import Agent, machine_of, pool_of
+from hpcgym.simulation.restricted import Order, check_weighed
+from hpcgym.simulation.results import as_came, result_of
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
@@ -158,11 +159,15 @@ class Lookahead:
         check_pool(machine, workload, "look-ahead")
         # by the scores that each pass asks for
         agent = Agent(Order(SCORED), asks=True)
-        simulation = new_simulation(taken_over(workload), chosen, machine, agent=agent)
+        place = pool_of(workload, machine)
+        simulation = new_simulation(taken_over(workload), chosen, place, agent=agent)
         simulation.features = self._features(workload, simulation.told.jobs)
         simulation.native.look_ahead(self._foresight(workload, simulation.features))
-        result, schedule = ended(simulation, workload, machine, chosen, outside=True)
-        return as_came(result, schedule["submit"])
+        simulation.drive()
+        schedule, rules_told = simulation.schedule(), simulation.told.rules
+        given = workload, machine, chosen
+        result = result_of(simulation.native, schedule, rules_told, *given, outside=True)
+        return as_came(replace(result, **simulation.for_result(schedule)), schedule["submit"])
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
         """Return the features that the vectors weigh, as the engine takes them."""

@@ -26,7 +26,8 @@ from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trac
 from hpcgym.cluster import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, nodes_for
+from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, place_on_nodes
+from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload import Code, fitting, generate_code_jobs
 from hpcgym.workload.archive import find
 
@@ -140,7 +141,7 @@ def fitting_on(jobs: Workload, cluster: Cluster) -> Workload:
 
 def on_pool(jobs: Workload) -> float:
     """Return the seconds of plain EASY on a pool."""
-    simulation = new_simulation(jobs, Scheduler(), Cluster(jobs.processors))
+    simulation = new_simulation(jobs, Scheduler(), pool_of(jobs, Cluster(jobs.processors)))
     begin = time.perf_counter()
     simulation.drive()
     return time.perf_counter() - begin
@@ -154,8 +155,10 @@ def on_nodes(
     alike = as_on_pool(needs, scheduler) and not general
 
     def run() -> float:
-        on = None if alike else nodes_for(jobs, needs, cluster, scheduler)
-        simulation = new_simulation(jobs, scheduler, cluster, on)
+        on_nodes = pool_of(jobs, cluster)
+        if not alike:
+            on_nodes = place_on_nodes(jobs, needs, cluster, scheduler)
+        simulation = new_simulation(jobs, scheduler, on_nodes)
         begin = time.perf_counter()
         simulation.drive()
         if alike:

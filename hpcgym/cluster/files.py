@@ -43,8 +43,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -61,12 +62,11 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
-_QUEUE = ("name", "expected_wait_s")
 _POWER = "power"
 _SOCKETS = "sockets"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
-_Made = TypeVar("_Made", NodePower, Level, Partition)
+_Made = TypeVar("_Made", "_Queue", NodePower, Level, Partition)
 
 
 def read_cluster(path: str | os.PathLike[str]) -> Cluster:
@@ -80,47 +80,34 @@ def read_cluster(path: str | os.PathLike[str]) -> Cluster:
     return _machine(toml_file(path), str(path))
 
 
-def parse_cluster(text: str, where: str) -> Cluster:
-    """Return the machine of a TOML text; ``where`` is what messages call it."""
-    return _machine(toml_of(text, where), where)
+@dataclass(frozen=True)
+class _Queue:
+    """A table ``[[queue]]``."""
+
+    name: str
+    expected_wait_s: float
 
 
 def _machine(given: Mapping[str, Any], where: str) -> Cluster:
     """Return the machine of what a TOML text holds."""
     plain = [f.name for f in fields(Cluster) if f.name not in _TABLES.values()]
     _check_keys(where, given, [*plain, *_TABLES])
-    groups = [
-        _group(f"{where}, {_called('group', n, g)}", g) for n, g in _rows(where, given, "group")
-    ]
+    groups = tuple(_group(*row) for row in _rows(where, given, "group"))
     queues: dict[str, Any] = {}
-    for number, queue in _rows(where, given, "queue"):
-        place = f"{where}, {_called('queue', number, queue)}"
-        _check_keys(place, queue, _QUEUE)
-        _need(place, queue, _QUEUE)
-        if not isinstance(queue["name"], str) or queue["name"] in queues:
+    for place, row in _rows(where, given, "queue"):
+        queue = _made(_Queue, place, row)
+        if not isinstance(queue.name, str) or queue.name in queues:
             raise HpcgymError(f"{place}: each queue needs a name of its own, a text")
-        queues[queue["name"]] = queue["expected_wait_s"]
-    levels = [
-        _made(Level, f"{where}, {_called('level', n, one)}", one)
-        for n, one in _rows(where, given, "level")
-    ]
-    partitions = [
-        _partition(f"{where}, {_called('partition', n, one)}", one, groups)
-        for n, one in _rows(where, given, "partition")
-    ]
+        queues[queue.name] = queue.expected_wait_s
+    levels = tuple(_made(Level, *row) for row in _rows(where, given, "level"))
+    sizes = [(group.name, group.nodes) for group in groups]
+    partitions = tuple(_partition(*row, sizes) for row in _rows(where, given, "partition"))
     if not groups and "processors" not in given:
         raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
     attributes = {key: value for key, value in given.items() if key not in _TABLES}
-    try:
-        return Cluster(
-            **attributes,
-            groups=tuple(groups),
-            queues=queues,
-            levels=tuple(levels),
-            partitions=tuple(partitions),
-        )
-    except HpcgymError as error:
-        raise HpcgymError(f"{where}: {error}") from None
+    more = {"groups": groups, "queues": queues, "levels": levels, "partitions": partitions}
+    with _saying(where):
+        return Cluster(**attributes, **more)
 
 
 def cluster_toml(cluster: Cluster) -> str:
@@ -194,7 +181,8 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     known = machine_names()
     name = str(source).casefold()
     if isinstance(source, str) and name in known and not is_file:
-        return parse_cluster(machine_text(name), f"the ready-made machine {name}")
+        called = f"the ready-made machine {name}"
+        return _machine(toml_of(machine_text(name), called), called)
     if path.suffix == SLURM:
         return _of_slurm(path)
     if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
@@ -240,11 +228,9 @@ def _equal_nodes(text: str) -> Cluster:
             f" 100x2x24, not {text!r}"
         )
     nodes, sockets, cores = numbers
-    try:
+    with _saying(f"machine {text}"):
         group = NodeGroup("node", nodes, {CORE: sockets * cores}, sockets=sockets)
         return Cluster(groups=(group,), name=text)
-    except HpcgymError as error:
-        raise HpcgymError(f"machine {text}: {error}") from None
 
 
 def machine_text(name: str) -> str:
@@ -252,17 +238,22 @@ def machine_text(name: str) -> str:
     return files("hpcgym.cluster").joinpath("machines", f"{name}.toml").read_text("utf-8")
 
 
-def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Return the tables ``[[key]]``, numbered from 1."""
+def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables ``[[key]]``, each with what messages call it."""
     rows = given.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise HpcgymError(f"{where}: {key!r} must be tables, each under [[{key}]]")
-    return enumerate(rows, 1)
+    for number, row in enumerate(rows, 1):
+        yield f"{where}, {key} {row.get('name', number)!r}", row
 
 
-def _called(kind: str, number: int, row: Mapping[str, Any]) -> str:
-    """Return what messages call a table."""
-    return f"{kind} {row['name']!r}" if "name" in row else f"{kind} {number}"
+@contextmanager
+def _saying(where: str, known: str = "") -> Iterator[None]:
+    """Put where it is before what is wrong; ``known`` is what the message says of that itself."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {str(error).removeprefix(known)}") from None
 
 
 def _group(where: str, given: dict[str, Any]) -> NodeGroup:
@@ -270,41 +261,38 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     for key in given:
         _check_key(where, key, ("name", "nodes", _SOCKETS, CORE, MEMORY, _POWER))
     _need(where, given, ("name", "nodes", CORE))
-    others = ("name", "nodes", _SOCKETS, _POWER)
-    amounts = {key: value for key, value in given.items() if key not in others}
-    power = given.get(_POWER)
+    amounts = dict(given)
+    name, nodes = amounts.pop("name"), amounts.pop("nodes")
+    power, sockets = amounts.pop(_POWER, None), amounts.pop(_SOCKETS, 1)
     if power is not None and not isinstance(power, dict):
         raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
     if power is not None:
         power = _made(NodePower, f"{where}, {_POWER}", power)
-    if isinstance(amounts.get(MEMORY), str):
-        amounts[MEMORY] = _megabytes(where, amounts[MEMORY])
-    try:
-        sockets = given.get(_SOCKETS, 1)
-        return NodeGroup(given["name"], given["nodes"], amounts, power, sockets)
-    except HpcgymError as error:
-        # the group's own message names it too
-        problem = str(error).removeprefix(f"group {given['name']!r}: ")
-        raise HpcgymError(f"{where}: {problem}") from None
+    memory = amounts.get(MEMORY)
+    if isinstance(memory, str):
+        amounts[MEMORY] = megabytes(memory)
+        if amounts[MEMORY] is None:
+            raise HpcgymError(
+                f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {memory!r}"
+            )
+    with _saying(where, f"group {name!r}: "):
+        return NodeGroup(name, nodes, amounts, power, sockets)
 
 
 def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
-    """Return the power of nodes, or a level, of a table whose keys are its attributes."""
+    """Return what a table describes whose keys are the attributes of its kind."""
     attributes = fields(kind)
     _check_keys(where, given, [field.name for field in attributes])
     _need(where, given, [field.name for field in attributes if field.default is MISSING])
-    try:
+    with _saying(where):
         return kind(**given)
-    except HpcgymError as error:
-        raise HpcgymError(f"{where}: {error}") from None
 
 
-def _partition(where: str, given: dict[str, Any], groups: list[NodeGroup]) -> Partition:
+def _partition(where: str, given: dict[str, Any], sizes: list[tuple[str, int]]) -> Partition:
     """Return a partition of a table whose keys are its attributes, but that nodes are a text."""
     _need(where, given, ("name", "nodes"))
     if not isinstance(given["nodes"], str):
         raise HpcgymError(f"{where}: nodes must be a text such as '0-3,7', not {given['nodes']!r}")
-    sizes = [(group.name, group.nodes) for group in groups]
     listed = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
     return _made(Partition, where, {**listed, "nodes": nodes_of_text(given["nodes"], sizes, where)})
 
@@ -320,14 +308,6 @@ def _power_lines(power: NodePower) -> list[str]:
         if name in needed or value != getattr(plain, name)
     }
     return _lines(None, given)
-
-
-def _megabytes(where: str, text: str) -> int:
-    """Return megabytes of a text such as ``16 GB``."""
-    found = megabytes(text)
-    if found is None:
-        raise HpcgymError(f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {text!r}")
-    return found
 
 
 def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -23,6 +23,7 @@ from hpcgym.naming import seconds_in
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, numbered
 from hpcgym.workload.model import Workload
 
@@ -210,7 +211,7 @@ def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
     if not len(jobs):
         return np.zeros(0, np.int64)
     nothing = np.zeros(0, np.int64)
-    native = new_simulation(jobs, rules, Cluster(jobs.processors)).native
+    native = new_simulation(jobs, rules, pool_of(jobs, Cluster(jobs.processors))).native
     native.begin(
         time=now,
         due=True,

@@ -32,8 +32,10 @@ from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import needs_on, nodes_for
-from hpcgym.simulation.restricted import as_came, nodes_in
+from hpcgym.simulation.nodes import needs_on, place_on_nodes
+from hpcgym.simulation.prepare import pool_of
+from hpcgym.simulation.restricted import nodes_in
+from hpcgym.simulation.results import as_came
 from hpcgym.workload.model import Workload, followed, think_times
 from hpcgym.workload.needs import partitions_of
 
@@ -61,11 +63,12 @@ def simulate_by_reference(
     for what in given:
         raise lacking(what)
     _check_known(workload, scheduler, cluster)
-    nodes = None
+    # what no engine can do is said alike
+    place = pool_of(workload, cluster)
     if cluster.groups:
-        failing = failures is not None
-        nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler, failing)
-    new_simulation(workload, scheduler, cluster, nodes)  # what no engine can do is said alike
+        needs = needs_on(workload, cluster)
+        place = place_on_nodes(workload, needs, cluster, scheduler, failures)
+    new_simulation(workload, scheduler, place)
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:
         resources = cluster.node_resources

@@ -12,7 +12,7 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
+from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.extracts import Cells, Initial, Ongoing, interval, joined, named, nothing_there
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     if "reserved" in planned:  # of jobs that wait
         held = runs | (before & ~begun)
         reserved = np.where(before & ~begun, planned["reserved"], -1)
-    if simulation.nodes is not None:
+    if simulation.place.nodes is not None:
         cells = Allocation.of(known if reserved is None else planned)
     ongoing = Ongoing(
         scheduler.describe(),
@@ -128,13 +128,8 @@ def again(result: Result) -> Simulation:
 
     Of pools, and of nodes that jobs do not share, under no limits.
     """
-    workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
-    nodes = None
-    if cluster.groups:
-        needs = needs_on(workload, cluster)
-        if not as_on_pool(needs, scheduler):
-            nodes = nodes_for(workload, needs, cluster, scheduler)
-    return new_simulation(workload, scheduler, cluster, nodes)
+    workload, scheduler = result.workload, result.scheduler
+    return new_simulation(workload, scheduler, place_of(workload, scheduler, result.cluster))
 
 
 def _looks(simulation: Simulation) -> tuple[int, ...] | None:

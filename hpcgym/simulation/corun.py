@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,10 +18,11 @@ from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import assign_nodes, scored_by
-from hpcgym.simulation.prepare import COSCHEDULED, Units
-from hpcgym.simulation.restricted import as_came, longest_outside
+from hpcgym.simulation.driver import Run, new_simulation
+from hpcgym.simulation.nodes import assign_nodes
+from hpcgym.simulation.prepare import COSCHEDULED, Place, Units, job_records
+from hpcgym.simulation.restricted import longest_outside
+from hpcgym.simulation.results import Columns, as_came
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
@@ -380,10 +380,10 @@ class PairLearning:
 # --- Simulations in which jobs share nodes and speed each other up --------------------------------
 
 
-def simulate_coscheduled(
+def on_shared_nodes(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, speedups: Heatmap
-) -> Result:
-    """Simulate jobs that share nodes, to the end; see :func:`hpcgym.simulate`.
+) -> Run:
+    """Return a simulation in which jobs share nodes; see :func:`hpcgym.simulate`.
 
     Raises
     ------
@@ -397,30 +397,29 @@ def simulate_coscheduled(
     _check_resources(workload)
     machine = shared_nodes(workload, scheduler, cluster, speedups, cores, sockets)
     congested = slowest_in_congestion(cluster, speedups, machine.files)
-    rules = as_on_a_pool(scheduler)
     more = longest_outside(workload, scheduler)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
     units = Units(cluster.nodes * machine.parts, machine.units, ticks)
-    fills = scheduler.reserve.kind == "fill"
-    simulation = new_simulation(
-        workload, rules, cluster, place="shared nodes", units=units, fills=fills
-    )
-    learning = PairLearning.of(scheduler, speedups)
-    if not scheduler.reserve.conservative:
-        simulation.machine["sharing"] = machine.told
+    learning, in_order = PairLearning.of(scheduler, speedups), scheduler.reserve.conservative
+    told: dict[str, Any] = {}
+    if not in_order:
+        told["sharing"] = machine.told
         if learning is not None:
-            belief = learning.begin(machine.code, simulation.told.jobs["run"])
-            simulation.machine["sharing"] |= belief
-        simulation.pairs = learning if learning is not None and learning.learns else None
-    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks=ticks)
-    simulation.drive()
-    schedule = simulation.schedule()
-    if scheduler.reserve.conservative:
-        schedule |= _placed_in_order(schedule, machine, scheduler)
-    found = shared_result(
-        workload, scheduler, cluster, speedups, schedule, machine, ticks, learning
-    )
-    return as_came(found, schedule["submit"] // ticks)
+            told["sharing"] |= learning.begin(machine.code, job_records(workload)["run"] * ticks)
+    place = Place("shared nodes", cluster, units, told, fills=scheduler.reserve.kind == "fill")
+    simulation = new_simulation(workload, as_on_a_pool(scheduler), place)
+    if learning is not None and learning.learns and not in_order:
+        simulation.after_pass = learning.learn
+
+    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+        if in_order:
+            schedule = {**schedule, **_placed_in_order(schedule, machine, scheduler)}
+        pairs = None if learning is None else learning.pairs
+        given = workload, scheduler, cluster, speedups
+        found = shared_result(*given, schedule, machine, ticks, pairs)
+        return as_came(replace(found, **told), schedule["submit"] // ticks)
+
+    return Run(workload, simulation, result)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -517,7 +516,7 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
 
 
 def _placed_in_order(
-    schedule: Mapping[str, NDArray[np.int64]], machine: SharedNodes, scheduler: Scheduler
+    schedule: Columns, machine: SharedNodes, scheduler: Scheduler
 ) -> dict[str, NDArray[np.int64]]:
     """Return the ends and the nodes of compact jobs whose starts are known."""
     start, end = schedule["start"], schedule["start"] + schedule["run"]
@@ -541,14 +540,14 @@ def shared_result(
     scheduler: Scheduler,
     cluster: Cluster,
     speedups: Heatmap,
-    schedule: Mapping[str, NDArray[np.int64]],
+    schedule: Columns,
     machine: SharedNodes,
     ticks: int,
-    learning: PairLearning | None = None,
+    pairs: Any = None,
 ) -> Result:
     """Return the schedule, with times in seconds, float64.
 
-    ``schedule`` is the simulator's, in ticks.
+    ``schedule`` is the simulator's, in ticks; ``pairs``: what it has learned of pairs of jobs.
     """
     run = Coschedule(
         ticks=ticks,
@@ -560,7 +559,7 @@ def shared_result(
         code=machine.code,
         parts=machine.parts,
         speedups=speedups,
-        pairs=None if learning is None else learning.pairs,
+        pairs=pairs,
     )
     found = Result.of(workload, cluster, scheduler, schedule)
     reserved = schedule["promised"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,14 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_le
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
-from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, Units, prepare
+from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, prepare
 from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.dispatchers.asking import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.simulation.corun import PairLearning
-    from hpcgym.simulation.nodes import Nodes
     from hpcgym.workload.model import Workload
 
 Columns = dict[str, NDArray[np.int64]]
@@ -42,30 +40,26 @@ class Simulation:
     Attributes
     ----------
     told : of jobs and rules.
-    machine : arguments of ``Model`` that tell of it, by name; nothing of a pool.
-    nodes : of which dispatchers are shown a view, or None.
+    place : the machine.
     learning : predicts run times, or None.
     shares : accounts of users, or None.
     expressions : of the orders that are worked out anew at each pass, as ``Model`` takes them.
     features : of which weights make the order of the queue, or None.
     dispatch : starts jobs in a pass, or says their order; or None.
     late : whose answers come later than the passes at which it is asked, or None.
-    pairs : learns from jobs that share nodes, or None.
-    ticks : of its clock in a second.
+    after_pass : looks at what a pass has done, or None.
     beginning : how it begins if that is with jobs that run or wait, or None.
     """
 
     told: Told
-    machine: dict[str, Any] = field(default_factory=dict)
-    nodes: Nodes | None = None
+    place: Place
     learning: warm_start.Learning | None = None
     shares: Accounts | None = None
     expressions: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: Features | None = None
     dispatch: Callable[[Asking], None] | None = None
     late: LateDispatcher | None = None
-    pairs: PairLearning | None = None
-    ticks: int = 1
+    after_pass: Callable[[Native], None] | None = None
     beginning: warm_start.Beginning | None = None
 
     @cached_property
@@ -88,25 +82,22 @@ class Simulation:
         ------
         WorkloadError : jobs that need more processors together than there are.
         """
-        begins, stuck = self.beginning, -1
+        begins, stuck, learning = self.beginning, -1, self.learning
         if begins is not None:
             warm_start.check_running(begins)
-        learning, told = self.learning, None
-        if learning is not None:
-            told = told_of_learning(learning.estimators, learning.learner)
         native = Native(
             Model(
                 **self.told.arguments(),
-                **self.machine,
-                learning=told,
+                **self.place.told,
+                learning=learning and told_of_learning(learning.estimators, learning.learner),
                 accounts=self.shares,
                 expressions=self.expressions,
                 features=self.features,
-                ticks=self.ticks,
+                ticks=self.place.units.ticks,
             )
         )
         if begins is not None:
-            go_on = partial(native.begin, **begins.arguments("nodes" in self.machine))
+            go_on = partial(native.begin, **begins.arguments("nodes" in self.place.told))
             stuck = go_on()
             while native.asked:
                 self._answer(native)
@@ -118,17 +109,17 @@ class Simulation:
 
         Called again, it goes on.
         """
-        native, late, pairs, done = self.native, self.late, self.pairs, 0
+        native, late, after_pass, done = self.native, self.late, self.after_pass, 0
         while True:
             stop = until if late is None else min(until, late.due)
-            some = native.run(stop, passes - done if pairs is None else 1)
+            some = native.run(stop, passes - done if after_pass is None else 1)
             done += some
             if native.asked:
                 self._answer(native)
-            elif pairs is not None and some:
-                pairs.learn(native)
+            elif after_pass is not None and some:
+                after_pass(native)
             elif late is not None and stop == late.due < FOREVER:
-                late.arrive(Asking(native, self.told.jobs, self.nodes))
+                late.arrive(Asking(native, self.told.jobs, self.place.nodes))
             else:
                 return done
 
@@ -136,7 +127,7 @@ class Simulation:
         """Answer what is asked for in Python: by policies, dispatchers or predictors."""
         if native.asked in ("order", "job", "starts"):
             assert self.dispatch is not None
-            self.dispatch(Asking(native, self.told.jobs, self.nodes))
+            self.dispatch(Asking(native, self.told.jobs, self.place.nodes))
         else:
             assert self.learning is not None
             self.learning.answer(native)
@@ -179,21 +170,16 @@ def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: Mapping[str, int
 def new_simulation(
     workload: Workload,
     scheduler: Scheduler,
-    cluster: Cluster,
-    nodes: Nodes | None = None,
+    place: Place,
     learned: Learned | None = None,
     always_learns: bool = False,
     agent: Agent = NOBODY_ELSE,
-    place: str = "",
-    units: Units | None = None,
-    fills: bool = False,
 ) -> Simulation:
-    """Return a simulation before its first event: by default on a pool, or on nodes.
+    """Return a simulation before its first event.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``always_learns``: also where the simulator could average by itself, and
-    tells nobody. ``agent``, ``place``, ``units`` and ``fills`` are those of :func:`prepare`; of
-    another machine than these two the caller tells the rest.
+    tells nobody. ``agent``: what is said from outside.
 
     Raises
     ------
@@ -203,27 +189,42 @@ def new_simulation(
     learning, counts = None, any(scheduler.usage_orders)
     asks = asks_for_predictions(scheduler)
     asks |= (learned is not None or always_learns) and learns_in(scheduler)
-    place = place or ("pool" if nodes is None else "nodes")
     told = prepare(
-        workload, scheduler, cluster, place, units=units, agent=agent, predicts=asks, counts=counts,
-        logs_ends=counts or place != "pool" or scheduler.restricts, fills=fills,
-    )  # fmt: skip
-    ticks = 1 if units is None else units.ticks
+        workload,
+        scheduler,
+        place,
+        agent=agent,
+        predicts=asks,
+        counts=counts,
+        logs_ends=counts or place.name != "pool" or scheduler.restricts,
+    )
     if asks:
         before = warm_start.learned_before(workload, scheduler) if learned is None else learned
         learning = warm_start.Learning(workload, scheduler, told, before)
-    # a pool that is switched off stays one, also where it is one node to a dispatcher
-    on_nodes = nodes is not None and not told.rules.get("managed")
+    cluster, ticks = place.cluster, place.units.ticks
     return Simulation(
         told,
-        {"nodes": nodes.layout} if nodes is not None and on_nodes else {},
-        nodes,
+        place,
         learning,
         accounts_of(workload, scheduler, cluster, ticks) if counts else None,
         expressions_of(workload, scheduler),
-        ticks=ticks,
         beginning=warm_start.beginning_of(workload, scheduler, cluster, told),
     )
+
+
+class Run(NamedTuple):
+    """A simulation of a user's, and what comes of it on its kind of machine.
+
+    Attributes
+    ----------
+    workload : its jobs; of an extract those run that find room.
+    simulation : before its first event.
+    result : returns the result, of the schedule and what else is told of it.
+    """
+
+    workload: Workload
+    simulation: Simulation
+    result: Callable[[Columns, dict[str, Any]], Result]
 
 
 def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) -> Workload:

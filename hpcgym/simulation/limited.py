@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,13 +20,12 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
-from hpcgym.scheduler.dispatchers.asking import propose, view_of
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import Simulation, new_simulation, with_room
-from hpcgym.simulation.nodes import begun, facts_of, needs_on, scored_by
-from hpcgym.simulation.prepare import Units
-from hpcgym.simulation.restricted import as_came
+from hpcgym.simulation.driver import Run, Simulation, new_simulation, with_room
+from hpcgym.simulation.nodes import needs_on
+from hpcgym.simulation.prepare import Place, Units, check_jobs
+from hpcgym.simulation.results import Columns, as_came
 from hpcgym.simulation.warm_start import check_extract, taken_over
 from hpcgym.workload.extracts import decided
 
@@ -382,47 +380,39 @@ def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> boo
     )
 
 
-def simulate_powered(
+def on_own_nodes(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
     given: Limit | Iterable[Limit] | None,
     learned: Learned | None = None,
-) -> Result:
-    """Simulate under limits, to the end; see :func:`hpcgym.simulate`.
+) -> Run:
+    """Return a simulation in which each job has nodes of its own; see :func:`hpcgym.simulate`.
 
     Raises
     ------
-    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, a cap
-        under which a job can never start, or what a dispatcher answers wrongly.
+    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, or a cap
+        under which a job can never start.
     WorkloadError : a job that cannot be simulated.
     """
-    found = check_limits(() if given is None else given)
+    limits = check_limits(() if given is None else given)
     check_for_limits(scheduler, given is not None)
-    workload = _with_room(workload, scheduler, cluster, found)
+    workload = _with_room(workload, scheduler, cluster, limits)
     needs = needs_on(workload, cluster)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
-    machine, simulation = limited_simulation(workload, scheduler, cluster, found, learned)
-    dispatcher = scheduler.dispatcher
-    held_back = np.zeros(len(workload), np.int64)
-    view = partial(view_of, capacity=cluster.capacity, held_back=held_back)
-    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, view)
-    if dispatcher is not None:
-        dispatcher, facts = begun(dispatcher), facts_of(workload, cluster)
-        simulation.dispatch = partial(
-            propose, dispatcher, facts=facts, capacity=cluster.capacity, held_back=held_back
-        )
-    simulation.drive()
-    schedule = simulation.schedule()
-    if (schedule["start"] < 0).any():
-        raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
-    # run times as they were predicted at full frequency
-    asked_for = schedule | {"predicted": schedule["predicted_at_highest"]}
-    outside = dispatcher is not None
-    result = Result.of(workload, cluster, scheduler, asked_for, outside=outside)
-    result = replace(result, dispatcher=dispatcher, **simulation.for_result(schedule))
-    return with_machine(result, machine, schedule, needs[:, 0], units_a_node(needs, cluster), found)
+    machine, simulation = limited_simulation(workload, scheduler, cluster, limits, learned)
+
+    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+        if (schedule["start"] < 0).any():
+            raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
+        # run times as they were predicted at full frequency
+        asked_for = {**schedule, "predicted": schedule["predicted_at_highest"]}
+        found = replace(Result.of(workload, cluster, scheduler, asked_for), **told)
+        a_node = units_a_node(needs, cluster)
+        return with_machine(found, machine, schedule, needs[:, 0], a_node, limits)
+
+    return Run(workload, simulation, result)
 
 
 def _with_room(
@@ -460,18 +450,17 @@ def limited_simulation(
 ) -> tuple[LimitedMachine, Simulation]:
     """Return a machine, and a simulation there under limits before its first event.
 
-    See :func:`simulate_powered`.
+    See :func:`on_own_nodes`.
     """
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
-    awake, needs = replace(cluster, shutdown_after_s=None), needs_on(workload, cluster)
+    needs = needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    units = Units(cluster.nodes, widths)
-    simulation = new_simulation(
-        workload, scheduler, awake, learned=learned, place="whole nodes", units=units
-    )
+    # nodes are switched off, not processors
+    awake, units = replace(cluster, shutdown_after_s=None), Units(cluster.nodes, widths)
+    check_jobs(workload, cluster.processors)
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    simulation.machine["limited"] = machine.told
-    return machine, simulation
+    place = Place("whole nodes", awake, units, {"limited": machine.told})
+    return machine, new_simulation(workload, scheduler, place, learned)
 
 
 def machine_for(
@@ -583,7 +572,7 @@ def check_possible(workload: Workload, machine: LimitedMachine) -> None:
 def with_machine(
     result: Result,
     machine: LimitedMachine,
-    schedule: Mapping[str, NDArray[np.int64]],
+    schedule: Columns,
     units: NDArray[np.int64],
     a_node: NDArray[np.int64],
     limits: tuple[Limit, ...],
@@ -610,7 +599,7 @@ def with_machine(
     return as_came(found, schedule["submit"])
 
 
-def _node_states(schedule: Mapping[str, NDArray[np.int64]], end: int) -> NodeStates | None:
+def _node_states(schedule: Columns, end: int) -> NodeStates | None:
     """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
     state, since = schedule["node_state"], schedule["node_since"]
     still = np.flatnonzero((state != _ON) & (since < end))

@@ -1,44 +1,32 @@
-"""Machines of nodes, dispatchers that say what starts there, and policies in Python.
-
-The engine does all else: who fits, the reservation of the head, backfilling. So such a policy needs
-no EASY of its own, as a dispatcher does.
-"""
+"""Machines of nodes that jobs may share, and that may fail: what jobs ask, and who has which."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Layout, Model, assign
-from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin
-from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.scheduler.rules import plain
-from hpcgym.simulation.prepare import job_records
+from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.extracts import Cells
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import check_fits, check_partitions, expected_waits, needs_of
+from hpcgym.workload.needs import check_fits, check_partitions, needs_of
 from hpcgym.workload.partition_limits import check_limits, warn_of_shared
 
 if TYPE_CHECKING:
+    from hpcgym.cluster.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.extracts import Initial
-
-
-# --- Machines of nodes, and dispatchers that say what starts there --------------------------------
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,
@@ -122,6 +110,65 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     return single_cores(needs) and not by_name
 
 
+def place_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    failures: Failures | None = None,
+    needs: NDArray[np.int64] | None = None,
+) -> Place:
+    """Return a machine as a pool, or as nodes that jobs may share.
+
+    A dispatcher has nodes in any case; of a pool that is one.
+
+    Parameters
+    ----------
+    failures : of the nodes, if they fail.
+    needs : what jobs ask of them, if that is known; see :func:`needs_on`.
+
+    Raises
+    ------
+    HpcgymError : passes at single events, which are for pools of processors.
+    WorkloadError : a job that never fits.
+    """
+    by_name = scheduler.dispatcher is not None
+    if not cluster.groups and not by_name:
+        return pool_of(workload, cluster)
+    asked = needs_on(workload, cluster) if needs is None else needs
+    if failures is None and not by_name and as_on_pool(asked, scheduler):
+        return pool_of(workload, cluster)
+    return place_on_nodes(workload, asked, cluster, scheduler, failures)
+
+
+def place_on_nodes(
+    workload: Workload,
+    needs: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    failures: Failures | None = None,
+) -> Place:
+    """Return a machine as nodes, for jobs that ask for so much of them; see :func:`place_of`."""
+    nodes = nodes_for(workload, needs, cluster, scheduler, failures is not None)
+    # a pool that is switched off stays one, also where it is one node to a dispatcher
+    told: dict[str, Any] = {} if cluster.shutdown_after_s is not None else {"nodes": nodes.layout}
+    if failures is not None:
+        told["outages"] = outages_of(failures)
+    return Place("nodes", cluster, pool_of(workload, cluster).units, told, nodes)
+
+
+def outages_of(failures: Failures) -> NDArray[np.int64]:
+    """Return when nodes fail and are repaired, by time, of one time repairs first.
+
+    (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.
+    """
+    repairs = np.full(len(failures), -1)
+    time = np.concatenate([failures.repaired, failures.time])
+    until = np.concatenate([repairs, failures.repaired])
+    node = np.concatenate([failures.node, failures.node])
+    order = np.lexsort((until >= 0, time))
+    return np.column_stack([time, node, until])[order]
+
+
 def nodes_for(
     workload: Workload,
     needs: NDArray[np.int64],
@@ -145,26 +192,6 @@ def nodes_for(
         whole = np.column_stack([np.ones(cluster.nodes, np.int64), cluster.capacity])
         nodes = nodes.with_holders(whole)
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
-
-
-def begun(dispatcher: Any) -> Any:
-    """Return a dispatcher, of a name too, that has been told that a simulation begins."""
-    if isinstance(dispatcher, str):
-        dispatcher = find_dispatcher(dispatcher)
-    begin(dispatcher)
-    return dispatcher
-
-
-def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
-    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
-    return Facts(
-        cluster.resources[:1] if pool else cluster.resources,
-        workload.job_number,
-        workload.user_id,
-        workload.queue,
-        expected_waits(workload, cluster.queues),
-        max(cluster.queues.values(), default=1.0),
-    )
 
 
 def assign_nodes(
@@ -284,86 +311,3 @@ def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
     return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)
-
-
-# --- Policies that are functions in Python --------------------------------------------------------
-
-Policy = Callable[[PassView], Any]
-View = Callable[[Asking, Facts], PassView]
-
-
-def scored_by(
-    policy: Any,
-    workload: Workload,
-    cluster: Cluster,
-    nodes: Nodes | None,
-    view: View = Asking.view,
-    ticks: int | None = None,
-) -> Scoring | None:
-    """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
-
-    ``nodes`` are those of the machine, None where it is a pool, or where jobs share nodes; there
-    ``ticks`` of the simulator's clock are a second. ``view`` is what it is shown.
-    """
-    if not callable(policy):
-        return None
-    begin(policy)
-    if nodes is None and view is Asking.view:
-        pool = pool_as_node(workload.requested_processors, cluster.processors)
-        clock = {} if ticks is None else {"jobs": job_records(workload), "ticks": ticks}
-        shown = partial(_of_pool, pool, clock)
-        return Scoring(policy, facts_of(workload, cluster, pool=True), shown)
-    return Scoring(policy, facts_of(workload, cluster), view)
-
-
-def _of_pool(pool: Nodes, clock: dict[str, Any], asking: Asking, facts: Facts) -> PassView:
-    """Return the view of a pool, or of shared nodes as if they were one: a node stands for it."""
-    return asking._replace(nodes=pool, **clock).view(facts)
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Asks a policy for the scores of a pass, and writes them.
-
-    Attributes
-    ----------
-    policy, facts : who is asked, and what does not change.
-    view : what it is shown of a simulation that asks.
-    """
-
-    policy: Policy
-    facts: Facts
-    view: View
-
-    def __call__(self, asking: Asking) -> None:
-        """Do so."""
-        view = self.view(asking, self.facts)
-        asking.native.order(view.job, _asked(self.policy, view))
-
-
-def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:
-    """Return the scores of the jobs of a view, checked.
-
-    Raises
-    ------
-    HpcgymError : anything but a number for each.
-    """
-    answer = policy(view)
-    n = len(view.job)
-    try:
-        given = np.asarray(answer)
-    except Exception as error:  # whatever a library's own array may raise
-        raise HpcgymError(f"policy {plain(policy)} at {view.time} s: {error}") from error
-    if given.shape == (n,) and given.dtype.kind in "biuf":
-        scores = given.astype(np.float64)
-        if not np.isnan(scores).any():
-            return scores
-        told = "numbers of which some are nan"
-    elif given.ndim:
-        told = f"an array of shape {given.shape}, {given.dtype}"
-    else:
-        told = repr(answer)[:60]
-    raise HpcgymError(
-        f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
-        f" queued jobs, the highest first, not {told}"
-    )

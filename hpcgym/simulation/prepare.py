@@ -76,6 +76,33 @@ class Units(NamedTuple):
     ticks: int = 1
 
 
+@dataclass(frozen=True)
+class Place:
+    """A machine as a simulation has it: what its kind adds to what the engine is told.
+
+    Attributes
+    ----------
+    name : of :data:`hpcgym.scheduler.capabilities.PLACES`.
+    cluster : the machine, with what the simulation does of its rules.
+    units : what is counted there, and by which clock.
+    told : further arguments of ``Model``, by name; nothing of a pool.
+    nodes : of which dispatchers are shown a view, or None.
+    fills : whether what is back-filled goes by the order of the queue, whatever that is.
+    """
+
+    name: str
+    cluster: Cluster
+    units: Units
+    told: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Any = None
+    fills: bool = False
+
+
+def pool_of(workload: Workload, cluster: Cluster) -> Place:
+    """Return a machine as a pool of processors, of which jobs take some."""
+    return Place("pool", cluster, Units(cluster.processors, workload.requested_processors))
+
+
 class Agent(NamedTuple):
     """What somebody outside says as a simulation runs.
 
@@ -150,28 +177,22 @@ class Told:
 def prepare(
     workload: Workload,
     scheduler: Scheduler,
-    cluster: Cluster,
-    place: str = "pool",
+    place: Place,
     *,
-    units: Units | None = None,
     agent: Agent = NOBODY_ELSE,
     predicts: bool | None = None,
     counts: bool = False,
     logs_ends: bool = False,
-    fills: bool = False,
     several: bool = False,
 ) -> Told:
     """Return what a simulation that is about to start is told.
 
     Parameters
     ----------
-    place : of :data:`hpcgym.scheduler.capabilities.PLACES`: which kind of machine it is.
-    units : what is counted there; None: processors, and seconds.
     agent : what is said from outside.
     predicts : whether it stops for predictions; None: if it needs to.
     counts : whether somebody keeps books of what users have used, at which an order may look.
     logs_ends : whether ends are noted in any case, so that nodes can be given back.
-    fills : whether what is back-filled goes by the order of the queue, whatever that is.
     several : whether simulations have parts of the jobs, which do not know of the others.
 
     Raises
@@ -185,6 +206,7 @@ def prepare(
     HpcgymWarning : see :func:`hpcgym.simulation.restricted.check_restricted`.
     RuleWarning : see :func:`hpcgym.simulation.restricted.restrictions_of`.
     """
+    cluster, units = place.cluster, place.units
     check_allocation(scheduler.allocation, cluster)
     if scheduler.coschedules:
         raise HpcgymError(
@@ -193,8 +215,6 @@ def prepare(
             " nodes"
         )
     check_jobs(workload, cluster.processors)
-    if units is None:
-        units = Units(cluster.processors, workload.requested_processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
     predicts = asks_for_predictions(scheduler) if predicts is None else predicts
@@ -203,10 +223,9 @@ def prepare(
     first = own if agent.order is None else agent.order
     by_function = callable(scheduler.policy)
     starts = scheduler.dispatcher is not None and not by_function
-    second = first if fills else second
-    hold = scheduler.hold
+    second = first if place.fills else second
     rules = {
-        **_rules(scheduler, predicted, jobs["run"], place, units.ticks),
+        **_rules(scheduler, predicted, jobs["run"], place),
         "primary": first.code,
         "secondary": second.code,
         "asks": int(by_function or agent.asks),
@@ -218,7 +237,7 @@ def prepare(
         **_power_rules(cluster, scheduler, agent.switches),
         **learning_rules(scheduler, predicts, logs_ends, counts),
     }
-    held, restrictions = None, dict[str, Any]()
+    held, hold = None, scheduler.hold
     if hold is not None:
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = predicted_run_times(
@@ -227,36 +246,29 @@ def prepare(
         # where they are learned, the requested times hold their places
         times = jobs["requested"] if times is None else times
         held = hold.held_back(jobs["requested"], times, cluster.processors)
-    check_restricted(workload, scheduler, rules["correction"], place)
+    check_restricted(workload, scheduler, rules["correction"], place.name)
+    restrictions: Mapping[str, Any] = {}
     if scheduler.restricts:
-        said = agent.order is not None
+        on_nodes, said = place.name == "nodes", agent.order is not None
         restrictions = restrictions_of(
-            workload, scheduler, cluster, place == "nodes", several, said, units.ticks
+            workload, scheduler, cluster, on_nodes, several, said, units.ticks
         )
-    if predicted is None and not last:
-        predicted = np.zeros(len(jobs), np.int64)  # until they are
-    users, n_users = _NOBODY, 0
-    if predicts or last or rules.get("tested_of_user"):
-        users, n_users = numbered(workload.user_id)
     if last:
         predicted = None
-    elif predicted is not None and units.ticks > 1:
+    elif predicted is None:
+        predicted = np.zeros(len(jobs), np.int64)  # until they are
+    else:
         predicted = predicted * units.ticks  # before the run times, which they may be
+    knows_users = predicts or last or rules.get("tested_of_user")
+    users, n_users = numbered(workload.user_id) if knows_users else (_NOBODY, 0)
     jobs["processors"] = units.widths
-    for name in ("submit", "run", "requested") if units.ticks > 1 else ():
+    for name in ("submit", "run", "requested"):
         jobs[name] *= units.ticks
+    orders_told, of_users = (first, second), (users, n_users)
     return Told(
-        jobs,
-        cluster.processors,
-        units.capacity,
-        rules,
-        (first, second),
-        predicted,
-        held,
-        users,
-        n_users,
+        jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, *of_users,
         restrictions,
-    )
+    )  # fmt: skip
 
 
 def _power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool) -> dict[str, int]:
@@ -299,8 +311,7 @@ def _rules(
     scheduler: Scheduler,
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
-    place: str,
-    ticks: int,
+    place: Place,
 ) -> dict[str, int]:
     """Return the rules of a queue as ``Model`` takes them.
 
@@ -320,10 +331,10 @@ def _rules(
         "threshold": (
             allocations.NO_THRESHOLD
             if threshold is None
-            else min(int(min(threshold, MAX_TIME)) * ticks, FOREVER)
+            else min(int(min(threshold, MAX_TIME)) * place.units.ticks, FOREVER)
         ),
         "strict": int(reserve.kind == "until-shadow" or reserve.slurm is not None),
-        **(_planning_rules(scheduler) if place in ("pool", "nodes") else {}),
+        **(_planning_rules(scheduler) if place.name in ("pool", "nodes") else {}),
     }
 
 

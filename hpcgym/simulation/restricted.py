@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from hpcgym.cluster.partitions import nodes_of_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadError, warn_caller
 from hpcgym.naming import so_many
-from hpcgym.schedule.runs import lost_runs, of_jobs, of_those, pieces_of
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import check_scheduler
@@ -26,9 +26,7 @@ from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.failures import Failures
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.restrictions import Preemption, Quota, Window
 
 
@@ -410,14 +408,9 @@ _MODES = ("requeue", "cancel", "suspend")  # by their codes
 
 
 def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any]]:
-    """Return who may stop whom, as arguments of a model.
-
-    Warns
-    -----
-    RuleWarning : no job may stop another, or none is called so.
-    """
+    """Return who may stop whom, as arguments of a model."""
     return {
-        "group": warn_of_absent([workload], rule)[0],
+        "group": rule.groups(workload),
         "level": np.array(list(rule.levels.values())),
         "may": rule.may.astype(np.int64),
         "exempt": rule.exempt_of_groups,
@@ -425,8 +418,8 @@ def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any
     }
 
 
-def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> list[NDArray[np.int64]]:
-    """Return the group of each job of slices, by who may stop whom; -1: of none.
+def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> None:
+    """Warn where nobody, or somebody whom a rule of preemption names, is in no slice.
 
     Warns
     -----
@@ -438,32 +431,12 @@ def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> list[NDArray
     there: NDArray[np.bool_] = np.array(rows)
     if not (may & there[:, :, np.newaxis] & there[:, np.newaxis, :]).any():
         warn_caller(f"{name}: preemption {rule}: no job may stop another", RuleWarning)
-        return groups
+        return
     present = np.flatnonzero(np.count_nonzero(there, axis=0)).tolist()
     absent = [called for place, called in enumerate(rule.levels) if place not in present]
     if absent:
         text = f"{name}: preemption {rule}: there is no job of {', '.join(absent)}"
         warn_caller(text, RuleWarning)
-    return groups
-
-
-def for_result(
-    rule: Preemption | None, schedule: Mapping[str, NDArray[np.int64]], failures: Failures
-) -> dict[str, Any]:
-    """Return what a result tells of runs that others, or failures, ended, by its attributes.
-
-    In the ``schedule`` of a simulation jobs have started later by the time for which they were
-    suspended.
-    """
-    runs = lost_runs(failures, schedule)
-    if rule is not None and rule.mode == "cancel":  # what ends for good is in the schedule
-        runs = of_those(runs, runs.start != schedule["start"][runs.job])
-    if rule is None or rule.mode != "suspend":
-        return {"lost": runs}
-    pieces, moved = pieces_of(runs), schedule["start"]
-    start = moved.copy()
-    start[pieces.job[::-1]] = pieces.start[::-1]  # of several pieces of a job the first
-    return {"pieces": pieces, "start": start, "suspended": moved - start}
 
 
 # --- Submissions that the schedule makes ----------------------------------------------------------
@@ -489,11 +462,6 @@ def arrivals_of(
     Raises
     ------
     HpcgymError : an order that looks at when the log says that jobs are submitted.
-    WorkloadError : jobs that follow each other, or think times beyond the clock.
-
-    Warns
-    -----
-    RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
     n, rule = len(workload), scheduler.dependencies
     by_arrival = _orders_of_arrival(workload, scheduler)
@@ -501,7 +469,7 @@ def arrivals_of(
     none = np.empty(0, np.int64)
     following = Following(none, none, np.zeros(n, np.bool_))
     if rule != "none":
-        following = following_in([workload], rule)[0]
+        following = followed(workload)
     by_other = np.argsort(following.other, kind="stable")
     told = {
         "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
@@ -579,8 +547,8 @@ def what_moves(scheduler: Scheduler) -> str:
     return scheduler.said("dependencies")
 
 
-def following_in(slices: Sequence[Workload], dependencies: str) -> list[Following]:
-    """Return which jobs of each slice follow which; warn of what is odd.
+def check_following(slices: Sequence[Workload], dependencies: str) -> None:
+    """Check which jobs of each slice follow which; warn of what is odd.
 
     Raises
     ------
@@ -588,7 +556,7 @@ def following_in(slices: Sequence[Workload], dependencies: str) -> list[Followin
 
     Warns
     -----
-    RuleWarning : as :func:`arrivals_of`.
+    RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
     made = [followed(one) for one in slices]
     pairs, name = list(zip(slices, made, strict=True)), called_together(slices)
@@ -608,84 +576,37 @@ def following_in(slices: Sequence[Workload], dependencies: str) -> list[Followin
     elif not any(len(following.job) for following in made):
         warn_caller(f"{name}: no job follows another: the log has no preceding_job", RuleWarning)
     for one, following in pairs:
-        never = _never(following, len(one))
-        if len(never):
-            job = int(never[0])
-            more = "" if len(never) == 1 else f". The same holds for {len(never):,} jobs"
+        if ring := _ring(following):
+            names = [one.called(job) for job in ring]
+            if len(names) > _SHOWN:
+                names = [*names[: _SHOWN - 1], "...", names[-1]]
             raise WorkloadError(
-                f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
-                f" never come: {_ring(following, one, job, never)}{more}"
+                f"{one.name}: {names[0]} follows a job that follows itself, and would never come:"
+                f" {', which follows '.join(names)}"
             )
     for one, following in pairs:
         total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
         if total > MAX_TIME:
             raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
-    return made
 
 
-def _never(following: Following, n: int) -> NDArray[np.int64]:
-    """Return the jobs that would never come, rising: they follow themselves, or some that do."""
-    if (following.other < following.job).all():  # as in nearly all logs
-        return np.empty(0, np.int64)
-    followers: dict[int, list[int]] = {}
-    for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
-        followers.setdefault(other, []).append(job)
-    left = np.bincount(following.job, minlength=n)
-    come = [other for other in followers if left[other] == 0]
-    waiting = dict(enumerate(left.tolist()))
-    while come:
-        for job in followers.get(come.pop(), ()):
-            waiting[job] -= 1
-            if waiting[job] == 0:
-                come.append(job)
-    return np.array([job for job, count in waiting.items() if count > 0], np.int64)
+def _ring(following: Following) -> list[int]:
+    """Return jobs of which each follows the next, and the first itself; none where there are none.
 
-
-def _ring(following: Following, workload: Workload, job: int, never: NDArray[np.int64]) -> str:
-    """Return which jobs follow one another in a ring, of a job that would never come."""
-    pairs = zip(following.job.tolist(), following.other.tolist(), strict=True)
-    stuck = set(never.tolist())
-    other = {one: before for one, before in pairs if before in stuck}
-    path = [job]
-    while other[path[-1]] not in path:
-        path.append(other[path[-1]])
-    ring = [*path[path.index(other[path[-1]]) :], other[path[-1]]]
-    names = [workload.called(one) for one in ring]
-    if len(names) > _SHOWN:
-        names = [*names[: _SHOWN - 1], "...", names[-1]]
-    return ", which follows ".join(names)
-
-
-def as_came(result: Result, came: NDArray[np.int64]) -> Result:
-    """Return a schedule with its jobs in the order in which they ``came``, (n_jobs,) [s].
-
-    They are submitted then; ``given`` has them as they were.
+    The first stands at the end again.
     """
-    if not result.scheduler.moves_submissions:
-        return result
-    order = np.argsort(came, kind="stable")
-    columns = ["start", "run_time", "predicted_run_time", "reserved_start", "backfilled"]
-    columns += [
-        name for name in ("policy_run_time", "frequency") if getattr(result, name) is not None
-    ]
-    rows = {name: getattr(result, name)[order] for name in columns}
-    for one in rows.values():
-        one.flags.writeable = False
-    held, rules = result.allocation, result.scheduler
-    given = {rule: getattr(rules, rule) for rule in ("estimate", "policy_estimate")}
-    moved = {rule: one[order] for rule, one in given.items() if isinstance(one, np.ndarray)}
-    return replace(
-        result,
-        scheduler=rules.but(**moved) if moved else rules,
-        given=result.workload,
-        workload=result.workload.take(order).with_columns(submit_time=came[order]),
-        allocation=None if held is None else held.rows(order),
-        coschedule=None if result.coschedule is None else result.coschedule.take(order),
-        lost=of_jobs(result.lost, order),
-        pieces=of_jobs(result.pieces, order),
-        suspended=None if result.suspended is None else result.suspended[order],
-        **rows,
-    )
+    if (following.other < following.job).all():  # as in nearly all logs
+        return []
+    graph: TopologicalSorter[int] = TopologicalSorter()
+    for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
+        graph.add(job, other)
+    try:
+        graph.prepare()
+    except CycleError as error:
+        ring: list[int] = error.args[1][:0:-1]
+        first = ring.index(min(ring))
+        return [*ring[first:], *ring[:first], ring[first]]
+    return []
 
 
 # --- What restricts who may start when ------------------------------------------------------------
@@ -775,7 +696,7 @@ def warn_of_unused(
             warn_of_absent(slices, preempts)
     follows = {one.dependencies: None for one in schedulers if one.dependencies != "none"}
     for rule in list(follows)[:1]:
-        following_in(slices, rule)
+        check_following(slices, rule)
 
 
 def restrictions_of(
@@ -808,11 +729,10 @@ def restrictions_of(
         jobs that follow jobs that are not there, preemption of nobody.
     """
     quotas = make_quotas(workload, scheduler.quota)
+    windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
+    warn_of_unused([workload], [scheduler], cluster)
     if workload.initial is not None and not several:
         use_up(quotas, workload.initial.running)
-    warn_of_none([workload], scheduler.quota, [quotas])
-    windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
-    warn_of_unmet([workload], [windows])
     told: dict[str, Any] = {
         "restrictions": {
             **quotas._asdict(),

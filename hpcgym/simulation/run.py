@@ -6,123 +6,39 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hpcgym._engine import Simulation as Native
 from hpcgym.baselines import schedulers
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import (
-    HpcgymError,
-    HpcgymWarning,
-    WorkloadError,
-    check_choice,
-    is_number,
-    warn_caller,
-)
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.runs import Allocation, down
-from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler
+from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.capabilities import check
-from hpcgym.scheduler.dispatchers.asking import LateDispatcher, dispatch
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
-from hpcgym.simulation import driver
-from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.fair_share import warn_of_schedulers
-from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
-from hpcgym.simulation.nodes import (
-    as_on_pool,
-    assign_nodes,
-    begun,
-    facts_of,
-    needs_on,
-    nodes_for,
-    scored_by,
+from hpcgym.simulation.answers import let_answer
+from hpcgym.simulation.corun import on_shared_nodes
+from hpcgym.simulation.driver import (
+    Run,
+    Simulation,
+    check_learned,
+    learns_in,
+    new_simulation,
+    with_room,
 )
-from hpcgym.simulation.prepare import machine_of
-from hpcgym.simulation.restricted import as_came, for_result
+from hpcgym.simulation.failing import check_failures, find_failures, warn_of_others
+from hpcgym.simulation.fair_share import warn_of_schedulers
+from hpcgym.simulation.limited import check_power_rule, on_own_nodes, takes_whole_nodes
+from hpcgym.simulation.nodes import needs_on, place_of
+from hpcgym.simulation.prepare import machine_of, pool_of
+from hpcgym.simulation.results import Columns, result_of, with_nodes
 from hpcgym.speedups.files import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import MAX_TIME, Workload
-
-# --- Simulations on machines whose nodes fail -----------------------------------------------------
-
-
-def find_failures(failures: Any, cluster: Cluster) -> Failures:
-    """Return the failures, of a file too, of a machine.
-
-    Raises
-    ------
-    HpcgymError : none, a file that cannot be read, or a node that there is not.
-    """
-    if isinstance(failures, str | os.PathLike):
-        failures = Failures.read(failures)
-    if not isinstance(failures, Failures):
-        raise HpcgymError(
-            f"failures must be Failures or a CSV file of them, not a {type(failures).__name__}"
-        )
-    if len(failures) and failures.node.max() >= cluster.nodes:
-        raise HpcgymError(
-            f"failures: node {failures.node.max()} is none of the machine, which has"
-            f" {cluster.nodes:,} nodes, counted from 0"
-        )
-    return failures
-
-
-def check_failures(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, *others: str
-) -> None:
-    """Raise an HpcgymError for what does not go with failures; ``others`` are asked for too."""
-    place = "nodes" if cluster.groups else "pool"
-    extract = () if workload.initial is None else ("extract",)
-    check_scheduler(scheduler, "failures", place, *extract, *others)
-    if scheduler.preemption is not None and scheduler.preemption.mode == "suspend":
-        raise HpcgymError(
-            f"{scheduler.said('preemption')} and failures of nodes do not go together: who is"
-            " suspended has its memory on nodes that may fail; take requeue or cancel"
-        )
-
-
-def outages_of(failures: Failures) -> NDArray[np.int64]:
-    """Return when nodes fail and are repaired, by time, of one time repairs first.
-
-    (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.
-    """
-    repairs = np.full(len(failures), -1)
-    time = np.concatenate([failures.repaired, failures.time])
-    until = np.concatenate([repairs, failures.repaired])
-    node = np.concatenate([failures.node, failures.node])
-    order = np.lexsort((until >= 0, time))
-    return np.column_stack([time, node, until])[order]
-
-
-def warn_of_others(failures: Failures, result: Result) -> None:
-    """Warn where all failures are before the first submission or after the last end.
-
-    Warns
-    -----
-    HpcgymWarning : as the log of a week, which keeps the clock of the whole.
-    """
-    if not len(failures) or not len(result.start):
-        return
-    first, last = int(result.workload.submit_time[0]), int(result.end.max())
-    if not ((failures.repaired > first) & (failures.time < last)).any():
-        warn_caller(
-            f"failures: none of {len(failures):,} is between the first submission ({first} s) and"
-            f" the last end ({last} s); times are on the workload's clock",
-            HpcgymWarning,
-        )
-
-
-# --- From a workload and a scheduler to a schedule ------------------------------------------------
 
 
 def simulate(
@@ -206,8 +122,9 @@ def simulate(
         from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
-    driver.check_learned(chosen, learned)
+    check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
+    found = None
     if failures is not None:
         asked = {
             "shared nodes": speedups is not None,
@@ -216,29 +133,44 @@ def simulate(
         }
         check_failures(workload, chosen, cluster, *(name for name in asked if asked[name]))
         found = find_failures(failures, cluster)
-        if engine is not None:
-            others = ("learned",) if learned is not None else ()
-            return simulate_by_reference(workload, chosen, cluster, others, found)
-        result = _simulate(workload, chosen, cluster, learned, found)
-        warn_of_others(found, result)
-        return result
     if engine is not None:
         check_power_rule(chosen, limits)
-        given = {
+        asked_for = {
             "limits": limits is not None,
             "speedups": speedups is not None,
             "learned": learned is not None,
             "jobs with nodes of their own": takes_whole_nodes(cluster, chosen, limits),
         }
-        return simulate_by_reference(workload, chosen, cluster, (n for n in given if given[n]))
+        given = [name for name, is_asked in asked_for.items() if is_asked]
+        return simulate_by_reference(workload, chosen, cluster, given, found)
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
-        return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
-    check_power_rule(chosen, limits)
-    if takes_whole_nodes(cluster, chosen, limits):
-        return simulate_powered(workload, chosen, cluster, limits, learned)
-    return _simulate(workload, chosen, cluster, learned)
+        run = on_shared_nodes(workload, chosen, cluster, find_speedups(speedups))
+    else:
+        check_power_rule(chosen, limits)
+        if takes_whole_nodes(cluster, chosen, limits):
+            run = on_own_nodes(workload, chosen, cluster, limits, learned)
+        else:
+            run = on_pool_or_nodes(workload, chosen, cluster, learned, found)
+    result = _result(run, chosen)
+    if found is not None:
+        warn_of_others(found, result)
+    return result
+
+
+def _result(run: Run, scheduler: Scheduler) -> Result:
+    """Simulate to the end; return the result."""
+    simulation = run.simulation
+    dispatcher = let_answer(simulation, run.workload, scheduler)
+    simulation.drive()
+    schedule, late = simulation.schedule(), simulation.late
+    told = {
+        "dispatcher": dispatcher,
+        "dispatching": None if late is None else late.dispatching,
+        "outside": dispatcher is not None,  # it is no order of the scheduler's
+    }
+    return run.result(schedule, told | simulation.for_result(schedule))
 
 
 def scheduler_of(
@@ -277,118 +209,32 @@ def scheduler_of(
     return chosen
 
 
-def _simulate(
+def on_pool_or_nodes(
     workload: Workload,
-    chosen: Scheduler,
+    scheduler: Scheduler,
     cluster: Cluster,
     learned: Learned | None,
     failures: Failures | None = None,
-) -> Result:
-    """Simulate on a pool, or on nodes that jobs may share, and that may fail; or a dispatcher."""
-    dispatcher, needs, nodes = chosen.dispatcher, None, None
-    if cluster.groups or dispatcher is not None:
-        needs = needs_on(workload, cluster)
-        by_name = dispatcher is not None or failures is not None
-        if by_name or not as_on_pool(needs, chosen):
-            nodes = nodes_for(workload, needs, cluster, chosen, failures is not None)
+) -> Run:
+    """Return a simulation on a pool, or on nodes that jobs may share, and that may fail."""
+    needs = needs_on(workload, cluster) if cluster.groups else None
     if failures is not None:
-        assert needs is not None
-        on_nodes = partial(_on_failing_nodes, chosen.allocation, cluster, needs, failures)
-        workload = driver.with_room(workload, on_nodes)
-    simulation = driver.new_simulation(workload, chosen, cluster, nodes, learned)
-    if failures is not None:
-        simulation.machine["outages"] = outages_of(failures)
-    simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
-    if dispatcher is not None:
-        dispatcher, facts = begun(dispatcher), facts_of(workload, cluster)
-        simulation.dispatch = partial(dispatch, dispatcher, facts=facts)
-        if chosen.dispatch_time:
-            simulation.late = LateDispatcher(dispatcher, chosen.dispatch_time, facts)
-            simulation.dispatch = simulation.late.at_pass
-    result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)
-    late = simulation.late
-    dispatching = None if late is None else late.dispatching
-    result = replace(result, dispatcher=dispatcher, dispatching=dispatching)
-    return with_nodes(result, schedule, needs, failures)
+        places = Scheduler(allocation=scheduler.allocation)
 
+        def only_placed(jobs: Workload) -> Simulation:
+            asked = None if needs is None else needs[: len(jobs)]
+            return new_simulation(jobs, places, place_of(jobs, places, cluster, failures, asked))
 
-def _on_failing_nodes(
-    allocation: str,
-    cluster: Cluster,
-    needs: NDArray[np.int64],
-    failures: Failures,
-    jobs: Workload,
-) -> driver.Simulation:
-    """Return a simulation on nodes that fail, of the first jobs of those that need so much."""
-    rules = Scheduler(allocation=allocation)
-    nodes = nodes_for(jobs, needs[: len(jobs)], cluster, rules, failing=True)
-    simulation = driver.new_simulation(jobs, rules, cluster, nodes)
-    simulation.machine["outages"] = outages_of(failures)
-    return simulation
+        workload = with_room(workload, only_placed)
+    place = place_of(workload, scheduler, cluster, failures, needs)
+    simulation = new_simulation(workload, scheduler, place, learned)
 
+    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+        rules = simulation.told.rules
+        found = result_of(simulation.native, schedule, rules, workload, cluster, scheduler)
+        return with_nodes(replace(found, **told), schedule, needs, failures)
 
-def ended(
-    simulation: driver.Simulation,
-    workload: Workload,
-    cluster: Cluster,
-    chosen: Scheduler,
-    outside: bool = False,
-) -> tuple[Result, driver.Columns]:
-    """Simulate to the end; return the result without nodes, and the schedule.
-
-    ``outside`` says that the order of the queue is not the scheduler's.
-    """
-    simulation.drive()
-    schedule, native, rules = simulation.schedule(), simulation.native, simulation.told.rules
-    if rules.get("managed") and len(workload):
-        check_processor_seconds(workload, cluster, native.time)
-    result = result_of(native, schedule, rules, workload, cluster, chosen, outside)
-    return replace(result, **simulation.for_result(schedule)), schedule
-
-
-def result_of(
-    native: Native,
-    schedule: driver.Columns,
-    rules: Mapping[str, int],
-    workload: Workload,
-    cluster: Cluster,
-    scheduler: Scheduler,
-    outside: bool = False,
-) -> Result:
-    """Return the result of a simulation as it is now, by its schedule; without nodes."""
-    seconds = None
-    if rules.get("managed") and len(workload):
-        seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
-    return Result.of(workload, cluster, scheduler, schedule, seconds, outside)
-
-
-def with_nodes(
-    result: Result,
-    schedule: driver.Columns,
-    needs: NDArray[np.int64] | None = None,
-    failures: Failures | None = None,
-) -> Result:
-    """Return a result with the nodes of jobs, and the runs that others, or failures, have ended.
-
-    Its jobs stand in the order in which they came.
-
-    ``needs`` : what they ask of nodes, if that is known; ``failures`` : of these nodes.
-    """
-    cluster, rules, workload = result.cluster, result.scheduler, result.workload
-    if cluster.groups and "cell_first" in schedule:
-        result = replace(result, allocation=Allocation.of(schedule))
-    elif cluster.groups:
-        asked = needs_on(workload, cluster) if needs is None else needs
-        allocation = assign_nodes(schedule, asked, cluster, rules, workload.initial)
-        result = replace(result, allocation=allocation)
-    if rules.preemption is not None or failures is not None:
-        none = np.zeros(0, np.int64)
-        told = Failures(none, none, none) if failures is None else failures
-        lost = for_result(rules.preemption, schedule, told)
-        result = replace(result, **lost)
-    if failures is not None:
-        result = replace(result, node_states=down(failures))
-    return as_came(result, schedule["submit"])
+    return Run(workload, simulation, result)
 
 
 def learn_before(
@@ -435,17 +281,16 @@ def learn_at(
     As :func:`learn_before` does for one of them.
     """
     ends = [_whole_time(time) - 1 for time in times]
-    driver.check_learned(scheduler, learned)
+    check_learned(scheduler, learned)
     check_power_rule(scheduler, None)
-    if not driver.learns_in(scheduler):
+    if not learns_in(scheduler):
         return [None] * len(ends)
     if cluster.groups or scheduler.dispatcher is not None:
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    simulation = driver.new_simulation(
-        workload, scheduler, cluster, learned=learned, always_learns=True
-    )
+    place = pool_of(workload, cluster)
+    simulation = new_simulation(workload, scheduler, place, learned, always_learns=True)
     found: list[Learned | None] = []
     for end in ends:
         simulation.drive(end)
@@ -458,13 +303,3 @@ def _whole_time(time: Any) -> int:
     if not is_number(time) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
     return math.ceil(min(max(time, -MAX_TIME), MAX_TIME))
-
-
-def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:
-    """Raise a WorkloadError if there are more processor seconds up to ``end`` [s] than counted."""
-    span = end - int(workload.submit_time[0])
-    if cluster.processors * span >= 2**63:
-        raise WorkloadError(
-            f"shutdown_after_s: {cluster.processors:,} processors during {span:,} s are more "
-            "processor seconds than the simulator counts"
-        )

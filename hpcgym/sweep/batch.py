@@ -28,7 +28,7 @@ from hpcgym.scheduler.policies.features import (
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.fair_share import places_of_usage, warn_of_weights
-from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
+from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import Agent, check_allocation, machine_of
 from hpcgym.simulation.restricted import Order, check_weighed, warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
@@ -86,15 +86,11 @@ def _columns(part: Workload, rules: Scheduler) -> JobColumns:
 
 def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulation:
     """Return what the native engine is told of a slice."""
-    nodes = None
-    if machine.groups:
-        needs = needs_on(part, machine)
-        if not as_on_pool(needs, rules):
-            asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
-            check_scheduler(rules, "nodes", "batches on nodes", *asleep)
-            nodes = nodes_for(part, needs, machine, rules)
-    agent = Agent(Order(SCORED))
-    simulation = new_simulation(taken_over(part), rules, machine, nodes, agent=agent)
+    place = place_of(part, rules, machine)
+    if place.nodes is not None:
+        asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
+        check_scheduler(rules, "nodes", "batches on nodes", *asleep)
+    simulation = new_simulation(taken_over(part), rules, place, agent=Agent(Order(SCORED)))
     if simulation.learning is not None:
         simulation.learning.estimators.looks[0] = 1
     return simulation

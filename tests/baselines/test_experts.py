@@ -22,7 +22,7 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.dispatchers.asking import DispatchError
-from hpcgym.simulation.nodes import facts_of
+from hpcgym.simulation.answers import facts_of
 from hpcgym.workload import Workload, load_workload
 
 SLOW = settings(

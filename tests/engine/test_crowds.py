@@ -24,7 +24,7 @@ from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.reference.orders import POLICIES
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import needs_on, nodes_for
+from hpcgym.simulation.nodes import needs_on, place_on_nodes
 from hpcgym.workload.model import Workload
 
 
@@ -344,7 +344,7 @@ def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str)
     scheduler = Scheduler(allocation=allocation, **rules)  # type: ignore[arg-type]
     cluster = Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),))
     simulation = new_simulation(
-        JOBS, scheduler, cluster, nodes_for(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
+        JOBS, scheduler, place_on_nodes(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
     )
     simulation.drive()
     schedule = simulation.schedule()

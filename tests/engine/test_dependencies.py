@@ -132,7 +132,7 @@ def test_faster_jobs_bring_later_ones_forward_in_closed_loop_alone() -> None:
         (
             {"preceding_job": [7, 5, -1]},
             "job 5 follows a job that follows itself, and would never come: job 5, which"
-            " follows job 7, which follows job 5. The same holds for 2 jobs",
+            " follows job 7, which follows job 5",
         ),
         ({"preceding_job": [-1, -1, 9]}, "follows a job that follows itself, and would never come"),
         ({"think_time": [2**53] * 3}, "think times are 1.8e+16 s together, over 2^53 s"),
@@ -147,7 +147,7 @@ def test_jobs_that_would_never_come(columns: dict[str, Any], message: str) -> No
 
 def test_jobs_that_follow_each_other_by_another_than_the_first() -> None:
     jobs = replace(three(preceding_job=[-1, 5, 5]), more_preceding=pairs_of([[7, 9], [9, 7]], ""))
-    with pytest.raises(WorkloadError, match=r"job 7 follows .* The same holds for 2 jobs"):
+    with pytest.raises(WorkloadError, match=r"job 7, which follows job 9, which follows job 7$"):
         hpcgym.simulate(jobs, dependencies="after")
 
 

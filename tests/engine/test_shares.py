@@ -17,6 +17,7 @@ from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload.model import Workload
 
 # --- Equations 6.1 to 6.4 -----------------------------------------------------------------------
@@ -29,7 +30,7 @@ def priorities(
     # the second weight makes the score the priority itself, and not an order like it
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
-    simulation = new_simulation(workload, scheduler, cluster)
+    simulation = new_simulation(workload, scheduler, pool_of(workload, cluster))
     simulation.drive()
     return simulation.native.scores()[::2].tolist()
 

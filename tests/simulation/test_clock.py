@@ -171,29 +171,6 @@ def test_kept_promises(data: st.DataObject, workload: Workload) -> None:
         assert promised(result).any()
 
 
-def test_who_waits_without_a_pass_has_no_promise() -> None:
-    """One processor: the second job comes while the first runs, and starts when that ends."""
-    columns = {"submit_time": [0, 0], "run_time": [1, 1], "requested_time": [1, 1]}
-    workload = Workload.from_columns({**columns, "requested_processors": [1, 1]}, processors=1)
-    for passes, reserved in (("per-event", [-1, -1]), ("per-timestamp", [-1, 1])):
-        result = simulate(workload, "easy", passes=passes)
-        assert result.start.tolist() == [0, 1]
-        assert result.reserved_start.tolist() == reserved
-
-
-@settings(max_examples=200)
-@given(workloads(max_jobs=30), st.sampled_from(STATIC), ENOUGH, st.sampled_from(["sjbf", "fcfs"]))
-def test_nothing_else_breaks_promises_of_easy(
-    workload: Workload, policy: str, estimate: str, order: str
-) -> None:
-    """Nobody is submitted later, and there is no threshold."""
-    workload = workload.with_columns(submit_time=np.zeros_like(workload.submit_time))
-    rules = {"backfill": "easy", "backfill_order": order, "estimate": estimate}
-    result = simulate(workload, policy=policy, **rules)
-    assert_kept(result)
-    assert promised(result).any() == (result.start > 0).any()
-
-
 @settings(max_examples=200)
 @given(workloads(max_jobs=30), st.sampled_from(sorted(POLICIES)), st.sampled_from(LEARNED))
 def test_no_promises_where_the_next_pass_may_have_another_order(
@@ -221,28 +198,28 @@ def outcome(result: Any) -> tuple[list[int], list[int]]:
     return result.reserved_start.tolist(), result.start.tolist()
 
 
-def test_a_job_that_is_submitted_later_and_comes_first() -> None:
-    result = simulate(jobs([(0, 10), (1, 20), (2, 5)]), policy="spf", backfill="easy")
-    assert outcome(result) == ([-1, 10, 10], [0, 15, 10])
+@pytest.mark.parametrize(
+    ("rows", "rules", "expected"),
+    [
+        # submitted later, and first
+        ([(0, 10), (1, 20), (2, 5)], {"policy": "spf"}, ([-1, 10, 10], [0, 15, 10])),
+        # first because it has waited; nobody is submitted after the third was promised 10 s
+        ([(0, 10), (1, 30), (2, 5)], {"policy": "spf"}, ([-1, 10, 10], [0, 15, 10])),
+        (
+            [(0, 10), (1, 30), (2, 5)],
+            {"policy": "spf", "threshold": 5},
+            ([-1, 10, 10], [0, 10, 40]),
+        ),
+        # the first runs longer than predicted
+        ([(0, 10), (1, 30)], {"estimate": [5, 30]}, ([-1, 5], [0, 10])),
+        ([(0, 10), (1, 30)], {"estimate": [5, 30], "backfill": "conservative"}, ([0, 5], [0, 10])),
+    ],
+)
+def test_broken_promises(rows: Any, rules: dict[str, Any], expected: Any) -> None:
+    result = simulate(jobs(rows), **{"backfill": "easy", **rules})
+    found = outcome(result)
+    assert (found[0][1:], found[1]) == (expected[0][1:], expected[1])
     validate_schedule(result)  # it is no mistake
-
-
-def test_a_job_that_comes_first_because_it_has_waited() -> None:
-    """Nobody is submitted after the third job was promised 10 s, which the second takes."""
-    workload = jobs([(0, 10), (1, 30), (2, 5)])
-    usual = simulate(workload, policy="spf", backfill="easy")
-    assert outcome(usual) == ([-1, 10, 10], [0, 15, 10])
-    result = simulate(workload, policy="spf", backfill="easy", threshold=5)
-    assert outcome(result) == ([-1, 10, 10], [0, 10, 40])
-    validate_schedule(result)
-
-
-@pytest.mark.parametrize("rules", [{"backfill": "conservative"}, {"backfill": "easy"}])
-def test_a_job_that_runs_longer_than_predicted(rules: dict[str, Any]) -> None:
-    result = simulate(jobs([(0, 10), (1, 30)]), **rules, estimate=[5, 30])
-    assert outcome(result)[0][1] == 5
-    assert outcome(result)[1] == [0, 10]
-    validate_schedule(result)
 
 
 def test_what_has_to_be_kept_is_checked() -> None:
@@ -316,14 +293,6 @@ def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
     assert_same(first, hpcgym.simulate(JOBS, "easy"))
 
 
-def test_an_extract_begins_with_its_state() -> None:
-    log = hpcgym.simulate(JOBS, "easy").as_workload()
-    part = log.extract(int(JOBS.submit_time[150]))
-    rules = {"backfill_order": "spf"}
-    one = hpcgym.simulate(part, policy=least_area, **rules)
-    assert_same(one, hpcgym.simulate(part, policy="saf", **rules))
-
-
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -352,8 +321,3 @@ def test_what_it_does_not_go_with() -> None:
         hpcgym.simulate(JOBS, backfill_order=least_area)
     with pytest.raises(HpcgymError, match=r"must not be the class PassView; give PassView\(\)"):
         hpcgym.simulate(JOBS, policy=PassView)
-
-
-def test_it_has_a_name_in_tables() -> None:
-    result = hpcgym.simulate(JOBS, policy=least_area)
-    assert result.scheduler.describe()["policy"] == "least_area"

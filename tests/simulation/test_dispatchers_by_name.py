@@ -9,7 +9,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, most_units, workloads_for
-from strategies import predictions, workloads
+from strategies import predictions
 from test_dispatching import FEW, SLOW, TWO, Keeps, jobs_of, units_on_nodes
 
 import hpcgym
@@ -20,31 +20,6 @@ from hpcgym.scheduler.allocations import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import load_workload
-
-
-def killed_as_said(result: Any) -> None:
-    workload = result.workload
-    actual = np.minimum(workload.run_time, workload.requested_time)
-    expected = np.minimum(actual, result.predicted_run_time)
-    assert result.run_time.tolist() == expected.tolist()
-    assert result.end.tolist() == (result.start + expected).tolist()
-    assert result.killed.tolist() == (workload.run_time > expected).tolist()
-    hpcgym.validate_schedule(result)
-
-
-SCHEDULERS = st.sampled_from(["fcfs", "easy", "easy-sjbf", "conservative", "prb", "sdprb"])
-
-
-@pytest.mark.parametrize("place", ["pool", pytest.param("nodes", marks=pytest.mark.slow)])
-@settings(SLOW, max_examples=80)
-@given(data=st.data(), scheduler=SCHEDULERS)
-def test_kill(place: str, data: st.DataObject, scheduler: str) -> None:
-    cluster = data.draw(machines()) if place == "nodes" else None
-    workload = data.draw(workloads() if cluster is None else workloads_for(cluster))
-    named = st.sampled_from(["requested", "clairvoyant", "ave2", "ave1", "e-loss", "user-ratio"])
-    estimate = data.draw(st.one_of(named, predictions(workload)))
-    rules = {"estimate": estimate, "correction": "kill"}
-    killed_as_said(simulate(workload, scheduler, cluster=cluster, **rules))
 
 
 @settings(SLOW, max_examples=100)
@@ -79,19 +54,16 @@ def test_next_second_is_seen_and_for_dispatchers_only() -> None:
 def test_a_dispatcher_is_the_same_however_it_is_given(where: dict[str, Any]) -> None:
     """Where predictions are too short, and so corrections are seen."""
     rules = {"estimate": [1, 2, 5, 2], **where}
+    named, keeps = {"dispatcher": "prb"}, {"dispatcher": Keeps("prb")}
     ways: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
-        (("prb",), {}),
-        ((), {"dispatcher": "prb"}),
-        (("easy",), {"dispatcher": "prb"}),
-        ((Scheduler(dispatcher="prb"),), {}),
-        ((Scheduler().but(dispatcher="prb"),), {}),
-        ((Scheduler(),), {"dispatcher": "prb"}),
+        *((given, {}) for given in (("prb",), (Scheduler(dispatcher="prb"),))),
+        *((given, named) for given in ((), ("easy",), (Scheduler(),))),
         ((Keeps("prb"),), {}),
-        ((), {"dispatcher": Keeps("prb")}),
+        ((), keeps),
     ]
     results = [simulate(FEW, *one, **rules, **more) for one, more in ways]
     assert {result.scheduler.correction for result in results} == {"next-second"}
-    told = [keeps.told for keeps in (results[-2].dispatcher, results[-1].dispatcher)]
+    told = [result.dispatcher.told for result in results[-2:]]
     assert told[0] == told[1]
     assert told[0][1]["running_end"] == [4, 4]
     given = simulate(FEW, "fcfs", dispatcher=Keeps("prb"), correction="requested", **rules)
@@ -158,18 +130,6 @@ def test_a_view_by_hand_knows_what_waits() -> None:
     ((_, node),) = view.placed([0], after=[1])
     assert node.tolist() == [0]
     assert view.plan([0, 1]).node.tolist() == [1, 0]
-
-
-def test_models_draw_random_nodes_for_each_job() -> None:
-    """Jobs one after the other on eight empty nodes; in one order all would have the same one."""
-    pytest.importorskip("ortools")
-    workload = jobs_of([(20 * k, 10, 10, 1, 2) for k in range(12)])
-    cluster = Cluster(groups=(NodeGroup("a", 8, {"core": 2}),))
-    for name in ("cph-0", "cp-3"):
-        found = simulate(workload, name, cluster=cluster, allocation="random:1")
-        expected = simulate(workload, "prb", cluster=cluster, allocation="random:1")
-        assert units_on_nodes(found) == units_on_nodes(expected)
-        assert len({node for cells in units_on_nodes(found) for node in cells}) > 3
 
 
 @pytest.mark.parametrize("name", ["cph-0", "cp-0"])
@@ -341,12 +301,8 @@ def test_an_order_that_is_none_is_told(order: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match="a plan needs an order of all 2 places"):
         view.plan([1])
     assert view.in_order([]) == []
-
-
-def test_a_plan_of_a_job_that_never_fits_is_told() -> None:
-    queue = {"submit": [0], "duration": [1], "units": [1], "per_unit": [[5]]}
-    view = PassView.of(0, ("core",), [[4]], queue=queue)
-    assert view.fits().tolist() == [False]
+    never = PassView.of(0, ("core",), [[4]], queue={**queue, "per_unit": [[5], [1]]})
+    assert never.fits().tolist() == [False, True]
     message = r"^the job of row 0 never fits: it asks for 1 x \(5 core\), which the empty machine"
     with pytest.raises(HpcgymError, match=message):
-        view.plan([0])
+        never.plan([0, 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,10 +15,8 @@ from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import usable
 from strategies import cases, schedulers
-from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule.result import Result
@@ -108,28 +105,6 @@ def test_what_runs_waits_and_comes() -> None:
     assert part.cleaning == {}
 
 
-def test_who_has_waited_too_long_by_the_beginning_waits_for_something_to_happen() -> None:
-    """With nothing else at 1 s, no pass is made then: job 0, first by then, starts at 3 s.
-
-    At 0 s job 1, of a larger area and as wide as the machine, stood before it. Another scheduler,
-    which has not looked at the queue before, does so at 1 s.
-    """
-    jobs = {"submit_time": [0, 0, 0], "run_time": [1, 1, 3], "requested_processors": [1, 4, 3]}
-    late = hpcgym.Scheduler("laf", backfill="none", threshold=0)
-    long = hpcgym.simulate(small(**jobs), late)
-    assert long.start.tolist() == [3, 4, 0]
-    part = hpcgym.continued(long, 1)
-    goes_on = hpcgym.simulate(part, late)
-    assert goes_on.start.tolist() == [3, 4, 0]
-    assert {"events", "order"} <= set(hpcgym.validate_schedule(goes_on))
-    anew = hpcgym.simulate(part, "fcfs")
-    assert anew.start.tolist() == [1, 3, 0]
-    hpcgym.validate_schedule(anew)
-    early = replace(goes_on, start=anew.start)
-    with pytest.raises(hpcgym.ScheduleError, match="job 0 starts at 1 s, when no job"):
-        hpcgym.validate_schedule(early)
-
-
 def test_the_schedule_of_a_small_extract() -> None:
     """2 runs to 130, 3 to 120; 4 needs all and is promised 130; 5 and 6 end before, one by one."""
     result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
@@ -196,20 +171,6 @@ def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> No
     assert hpcgym.simulate(workload.extract(100), "easy", **rules).end[0] == 100
     with pytest.raises(hpcgym.WorkloadError, match=r"job 2 .*cannot run still.* ends 50 s later"):
         hpcgym.simulate(workload.extract(101), "easy", **rules)
-
-
-def test_slurm_looks_at_an_extract_from_its_beginning_on_also_where_nobody_is() -> None:
-    """It looks at 137 s and 737 s in vain, so at the jobs of 1000 s only at 1337 s."""
-    columns = {
-        "submit_time": [1000] * 3,
-        "run_time": [600, 500, 50],
-        "requested_time": [600, 600, 90],
-    }
-    workload = small(**columns, requested_processors=[3, 4, 1], user_id=[1] * 3)
-    part = workload.extract(137)
-    result = hpcgym.simulate(part, "easy", backfill="slurm:bf_interval=600")
-    assert result.start.tolist() == [1000, 1600, 1337]
-    hpcgym.validate_schedule(result)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".json"])
@@ -334,35 +295,4 @@ def test_a_week_of_a_real_trace(kth: Workload) -> None:
         assert (result.start[~state.running] >= begin).all()
 
 
-@pytest.mark.parametrize("name", ["easy", "conservative", "easy++", "fairshare", "fs+efs", "wfp3"])
-def test_a_long_simulation_goes_on_alone(kth: Workload, name: str) -> None:
-    long = hpcgym.simulate(kth, name)
-    for begin in (7_257_600, 20_000_001):
-        part = hpcgym.continued(long, begin)
-        assert hpcgym.simulate(part, name).start.tolist() == long.start[long.end >= begin].tolist()
-
-
 # --- At the command line --------------------------------------------------------------------------
-
-
-def test_an_extract_at_the_command_line(tmp_path: Path) -> None:
-    path = tmp_path / "t.swf"
-    write_swf(small(**SMALL), path)
-
-    def run(*arguments: Any) -> Any:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    given = run("simulate", path, "--from", 100, "--to", 150, "--format", "json")
-    assert given.exit_code == 0, given.output
-    facts = json.loads(given.stdout)
-    expected = hpcgym.simulate(hpcgym.load_workload(str(path)).extract(100, 150))
-    for name in ("jobs", "mean_bsld", "mean_wait_s", "utilization", "makespan_s"):
-        assert facts[name] == expected.metrics[name]
-    assert facts["jobs"] == 3
-    compared = run("compare", path, "--from", 100, "--format", "csv", "--scheduler", "fcfs,easy")
-    assert compared.exit_code == 0, compared.output
-    for wrong in (("--to", 150), ("--from", 100, "--week", 1)):
-        assert run("simulate", path, *wrong).exit_code == 2
-    refused = run("simulate", "lublin:jobs=50", "--from", 100_000)
-    assert refused.exit_code == 1
-    assert "does not tell when jobs ran" in refused.output

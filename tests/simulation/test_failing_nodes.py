@@ -73,21 +73,6 @@ def test_a_job_on_a_node_that_fails_runs_again_from_the_beginning() -> None:
     assert metrics["mean_queue_length"] == 6 / 20
 
 
-def test_a_failure_breaks_a_promise() -> None:
-    # B is promised 5, when A ends, but then a node is down until 30
-    result = failing([(0, 5, 4), (1, 9, 4)], [(1, 3, 30)], backfill="easy")
-    assert result.reserved_start.tolist() == [30, 5]
-    assert result.start.tolist() == [30, 35]
-    assert "reservations" in hpcgym.validate_schedule(result)
-
-
-def test_a_lost_run_teaches_nothing() -> None:
-    # A of 4 s, lost once, and B of 6 s end; then AVE2 says 5 for C, not what was lost
-    rows = [(0, 4, 2, 50), (0, 6, 2, 50), (20, 9, 4, 50)]
-    result = failing(rows, [(0, 2, 3)], estimate="ave2", correction="incremental")
-    assert result.predicted_run_time.tolist() == [50, 50, 5]
-
-
 def test_failures_after_the_last_end_change_nothing() -> None:
     rows = [(0, 9, 4), (3, 5, 1)]
     before = hpcgym.simulate(jobs(*rows), cluster=PAIR)
@@ -243,23 +228,6 @@ def test_lost_runs_that_cannot_be_are_refused() -> None:
         hpcgym.validate_schedule(replace(result, allocation=None))
 
 
-def test_a_run_that_was_over_is_not_lost() -> None:
-    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
-    shorter = jobs((0, 3, 2), (0, 20, 2))
-    with pytest.raises(ScheduleError, match="lost run 0 of job 0 was over at 4 s"):
-        hpcgym.validate_schedule(
-            replace(result, workload=shorter, run_time=np.array([3, 20], np.int64))
-        )
-
-
-def test_an_idle_machine_is_no_excuse_without_a_node_that_is_down() -> None:
-    # B needs one core: it may not wait once node 0 is up again, at 10
-    result = failing([(0, 2, 1), (4, 5, 4), (40, 1, 1)], [(0, 3, 10)])
-    assert result.start.tolist() == [0, 10, 40]
-    with pytest.raises(ScheduleError, match="idle at 10 s although jobs wait"):
-        hpcgym.validate_schedule(moved(result, 1, 41))
-
-
 # --- What can be given ------------------------------------------------------------------------
 
 
@@ -284,36 +252,6 @@ def test_a_file_of_failures(tmp_path: Path) -> None:
 def test_failures_that_cannot_be(failures: Any, told: str) -> None:
     with pytest.raises(HpcgymError, match=told):
         hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR, failures=failures)
-
-
-def test_slurm_looks_at_a_node_that_is_down_as_if_a_job_ran_there() -> None:
-    # A loses node 0 at 50; at 60, at the next look, it is promised the repair, and C, which
-    # comes behind it, gets a core that B leaves on node 1
-    rows = [(0, 300, 2), (0, 400, 1), (55, 40, 1)]
-    result = failing(rows, [(0, 50, 100)], backfill="slurm")
-    assert result.start.tolist() == [100, 0, 60]
-    assert result.reserved_start.tolist() == [100, -1, -1]
-    assert result.backfilled.tolist() == [False, False, True]
-
-
-@pytest.mark.parametrize("engine", [None, "reference"])
-def test_who_came_first_at_one_time_is_first_again(engine: str | None) -> None:
-    """At 5, job 3, due at 1, comes before job 2, due then; it loses its run at 7."""
-    workload = jobs((0, 5, 4), (0, 9, 4), (1, 9, 4))
-    workload = workload.with_columns(
-        user_id=[0, 1, 0], job_number=[1, 2, 3], preceding_job=[-1, 1, -1]
-    )
-    result = hpcgym.simulate(
-        workload,
-        cluster=PAIR,
-        failures=table_of([(0, 7, 8)]),
-        quota="user:submitted=1",
-        dependencies="after",
-        backfill="none",
-        engine=engine,
-    )
-    assert result.workload.submit_time.tolist() == [0, 5, 5]
-    assert result.start.tolist() == [0, 17, 8]
 
 
 def test_a_function_is_shown_what_is_free_and_who_waits_again() -> None:

@@ -86,7 +86,87 @@ def test_no_node_is_off_as_an_extract_begins() -> None:
         run(of_log(), cluster=machine(3, cores=2, shutdown_after_s=60))
 
 
-# --- Without limits ---------------------------------------------------------------------------
+# --- By hand ----------------------------------------------------------------------------------
+
+SIX = ((0, 1, 30),) * 6
+SLEEPY = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+SHUTS = machine(1, NodePower(100, 200, 10, shutdown_time_s=50))
+RACKS = machine(levels=(Level("rack", 2, 50.0),))
+SAVED = {"start": 0, "end": 100, "period": 10}
+# a job of 10 s, then 50 s of switching off, then 40 s off
+NEEDS = 10 * 200 + 50 * 100 + 40 * 10
+#: Jobs, limits, the rule, maybe the machine, and when jobs start.
+HAND: dict[str, tuple[Any, ...]] = {
+    # four idle nodes draw 400 W; each busy one adds 100: the third is backfilled, for it ends by 10
+    "a cap": (((0, 1, 10), (0, 2, 10), (0, 1, 10), (0, 1, 10)), [PowerCap(650)], "none", None,
+              [0, 10, 0, 20]),
+    "its milliwatts are rounded down": (
+        ((0, 1, 10),), [PowerCap(200.0002, 0, 50)], "none", machine(2, NodePower(0, 200.0004)),
+        [50]),
+    "what is drawn is rounded up": (
+        ((0, 1, 10),), [PowerCap(200.0012, 0, 50)], "none", machine(2, NodePower(0, 200.0004)),
+        [0]),
+    # at 200 W, then one at 150 W and slower, then none; beyond the window all are fast
+    "frequencies": (((0, 1, 10),) * 4, [PowerCap(550, 0, 15)], "dvfs", None, [0, 0, 10, 15]),
+    # one of four nodes must be off, for 190 W; the third needs all, and waits for it to boot
+    "planned shutdown": (
+        ((0, 1, 10, 40), (0, 1, 60), (40, 4, 10), (100, 1, 10)), [PowerCap(700, 50, 90)], "shut",
+        machine(4, SLEEPY), [0, 0, 110, 120]),
+    # batsim#66: a job ran four times longer on a node that had been woken
+    "nodes that have slept": (((0, 1, 40), (100, 1, 40), (200, 1, 40)), [], "none",
+                              machine(1, SLEEPY, shutdown_after_s=30), [0, 120, 220]),
+    # 500 W on average: one busy node
+    "a budget as a cap": (SIX, [EnergyBudget(500 * 100, 0, 100)], "powercap", None,
+                          [0, 30, 60, 90, 100, 100]),
+    # idle to 50 s: 100 W less than the mean, for 50 s; two nodes for 50 s need that
+    "nothing is saved": (((0, 1, 1), (50, 2, 40)), [EnergyBudget(50_000, **SAVED)], "powercap",
+                         None, [0, 100]),
+    **{f"what is saved can be used by {rule}":
+       (((0, 1, 1), (20, 2, 40)), [EnergyBudget(50_000, **SAVED)], rule, None, [0, 50])
+       for rule in ("reduce-pc", "energy-bud")},
+    # Glesser 2016, section 5.3.3: with energy-bud a short wide job may start, else it may not
+    "a wide job waits": (((0, 1, 150), (60, 4, 40), (60, 3, 4)),
+                         [EnergyBudget(600 * 200, 0, 200, period=10)], "reduce-pc", None,
+                         [0, 150, 190]),
+    "a wide job is backfilled": (((0, 1, 150), (60, 4, 40), (60, 3, 4)),
+                                 [EnergyBudget(600 * 200, 0, 200, period=10)], "energy-bud", None,
+                                 [0, 150, 60]),
+    "switching off fits": (((0, 1, 10),), [EnergyBudget(NEEDS, 0, 100, shutdown=True)], "none",
+                           SHUTS, [0]),
+    "it does not": (((0, 1, 10),), [EnergyBudget(NEEDS - 1, 0, 100, shutdown=True)], "none",
+                    SHUTS, [100]),
+    # a busy node and three idle ones are all of the mean; once three are off, two may be busy
+    **{f"off is {'idle' if blind else 'off'}, {cluster.nodes} nodes of {mean} W":
+       (SIX, [EnergyBudget(mean * 100, 0, 100, shutdown=True, off_as_idle=blind)], "powercap",
+        cluster, [0, 30, 60, 90, 100, 100] if blind else [0, 30, 30, 60, 60, 90])
+       for blind in (False, True) for cluster, mean in ((machine(), 500), (RACKS, 600))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_starts_under_limits(name: str) -> None:
+    rows, limits, rule, cluster, starts = HAND[name]
+    result = run(jobs(*rows), *limits, cluster=cluster, power=rule)
+    assert result.start.tolist() == starts
+    assert result.metrics.get("budget_exceeded_j", 0) == 0
+    assert result.metrics.get("cap_exceeded_s", 0) == 0
+
+
+def test_a_schedule_under_limits_tells_frequencies_and_states() -> None:
+    rows, limits, rule, _, _ = HAND["frequencies"]
+    result = run(jobs(*rows), *limits, power=rule)
+    assert result.frequency is not None
+    assert result.frequency.tolist() == [1, 0, 1, 1]
+    assert result.run_time.tolist() == [10, 15, 10, 10]
+    # (wait + run) / run at the highest frequency
+    assert result.bsld.tolist() == [1, 1.5, 2, 2.5]
+    rows, limits, rule, cluster, _ = HAND["planned shutdown"]
+    result = run(jobs(*rows), *limits, cluster=cluster, power=rule)
+    # node 0 is for jobs that end by 45; the second would not
+    assert result.allocation is not None
+    assert result.allocation.node.tolist() == [0, 1, 0, 1, 2, 3, 0]
+    assert states(result) == [(0, 1, 45, 50), (0, 0, 50, 90), (0, 2, 90, 110)]
+    assert result.power.watts[result.power.time.between(50, 89)].max() <= 700
 
 
 def test_jobs_have_nodes_of_their_own() -> None:
@@ -96,40 +176,42 @@ def test_jobs_have_nodes_of_their_own() -> None:
     assert result.allocation.node.tolist() == [0, 1, 2, 3]
     assert result.allocation.units.tolist() == [2, 1, 2, 1]
     shared = simulate(jobs((0, 1, 10), (0, 1, 10)), cluster=machine(1, cores=2))
-    assert shared.start.tolist() == [0, 0]
-    assert shared.limits is None
-    alone = run(jobs((0, 1, 10), (0, 1, 10)), cluster=machine(1, cores=2))
-    assert alone.start.tolist() == [0, 10]
+    assert (shared.start.tolist(), shared.limits) == ([0, 0], None)
 
 
-# --- Caps -------------------------------------------------------------------------------------
+def test_nodes_that_are_off_under_a_cap() -> None:
+    cluster = machine(8, levels=(Level("chassis", 4, 60.0),))
+    assert greatest_w(cluster) == 8 * 200 + 2 * 60
+    # three nodes save 570 W; a fourth with its chassis 190 + 60 + 4 * 10 more
+    for watts, off in ((1720, 0), (1719, 1), (1150, 3), (1149, 4), (860, 4), (859, 5)):
+        assert nodes_off(cluster, node_power(cluster), PowerCap(watts), "shut") == off
+        assert nodes_off(cluster, node_power(cluster), PowerCap(watts), "dvfs") == 0
+    given = jobs(*((0, 1, 100),) * 8)
+    result = run(given, PowerCap(1149, 0), cluster=cluster, power="shut")
+    assert sorted(result.start.tolist()) == [0] * 4 + [100] * 4
+    assert {row[0] for row in states(result)} == {0, 1, 2, 3}
+    assert result.power.watts.tolist() == [860, 860, 0]
 
 
-def test_a_cap_in_force() -> None:
-    """Four idle nodes draw 400 W; each busy one adds 100."""
-    result = run(jobs((0, 1, 10), (0, 2, 10), (0, 1, 10), (0, 1, 10)), PowerCap(650))
-    # at 600 W the second would need 800; the third is backfilled, for it ends by 10
-    assert result.start.tolist() == [0, 10, 0, 20]
-    assert result.backfilled.tolist() == [False, False, True, False]
-    assert result.power.watts.tolist() == [600, 600, 500, 0]
-    assert result.metrics["cap_exceeded_s"] == 0
+def test_what_idle_nodes_exceed_is_counted_once() -> None:
+    """One cap up to 50 s and another one from 40 s on; the idle machine exceeds both."""
+    given = jobs((0, 1, 1), (200, 1, 10))
+    result = run(given, PowerCap(300, 10, 50), PowerCap(350, 40, 70))
+    assert result.start.tolist() == [0, 200]
+    assert result.metrics["cap_exceeded_s"] == 60
+    budget = EnergyBudget(300 * 100, 0, 100)
+    result = run(jobs((0, 1, 10), (120, 1, 10)), budget, power="energy-bud")
+    assert result.start.tolist() == [100, 120]
+    assert result.metrics["budget_exceeded_j"] == 100 * 100
 
 
-def test_frequencies() -> None:
-    """650 W: a job at 200 W, then one at 150 W, then none; beyond the window all are fast."""
-    given = jobs((0, 1, 10), (0, 1, 10), (0, 1, 10), (0, 1, 10))
-    result = run(given, PowerCap(650, 0, 15), power="dvfs")
-    assert result.frequency is not None
-    assert result.frequency.tolist() == [1, 1, 0, 1]
-    assert result.start.tolist() == [0, 0, 0, 10]
-    result = run(given, PowerCap(550, 0, 15), power="dvfs")
-    assert result.frequency is not None
-    assert result.frequency.tolist() == [1, 0, 1, 1]
-    assert result.start.tolist() == [0, 0, 10, 15]
-    assert result.run_time.tolist() == [10, 15, 10, 10]
-    # (wait + run) / run at the highest frequency
-    assert result.bsld.tolist() == [1, 1.5, 2, 2.5]
-    assert result.killed.tolist() == [False] * 4
+def test_how_nodes_are_reckoned_is_said_of_nodes_that_are_switched() -> None:
+    budget = EnergyBudget(1e6, 0, 1000, off_as_idle=True)
+    with pytest.raises(HpcgymError, match="budget: off_as_idle is about nodes that are off"):
+        run(jobs((0, 1, 1)), budget)
+    assert run(jobs((0, 1, 1)), budget, cluster=machine(shutdown_after_s=5)).start.tolist() == [0]
+    cap = PowerCap(300, 500, 900)
+    assert run(jobs((0, 1, 1)), budget, cap, power="shut").start.tolist() == [0]
 
 
 def test_mix_uses_the_higher_frequencies() -> None:
@@ -145,36 +227,6 @@ def test_mix_uses_the_higher_frequencies() -> None:
         lowest[rule] = power.frequency_ghz[result.frequency.min()]
     assert lowest["mix"] == 2.0
     assert lowest["dvfs"] < 2.0
-
-
-def test_planned_shutdown() -> None:
-    """700 W of 800: one node must be off, for 190 W. It takes 5 s to switch off, 20 to boot."""
-    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
-    cluster = machine(4, power)
-    given = jobs((0, 1, 10, 40), (0, 1, 60), (40, 4, 10), (100, 1, 10))
-    result = run(given, PowerCap(700, 50, 90), cluster=cluster, power="shut")
-    # node 0 is for jobs that end by 45; the second would not
-    assert result.allocation is not None
-    assert result.allocation.node.tolist() == [0, 1, 0, 1, 2, 3, 0]
-    assert states(result) == [(0, 1, 45, 50), (0, 0, 50, 90), (0, 2, 90, 110)]
-    # the third needs all nodes, and waits for the one that boots
-    assert result.start.tolist() == [0, 0, 110, 120]
-    assert result.power.watts[result.power.time.between(50, 89)].max() <= 700
-
-
-def test_planned_shutdown_takes_whole_chassis() -> None:
-    cluster = machine(8, levels=(Level("chassis", 4, 60.0),))
-    assert greatest_w(cluster) == 8 * 200 + 2 * 60
-    power = node_power(cluster)
-    # three nodes save 570 W; a fourth with its chassis 190 + 60 + 4 * 10 more
-    for watts, off in ((1720, 0), (1719, 1), (1150, 3), (1149, 4), (860, 4), (859, 5)):
-        assert nodes_off(cluster, power, PowerCap(watts), "shut") == off
-        assert nodes_off(cluster, power, PowerCap(watts), "dvfs") == 0
-    given = jobs(*((0, 1, 100),) * 8)
-    result = run(given, PowerCap(1149, 0), cluster=cluster, power="shut")
-    assert sorted(result.start.tolist()) == [0] * 4 + [100] * 4
-    assert {row[0] for row in states(result)} == {0, 1, 2, 3}
-    assert result.power.watts.tolist() == [860, 860, 0]
 
 
 def test_a_cap_for_now_that_nobody_knew() -> None:
@@ -196,31 +248,6 @@ def test_a_cap_for_now_that_nobody_knew() -> None:
     assert not exactly.killed.any()
 
 
-def test_parts_of_milliwatts_are_rounded_against_the_jobs() -> None:
-    for watts, start in ((200.0002, 50), (200.0012, 0)):
-        cap = PowerCap(watts, 0, 50)
-        result = run(jobs((0, 1, 10)), cap, cluster=machine(2, NodePower(0, 200.0004)))
-        assert result.start.tolist() == [start]
-
-
-def test_seconds_above_two_caps_count_once() -> None:
-    """One cap up to 50 s and another one from 40 s on; the idle machine exceeds both."""
-    given = jobs((0, 1, 1), (200, 1, 10))
-    result = run(given, PowerCap(300, 10, 50), PowerCap(350, 40, 70))
-    assert result.start.tolist() == [0, 200]
-    assert result.metrics["cap_exceeded_s"] == 60
-
-
-def test_a_job_is_as_long_after_its_nodes_have_slept() -> None:
-    """A case of batsim#66, where a job ran four times longer on a node that had been woken."""
-    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
-    cluster = machine(1, power, shutdown_after_s=30)
-    result = run(jobs((0, 1, 40), (100, 1, 40), (200, 1, 40)), cluster=cluster)
-    assert result.start.tolist() == [0, 120, 220]
-    assert result.run_time.tolist() == [40, 40, 40]
-    assert result.books.by_job().tolist() == [40 * 200] * 3
-
-
 def test_a_job_that_never_fits() -> None:
     given = jobs((0, 1, 10), (0, 3, 10), job_number=[7, 8])
     with pytest.raises(
@@ -233,28 +260,6 @@ def test_a_job_that_never_fits() -> None:
         0,
         500,
     ]
-
-
-def test_measured_power_counts() -> None:
-    """A job that draws 300 W on its one core leaves less for others."""
-    given = jobs((0, 1, 10), (0, 1, 10), power_w=[300.0, -1.0])
-    assert run(given, PowerCap(700)).start.tolist() == [0, 0]
-    assert run(given, PowerCap(699)).start.tolist() == [0, 10]
-
-
-# --- Budgets ----------------------------------------------------------------------------------
-
-
-def test_nodes_in_a_row() -> None:
-    given = jobs((0, 1, 10), (0, 1, 30), (0, 1, 10), (5, 2, 10), (5, 1, 100), (6, 1, 5))
-    scattered = run(given)
-    assert scattered.start.tolist() == [0, 0, 0, 10, 5, 20]
-    result = run(given, allocation="contiguous")
-    # at 10 s nodes 0 and 2 are free, and 3 until then: the head has 2 and 3 in its reservation
-    assert result.start.tolist() == [0, 0, 0, 10, 10, 20]
-    first, node, _ = result.allocation  # type: ignore[misc]
-    assert node[first[3] : first[4]].tolist() == [2, 3]
-    assert node[first[4] : first[5]].tolist() == [0]
 
 
 # --- What does not go together ----------------------------------------------------------------

@@ -45,12 +45,6 @@ def test_alone_is_the_greatest_of_a_row_where_it_is_not_given() -> None:
     assert SMALL.processes.dtype == np.int64
 
 
-def test_nothing_known() -> None:
-    nothing = Heatmap(("a",), np.full((1, 1), NAN))
-    assert (nothing.filled.item(), nothing.alone.item(), nothing.unknown) == (1.0, 1.0, 1)
-    assert math.isnan(nothing.mean_speedup)
-
-
 def test_arrays_are_copies_that_nobody_changes() -> None:
     given = np.ones((2, 2))
     heatmap = Heatmap(("a", "b"), given, [3.0, 1.0], [4.0, 1.0], [5, 1], "mine", 6)  # type: ignore[arg-type]
@@ -126,10 +120,8 @@ def test_what_codes_read_and_write() -> None:
         ([0.5, 0, 0], None, "io_share and io_demand_mb_s are given together"),
         (None, [1, 0, 0], "io_share and io_demand_mb_s are given together"),
         ([0.5, 0], [1, 0], r"io_share must be \(3,\), not \(2,\)"),
-        ([0.5, 1.5, 0], [1, 0, 0], "io_share of 'mg' must be a number from 0 to 1, not 1.5"),
         ([-0.5, 0, 0], [1, 0, 0], "io_share of 'lu' must be a number from 0 to 1, not -0.5"),
         ([0.5, 0, 0], [1001, 0, 0], "io_demand_mb_s of 'lu' must be a .* to 1000, not 1001"),
-        ([0.5, 0, 0], [math.inf, 0, 0], "io_demand_mb_s of 'lu' must be .* not inf"),
         ([0.5, 0, 0], ["x", 0, 0], "io_demand_mb_s must hold numbers"),
         ([0, 0.5, NAN], [0, 1, 2], "io_demand_mb_s of 'ep' is 2, but its io_share is 0"),
     ],
@@ -146,19 +138,15 @@ def test_what_no_code_reads_and_writes(share: Any, demand: Any, message: str) ->
         (("ab", np.ones((2, 2))), "codes must be names"),
         ((("a", "a"), np.ones((2, 2))), "the code 'a' stands there twice"),
         ((("a", " b"), np.ones((2, 2))), "' b' is no name of a code"),
-        ((("a", "b\nc"), np.ones((2, 2))), r"'b\\nc' is no name of a code"),
         ((("a", 7), np.ones((2, 2))), "7 is no name of a code"),
         ((("a", "b"), np.ones((2, 3))), r"speedup must be \(2, 2\), not \(2, 3\)"),
         ((("a", "b"), [["x", 1], [1, 1]]), "speedup must hold numbers"),
         ((("a", "b"), [[1, 0], [1, 1]]), "speedup of 'a' beside 'b' must be .* above 0, not 0"),
-        ((("a", "b"), [[1, 1], [-1, 1]]), "speedup of 'b' beside 'a' must be .* not -1"),
         ((("a", "b"), [[1, 1], [1, math.inf]]), "speedup of 'b' beside 'b' must be .* not inf"),
         ((("a", "b"), np.ones((2, 2)), [1.0]), r"alone must be \(2,\), not \(1,\)"),
         ((("a", "b"), np.ones((2, 2)), [1, 0]), "speedup alone of 'b' must be .* not 0"),
         ((("a", "b"), np.ones((2, 2)), None, [-3, 1]), "compact run time of 'a' must be .* not -3"),
         ((("a", "b"), np.ones((2, 2)), None, None, [4, 1.5]), "processes of 'b' must be a whole"),
-        ((("a", "b"), np.ones((2, 2)), None, None, [0, 1]), "processes of 'a' must be a whole"),
-        ((("a", "b"), np.ones((2, 2)), None, None, [4, NAN]), "processes of 'b' must be a whole"),
     ],
 )
 def test_what_is_no_heatmap(arguments: Any, message: str) -> None:
@@ -265,69 +253,41 @@ def test_csv_does_not_lose_a_speedup_alone(tmp_path: Path) -> None:
 
 
 TABLE = '{"codes": ["a"], "speedup": [[%s]]}'
+MORE = '{"codes": ["a"], "speedup": [[1]], %s}'
+IO = "code,a,io_share,io_demand_mb_s\n"
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "", "no speedups below a line with names"),
         ("a.csv", "code,a\n", "no speedups below a line with names"),
         ("a.csv", "code,a,b\na,1,2\n\nb,1\n", "line 4: 2 columns, not 3"),
         ("a.csv", "code,a,b\na,1,x\nb,1,1\n", "line 2: speedup of 'a' beside 'b' must .* not 'x'"),
         ("a.csv", "code,a,b\na,1,1\nb,nan,1\n", "line 3: speedup of 'b' beside 'a' .* 'nan'"),
         ("a.csv", "code,a,b\na,1,1\nb,1,0\n", "line 3: speedup of 'b' beside 'b' .* not '0'"),
         ("a.csv", "code,a,b\na,1,1\na,1,1\n", "line 3: the code 'a' stands there twice"),
-        ("a.csv", "code,a,a\na,1,1\n", "the code 'a' stands there twice"),
         ("a.csv", "code,a\na,1\nc,1\n", "line 3: no column for 'c'; a table is square"),
         ("a.csv", "code,a,b\nb,1,1\n", "no row for 'a'; a table is square"),
-        ("a.csv", "code,a,\na,1,\n,1,\n", "'' is no name of a code"),
         ("a.csv", 'code,"a\n', "no speedups below"),
-        (
-            "a.csv",
-            "code,a,io_share,io_demand_mb_s\na,1,half,2\n",
-            "line 2: io_share of 'a' must be a number from 0 to 1, not 'half'",
-        ),
-        (
-            "a.csv",
-            "code,a,io_share,io_demand_mb_s\na,1,0.5,-2\n",
-            "line 2: io_demand_mb_s of 'a' must be a number from 0 to 1000, not '-2'",
-        ),
+        ("a.csv", IO + "a,1,half,2", "line 2: io_share of 'a' must be .* from 0 to 1, not 'half'"),
+        ("a.csv", IO + "a,1,0.5,-2", "line 2: io_demand_mb_s of 'a' must be .* to 1000, not '-2'"),
         ("a.csv", "code,a,io_share\na,1,0.5\n", "io_share and io_demand_mb_s are given together"),
-        (
-            "a.json",
-            '{"codes": ["a"], "speedup": [[1]], "io_share": ["0.5"], "io_demand_mb_s": [1]}',
-            "io_share of 'a' must be a number from 0 to 1, not '0.5'",
-        ),
-        (
-            "a.json",
-            '{"codes": ["a"], "speedup": [[1]], "io_share": [0.5, 1], "io_demand_mb_s": [1]}',
-            "'io_share' must be a list of 1 values",
-        ),
+        ("a.json", MORE % '"io_share": ["0.5"], "io_demand_mb_s": [1]', "from 0 to 1, not '0.5'"),
+        ("a.json", MORE % '"io_share": [0.5, 1]', "'io_share' must be a list of 1 values"),
+        ("a.json", MORE % '"speedup": null', "the key 'speedup' stands there twice"),
         ("a.json", "{", "is not JSON"),
         ("a.json", "[1]", "holds no speedups: neither 'codes' and 'speedup'"),
-        ("a.json", "{}", "holds no speedups"),
-        ("a.json", '{"a": 1}', "holds no speedups"),
         ("a.json", '{"codes": ["a"], "codes": ["b"]}', "the key 'codes' stands there twice"),
         ("a.json", TABLE % 0, "speedup of 'a' beside 'a' must be .* above 0, not 0"),
         ("a.json", TABLE % "NaN", "speedup of 'a' beside 'a' must be .* not nan"),
-        ("a.json", TABLE % "true", "speedup of 'a' beside 'a' must be .* not True"),
-        ("a.json", TABLE % '"1"', "speedup of 'a' beside 'a' must be .* not '1'"),
         ("a.json", TABLE % ("1" + 400 * "0"), "a number has more than 300 digits"),
         ("a.json", '{"codes": ["a"]}', "'codes' without 'speedup'"),
         ("a.json", '{"codes": ["a"], "speedup": [[1]], "alon": [1]}', "unknown key 'alon'; did"),
         ("a.json", '{"codes": ["a"], "speedup": [[1, 2]]}', "speedups of 'a' must be a list of 1"),
         ("a.json", '{"codes": ["a"], "speedup": 1}', "'speedup' must be a list of 1 values"),
         ("a.json", '{"codes": [], "speedup": []}', "codes must be names, at least one"),
-        (
-            "a.json",
-            '{"codes": ["a"], "speedup": [[1]], "compact_s": [-1]}',
-            "compact_s of 'a' must be a number above 0, not -1",
-        ),
-        (
-            "a.json",
-            '{"codes": ["a"], "speedup": [[1]], "processes": [1.5]}',
-            "processes of 'a' must be a whole number",
-        ),
+        ("a.json", MORE % '"compact_s": [-1]', "compact_s of 'a' must be .* above 0, not -1"),
+        ("a.json", MORE % '"processes": [1.5]', "processes of 'a' must be a whole number"),
     ],
 )
 def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -443,9 +403,3 @@ def test_a_code_that_is_called_as_a_column_needs_json(tmp_path: Path) -> None:
     assert found.codes == heatmap.codes
     assert found.io_share is not None
     assert found.io_share.tolist() == [0.5, 0]
-
-
-def test_null_in_json_tells_nothing_of_files(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('{"codes": ["a"], "speedup": [[1]], "io_share": null, "io_demand_mb_s": null}')
-    assert read_speedups(path).io_share is None

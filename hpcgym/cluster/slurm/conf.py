@@ -4,53 +4,61 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.cluster.partitions import STATES, Partition, hosts
 from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.cluster.slurm import lines as slurm_lines
+from hpcgym.cluster.slurm.lines import Setting, Thing
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.naming import CORE, MEMORY
 
-# --- Unknown names in files of Slurm that are close to a known one --------------------------------
+# --- Which settings there are, and unknown names that are close to a known one --------------------
 
 _ALIKE = 0.85  # least similarity of a name and what is meant by it
 
-#: All names in SchedulerParameters (man page slurm.conf), followed or not.
-_PARAMETERS = (
-    "allow_zero_lic", "assoc_limit_stop", "batch_sched_delay", "bb_array_stage_cnt",
-    "bf_allow_magnetic_slot", "bf_busy_nodes", "bf_continue", "bf_hetjob_immediate",
-    "bf_hetjob_prio", "bf_interval", "bf_job_part_count_reserve", "bf_licenses",
-    "bf_max_job_array_resv", "bf_max_job_assoc", "bf_max_job_part", "bf_max_job_start",
-    "bf_max_job_test", "bf_max_job_user", "bf_max_job_user_part", "bf_max_time",
-    "bf_min_age_reserve", "bf_min_prio_reserve", "bf_node_space_size", "bf_one_resv_per_job",
-    "bf_resolution", "bf_running_job_reserve", "bf_topopt_enable", "bf_topopt_iterations",
-    "bf_window", "bf_window_linear", "bf_yield_interval", "bf_yield_sleep", "build_queue_timeout",
-    "correspond_after_task_cnt", "default_queue_depth", "defer", "defer_batch", "delay_boot",
-    "disable_job_shrink", "disable_hetjob_steps", "enable_hetjob_steps", "enable_job_state_cache",
-    "enable_user_top", "extra_constraints", "ignore_numa", "ignore_prefer_validation",
-    "ignore_constraint_validation", "max_array_tasks", "max_depend_depth", "max_rpc_cnt",
-    "max_sched_time", "max_script_size", "max_submit_line_size", "max_switch_wait",
-    "no_backup_scheduling", "no_env_cache", "nohold_on_prolog_fail", "pack_serial_at_end",
-    "partition_job_depth", "preempt_reorder_count", "preempt_strict_order",
-    "preempt_youngest_first", "reduce_completing_frag", "requeue_on_resume_failure",
-    "requeue_setup_env_fail", "salloc_wait_nodes", "sbatch_wait_nodes", "sched_interval",
-    "sched_max_job_start", "sched_min_interval", "spec_cores_first", "step_retry_count",
-    "step_retry_time", "time_min_as_soft_limit", "whole_hetjob",
-)  # fmt: skip
+
+@cache
+def known() -> dict[str, Any]:
+    """Return what ``settings.toml`` says of all settings."""
+    text = files("hpcgym.cluster").joinpath("slurm", "settings.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+@cache
+def _folded(*path: str) -> tuple[str, ...]:
+    """Return a list of names there, in lower case."""
+    found: Any = known()
+    for key in path:
+        found = found[key]
+    return tuple(map(str.casefold, found))
+
+
+def _scheduling() -> tuple[str, ...]:
+    """Return the general settings that say how jobs are scheduled, in lower case."""
+    return _folded("general", "scheduling")
+
+
+@cache
+def _usual(table: str) -> dict[str, list[str]]:
+    """Return the values with which settings change nothing, by lower case name."""
+    return {name.casefold(): values for name, values in known()[table]["usual"].items()}
+
+
+def meant(name: str, names: Iterable[str]) -> str:
     """Return the known name closest to an unknown one; "" if it is known, or none is close."""
-    names = {one.casefold(): one for one in known}
-    if name.casefold() in names:
+    folded = {one.casefold(): one for one in names}
+    if name.casefold() in folded:
         return ""
-    near = get_close_matches(name.casefold(), names, 1, _ALIKE)
-    return names[near[0]] if near else ""
+    near = get_close_matches(name.casefold(), folded, 1, _ALIKE)
+    return folded[near[0]] if near else ""
 
 
 def warn_of_typos(settings: Iterable[OtherSetting], parameters: Mapping[str, str]) -> None:
@@ -71,19 +79,13 @@ def warn_of_typos(settings: Iterable[OtherSetting], parameters: Mapping[str, str
         (where, f"SchedulerParameters {name}", near)
         for where in places[-1:]
         for name in parameters
-        if (near := meant(name, _PARAMETERS))
+        if (near := meant(name, known()["parameters"]))
     ]
     for where, name, near in found:
         warn_caller(f"{where}: unknown setting {name}; did you mean {near}?", HpcgymWarning)
 
 
 # --- Nodes of a slurm.conf as groups of a machine -------------------------------------------------
-
-#: Keys of a node that are read, in lower case.
-READ = (
-    "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore",
-    "realmemory", "memspeclimit", "gres", "feature", "features",
-)  # fmt: skip
 
 
 class Nodes(NamedTuple):
@@ -95,62 +97,56 @@ class Nodes(NamedTuple):
     features: set[str]
 
 
-def nodes_of(
-    line: slurm_lines.Setting, defaults: Mapping[str, tuple[str, str]], counts_memory: bool
-) -> Nodes | None:
-    """Return the nodes of a line ``NodeName=...``; None of those that are not there yet.
+def _groups(settings: Iterable[Setting], counts_memory: bool) -> list[Nodes]:
+    """Return the nodes of each line ``NodeName=...`` but of those that are not there yet.
 
     Processors are CPUs, as Slurm counts them: ``CPUs``, or boards x sockets x cores x threads.
     Memory is ``RealMemory`` less ``MemSpecLimit`` [MB], where jobs are given memory at all.
-
-    Parameters
-    ----------
-    defaults : keys of the lines ``NodeName=DEFAULT`` before it.
-    counts_memory : whether memory is a resource that jobs take.
 
     Raises
     ------
     HpcgymError : a value that cannot be; the message names file, line and nodes.
     """
-    where = f"{line.where}, nodes {line.value!r}"
-    told = {**defaults, **line.others}
-    given = {key: value for key, (_, value) in told.items()}
+    lines = slurm_lines.things(settings, "nodename", "nodes")
+    return [_nodes(one, counts_memory) for one in lines if one.text("state") != "future"]
 
-    def number(key: str, usual: int) -> int:
-        written, value = told.get(key, (key, ""))
-        found = slurm_lines.count(value, f"{where}: {written}")
-        return usual if found is None else found
 
-    if given.get("state", "").casefold() == "future":
-        return None
-    names = hosts(line.value, where)
-    boards = number("boards", 1)
-    sockets = number("sockets", boards * number("socketsperboard", 1))
+def _nodes(line: Thing, counts_memory: bool) -> Nodes:
+    """Return the nodes of a line."""
+    number, where = line.number, line.called
+    names = hosts(line.name, where)
+    sockets = number("sockets", number("boards", 1) * number("socketsperboard", 1))
     made = sockets * number("corespersocket", 1) * number("threadspercore", 1)
     cpus = number("cpus", number("procs", made))
     amounts = {CORE: cpus}
     if counts_memory:
-        memory = number("realmemory", 1)
-        amounts[MEMORY] = max(memory - number("memspeclimit", 0), 0)
-    if given.get("gres"):
-        generic = slurm_lines.gres(given["gres"], f"{where}: {told['gres'][0]}")
-        if generic.keys() & {CORE, MEMORY}:
-            raise HpcgymError(f"{where}: Gres: {CORE} and {MEMORY} are no generic resources")
-        amounts |= generic
+        amounts[MEMORY] = max(number("realmemory", 1) - number("memspeclimit", 0), 0)
+    written, value = line.told.get("gres", ("", ""))
+    generic = slurm_lines.gres(value, f"{where}: {written}") if value else {}
+    if generic.keys() & {CORE, MEMORY}:
+        raise HpcgymError(f"{where}: Gres: {CORE} and {MEMORY} are no generic resources")
     # only jobs that share nodes go by sockets, and these must divide the cores
     shared = sockets if sockets and cpus % sockets == 0 else 1
     try:
-        group = NodeGroup(line.value, len(names), amounts, sockets=shared)
+        group = NodeGroup(line.name, len(names), amounts | generic, sockets=shared)
     except HpcgymError as error:
         raise HpcgymError(f"{where}: {error}") from None
-    features = f"{given.get('feature', '')},{given.get('features', '')}"
-    named = {feature for feature in features.split(",") if feature}
-    return Nodes(line.where, group, names, named)
+    features = [line.told.get(key, ("", ""))[1].split(",") for key in ("feature", "features")]
+    return Nodes(line.where, group, names, {one for some in features for one in some if one})
 
 
-def node_sets(
-    settings: Iterable[slurm_lines.Setting], groups: Iterable[Nodes]
-) -> dict[str, list[str]]:
+def _names(groups: Iterable[Nodes]) -> list[str]:
+    """Return what each node is called, in order."""
+    found: dict[str, None] = {}
+    for nodes in groups:
+        for name in nodes.names:
+            if name in found:
+                raise HpcgymError(f"{nodes.where}: node {name!r} stands there twice")
+            found[name] = None
+    return list(found)
+
+
+def _sets(settings: Iterable[Setting], groups: Iterable[Nodes]) -> dict[str, list[str]]:
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
     found: dict[str, list[str]] = {}
     for line in settings:
@@ -168,18 +164,13 @@ def node_sets(
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
 
 
-def partition(
-    line: slurm_lines.Setting,
-    defaults: Mapping[str, tuple[str, str]],
-    nodes: Mapping[str, int],
-    sets: Mapping[str, Sequence[str]],
+def _partition(
+    line: Thing, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]]
 ) -> Partition:
-    """Return the partition of a line.
+    """Return the partition of a line ``PartitionName=...``.
 
     Parameters
     ----------
-    line : ``PartitionName=...``.
-    defaults : keys of the lines ``PartitionName=DEFAULT`` before it.
     nodes : name -> number of each node of the machine.
     sets : name -> nodes of each ``NodeSet``.
 
@@ -192,59 +183,36 @@ def partition(
     -----
     HpcgymWarning : a DenyQos or DenyAccounts of ALL, which is nobody's name.
     """
-    where = f"{line.where}, partition {line.value!r}"
-    told = {**defaults, **line.others}
-    given = {key: value for key, (_, value) in told.items()}
-
-    def number(key: str, usual: int | None) -> Any:
-        written, value = told.get(key, (key, ""))
-        found = slurm_lines.count(value, f"{where}: {written}")
-        return usual if found is None else found
-
-    def time(key: str) -> int | None:
-        written, value = told.get(key, (key, ""))
-        return slurm_lines.minutes_text(value, f"{where}: {written}")
-
-    share = given.get("oversubscribe", given.get("shared", "no")).casefold()
     for key in ("denyaccounts", "denyqos"):
-        written, value = told.get(key, (key, ""))
-        if value.casefold() == "all":
-            warn_caller(f"{where}: {written}={value} denies nobody: ALL is no name", HpcgymWarning)
-    return _made(
-        line.where,
-        name=line.value,
-        nodes=_members(given.get("nodes", ""), nodes, sets, where),
-        default=given.get("default", "no").casefold() in ("yes", "true", "1"),
-        max_time_s=time("maxtime"),
-        default_time_s=time("defaulttime"),
-        min_nodes=number("minnodes", 0),
-        max_nodes=number("maxnodes", None),
-        priority_tier=number("prioritytier", 1),
-        priority_factor=number("priorityjobfactor", 1),
-        allow_accounts=slurm_lines.several(given.get("allowaccounts", "")),
-        deny_accounts=slurm_lines.several(given.get("denyaccounts", "")),
-        allow_qos=slurm_lines.several(given.get("allowqos", "")),
-        deny_qos=slurm_lines.several(given.get("denyqos", "")),
-        qos=given.get("qos") or None,
-        exclusive=share == "exclusive",
-        state=_state(told, where),
-    )
-
-
-def _made(where: str, **settings: Any) -> Partition:
-    """Return a partition; what it cannot be is said with file and line."""
+        if line.text(key) == "all":
+            written, value = line.told[key]
+            text = f"{line.called}: {written}={value} denies nobody: ALL is no name"
+            warn_caller(text, HpcgymWarning)
+    written, state = line.told.get("state", ("State", "up"))
+    if state.casefold() not in STATES:
+        raise HpcgymError(f"{line.called}: {written}: {unknown('state', state, STATES)}")
+    values = {key: value for key, (_, value) in line.told.items()}
+    names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
+    allowed = {name: slurm_lines.several(values.get(name.replace("_", ""), "")) for name in names}
+    where, members = line.where, _members(values.get("nodes", ""), nodes, sets, line.called)
     try:
-        return Partition(**settings)
+        return Partition(
+            name=line.name,
+            nodes=members,
+            default=line.text("default") in ("yes", "true", "1"),
+            max_time_s=line.time("maxtime"),
+            default_time_s=line.time("defaulttime"),
+            min_nodes=line.number("minnodes", 0),
+            max_nodes=line.number("maxnodes", None),
+            priority_tier=line.number("prioritytier", 1),
+            priority_factor=line.number("priorityjobfactor", 1),
+            qos=values.get("qos") or None,
+            exclusive=line.text("oversubscribe", line.text("shared")) == "exclusive",
+            state=state.casefold(),
+            **allowed,
+        )
     except HpcgymError as error:
         raise HpcgymError(f"{where}, {error}") from None
-
-
-def _state(told: Mapping[str, tuple[str, str]], where: str) -> str:
-    """Return the state of a partition, up unless somebody says otherwise."""
-    written, value = told.get("state", ("State", "UP"))
-    if value.casefold() not in STATES:
-        raise HpcgymError(f"{where}: {written}: {unknown('state', value, STATES)}")
-    return value.casefold()
 
 
 def _members(
@@ -264,7 +232,7 @@ def _members(
     return tuple(sorted({nodes[name] for name in names}))
 
 
-# --- Which settings of a slurm --------------------------------------------------------------------
+# --- Settings that are not of the machine ---------------------------------------------------------
 
 
 class OtherSetting(NamedTuple):
@@ -294,132 +262,40 @@ class OtherSetting(NamedTuple):
         return self.key.casefold() in keys
 
 
-#: Lines of things, and general settings of which the machine is made.
-_OF_MACHINES = (
-    "NodeName", "PartitionName", "NodeSet", "DownNodes", "ClusterName", "SelectTypeParameters",
-    "GresTypes",
-)  # fmt: skip
-
-#: General settings that say how jobs are scheduled.
-_OF_SCHEDULING = (
-    "SchedulerType", "SchedulerParameters", "SelectType", "PriorityType", "PriorityWeightAge",
-    "PriorityWeightAssoc", "PriorityWeightFairshare", "PriorityWeightJobSize",
-    "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityMaxAge",
-    "PriorityDecayHalfLife", "PriorityCalcPeriod", "PriorityFavorSmall", "PriorityFlags",
-    "PriorityUsageResetPeriod", "PrioritySiteFactorParameters", "PrioritySiteFactorPlugin",
-    "PreemptType", "PreemptMode", "PreemptParameters", "PreemptExemptTime",
-    "EnforcePartLimits", "AccountingStorageEnforce", "MaxJobCount", "MaxArraySize",
-    "FirstJobId", "DefMemPerCPU", "DefMemPerNode", "DefCpuPerGPU", "DefMemPerGPU", "MaxMemPerCPU",
-    "MaxMemPerNode", "OverTimeLimit", "CompleteWait", "JobRequeue", "RequeueExit",
-    "RequeueExitHold", "Licenses",
-    "SuspendTime", "SuspendTimeout", "ResumeTimeout", "SuspendExcNodes", "SuspendExcParts",
-    "SuspendRate", "ResumeRate", "ResvOverRun", "SchedulerTimeSlice", "TopologyPlugin",
-    "TopologyParam", "DisableRootJobs", "FairShareDampeningFactor",
-)  # fmt: skip
-#: The same in lower case, by which they are kept.
-OF_SCHEDULING = tuple(name.casefold() for name in _OF_SCHEDULING)
-
-#: Beginnings and ends of those that say nothing of schedules: names of files, ports, time limits of
-#: messages, how jobs are watched and signed in.
-_SILENT = re.compile(
-    r"(slurm|auth|cred|crypto|acct|accounting|jobacct|jobcomp|proctrack|task|prolog|epilog|mpi|"
-    r"launch|health|log|debug|plug|state|storage|switch|communication|control|backup|tmp|track|"
-    r"unkillable|vsize|x11|federation|gpufreq|job(container|credential|file|submit)|kill|"
-    r"keepalive|burstbuffer|bcast|cli|cluster(filter)?|comm|core|check|dependency|"
-    r"energy|ext|get|group|hash|inactive|include|interactive|min|message|power|private|propagate|"
-    r"reboot|resumeprogram|resumefailprogram|return|route|rpc|salloc|sbcast|srun|suspendprogram|"
-    r"tcp|usepam|userpam|wait|unix|tree|nodefeatures|max(step|tasks|dbd|batch|node)|preplugins|"
-    r"prep|scron|sched(log)|mcs|scheduler(port|root|auth)|fast|licenses?_|"
-    r"allowspecresources|usergroup|eiotimeout|epilogmsgtime|mailprog|maildomain)\w*"
-    r"|\w*(logfile|pidfile|port|debug|timeout|host|addr|dir|location|program|logging|user)"
-)
-
-#: Keys of nodes and partitions that say nothing of schedules.
-_SILENT_KEYS = (
-    "nodeaddr", "nodehostname", "port", "bcastaddr", "reason", "tmpdisk", "cpubind", "alternate",
-    "allocnodes", "disablerootjobs", "hidden", "rootonly",
-    "resumetimeout", "suspendtimeout", "suspendtime", "powerdownonidle", "resumerate",
-)  # fmt: skip
-
-#: General settings whose value is what every simulation does anyway.
-_USUAL = {
-    "schedulertype": ("sched/backfill",),
-    "selecttype": ("select/cons_tres", "select/cons_res"),
-    "prioritytype": ("priority/basic",),
-    "preempttype": ("preempt/none",),
-    "preemptmode": ("off",),
-    "preemptexempttime": ("-1", "0", "00:00:00"),
-    "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
-    "priorityfavorsmall": ("no",),
-    "enforcepartlimits": ("no", "any", "all"),
-    "completewait": ("0",),
-}
-#: The same of keys of nodes and partitions, or they are read with these values.
-_USUAL_KEYS = {
-    "state": ("up", "unknown", "idle", "future"),
-    "prioritytier": ("1",),
-    "priorityjobfactor": ("1",),
-    "oversubscribe": ("no", "exclusive"),
-    "shared": ("no", "exclusive"),
-    "lln": ("no",),
-    "weight": ("1",),
-    "allowgroups": ("all",),
-}
-#: Keys of partitions that simulations go by.
-_OF_PARTITIONS = (
-    "nodes", "default", "maxtime", "defaulttime", "maxnodes", "minnodes", "allowaccounts",
-    "denyaccounts", "allowqos", "denyqos", "state",
-)  # fmt: skip
-#: Keys of nodes and of partitions, by the line that they stand on, which may be meant by others.
-_KEYS = {
-    "nodename": (
-        "CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore",
-        "RealMemory", "MemSpecLimit", "Gres", "Feature", "Features", "State", "Weight", "Procs",
-        "CoreSpecCount", "CpuSpecList", "NodeAddr", "NodeHostname", "TmpDisk",
-    ),
-    "partitionname": (
-        "Nodes", "Default", "MaxTime", "DefaultTime", "MaxNodes", "MinNodes", "AllowAccounts",
-        "DenyAccounts", "AllowQos", "DenyQos", "AllowGroups", "PriorityTier", "PriorityJobFactor",
-        "PreemptMode", "OverSubscribe", "Shared", "State", "LLN", "QOS", "GraceTime",
-        "OverTimeLimit", "DefMemPerCPU", "DefMemPerNode", "MaxMemPerCPU", "MaxMemPerNode",
-        "MaxCPUsPerNode", "ExclusiveUser", "TRESBillingWeights", "ReqResv", "SelectTypeParameters",
-        "Priority", "DefCpuPerGPU", "DefMemPerGPU", "MaxCPUsPerSocket", "CpuBind", "ExclusiveTopo",
-    ),
-}  # fmt: skip
-
-
-def other_settings(settings: Iterable[slurm_lines.Setting]) -> list[OtherSetting]:
+def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out.
     """
-    found = []
+    general, found = known()["general"], list[OtherSetting]()
+    silent = re.compile(general["silent"], re.VERBOSE)
+    names = [*general["machine"], *general["scheduling"]]
     for setting in settings:
-        name = setting.name.casefold()
-        if name == "nodename":
-            found += _of_keys(setting, READ)
-        elif name == "partitionname":
-            found += _of_keys(setting, _OF_PARTITIONS)
-        elif name in OF_SCHEDULING:
-            if setting.value.casefold() not in _USUAL.get(name, ()):
-                found.append(OtherSetting(setting.where, "", setting.name, setting.value))
-        elif name not in map(str.casefold, _OF_MACHINES) and not _SILENT.fullmatch(name):
-            near = meant(setting.name, (*_OF_MACHINES, *_OF_SCHEDULING))
-            found.append(OtherSetting(setting.where, "", setting.name, setting.value, near))
-        elif name == "downnodes":
-            found.append(OtherSetting(setting.where, "", setting.name, setting.value))
-    return found
-
-
-def _of_keys(line: slurm_lines.Setting, followed: tuple[str, ...]) -> list[OtherSetting]:
-    """Return what the line of a node or partition says that is not followed."""
-    found = []
-    for key, (name, value) in line.others.items():
-        if key in followed or key in _SILENT_KEYS or value.casefold() in _USUAL_KEYS.get(key, ()):
+        name, near = setting.name.casefold(), ""
+        if name in ("nodename", "partitionname"):
+            found += _of_keys(setting)
             continue
-        near = meant(name, _KEYS[line.name.casefold()])
-        found.append(OtherSetting(line.where, line.value, name, value, near))
+        if name in _scheduling():
+            if setting.value.casefold() in _usual("general").get(name, ()):
+                continue
+        elif name != "downnodes":
+            if name in _folded("general", "machine") or silent.fullmatch(name):
+                continue
+            near = meant(setting.name, names)
+        found.append(OtherSetting(setting.where, "", setting.name, setting.value, near))
     return found
+
+
+def _of_keys(line: Setting) -> list[OtherSetting]:
+    """Return what the line of a node or partition says that is not followed."""
+    kind = "NodeName" if line.name.casefold() == "nodename" else "PartitionName"
+    passed = (*_folded("keys", kind, "read"), *_folded("keys", "silent"))
+    names = [*known()["keys"][kind]["read"], *known()["keys"][kind]["others"]]
+    return [
+        OtherSetting(line.where, line.value, name, value, meant(name, names))
+        for key, (name, value) in line.others.items()
+        if key not in passed and value.casefold() not in _usual("keys").get(key, ())
+    ]
 
 
 # --- A slurm.conf as a machine, its partitions, and how it schedules ------------------------------
@@ -431,7 +307,6 @@ _UNLESS_SAID = {
     "preempttype": "preempt/none",
     "preemptmode": "off",
 }
-_DEFAULT = "default"  # the name of nodes and partitions that others begin with
 
 
 @dataclass(frozen=True)
@@ -487,11 +362,18 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     groups = _groups(settings, "memory" in general.get("selecttypeparameters", "").casefold())
     if not groups:
         raise HpcgymError(f"{path}: it has no nodes, NodeName=...")
-    names = _names(groups)
+    names, sets = _names(groups), _sets(settings, groups)
+    numbers = {name: number for number, name in enumerate(names)}
+    lines = list(slurm_lines.things(settings, "partitionname", "partition"))
+    seen: set[str] = set()
+    for line in lines:
+        if line.name in seen:
+            raise HpcgymError(f"{line.where}: partition {line.name!r} stands there twice")
+        seen.add(line.name)
     cluster = Cluster(
         groups=tuple(nodes.group for nodes in groups),
         name=general.get("clustername") or Path(path).name,
-        partitions=_partitions(settings, groups, names),
+        partitions=tuple(_partition(line, numbers, sets) for line in lines),
     )
     others = other_settings(settings)
     parameters = _parameters(settings, general.get("schedulerparameters", ""))
@@ -499,86 +381,30 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(names),
-        scheduling={name: value for name, value in general.items() if name in OF_SCHEDULING},
+        scheduling={name: value for name, value in general.items() if name in _scheduling()},
         where={s.name.casefold(): s.where for s in settings if not s.others},
         parameters=parameters,
-        preempt_modes=_of_partitions(settings, "preemptmode"),
+        preempt_modes={
+            line.name: line.told["preemptmode"][1] for line in lines if line.text("preemptmode")
+        },
         others=tuple(others),
     )
 
 
-def _general(settings: Iterable[slurm_lines.Setting]) -> dict[str, str]:
+def _general(settings: Iterable[Setting]) -> dict[str, str]:
     """Return the general settings, lower case name -> value; Slurm too takes the last of two."""
     found: dict[str, str] = {}
     for setting in settings:
         name = setting.name.casefold()
         if setting.others:
             continue
-        if name in OF_SCHEDULING and found.get(name, setting.value) != setting.value:
+        if name in _scheduling() and found.get(name, setting.value) != setting.value:
             slurm_lines.warn_of_later(setting.where, setting.name)
         found[name] = setting.value
     return found
 
 
-def _groups(settings: list[slurm_lines.Setting], counts_memory: bool) -> list[Nodes]:
-    """Return the nodes of each line; lines ``NodeName=DEFAULT`` say what those after them have."""
-    defaults: dict[str, tuple[str, str]] = {}
-    found = []
-    for line in settings:
-        if line.name.casefold() != "nodename":
-            continue
-        if line.value.casefold() == _DEFAULT:
-            defaults |= line.others
-        elif nodes := nodes_of(line, defaults, counts_memory):
-            found.append(nodes)
-    return found
-
-
-def _names(groups: Iterable[Nodes]) -> list[str]:
-    """Return what each node is called, in order."""
-    found: dict[str, None] = {}
-    for nodes in groups:
-        for name in nodes.names:
-            if name in found:
-                raise HpcgymError(f"{nodes.where}: node {name!r} stands there twice")
-            found[name] = None
-    return list(found)
-
-
-def _of_partitions(settings: Iterable[slurm_lines.Setting], key: str) -> dict[str, str]:
-    """Return a key of the partitions that have it, also by lines ``PartitionName=DEFAULT``."""
-    usual, found = "", {}
-    for line in settings:
-        if line.name.casefold() == "partitionname":
-            value = line.others.get(key, ("", usual))[1]
-            if line.value.casefold() == _DEFAULT:
-                usual = value
-            elif value:
-                found[line.value] = value
-    return found
-
-
-def _partitions(
-    settings: list[slurm_lines.Setting], groups: list[Nodes], names: list[str]
-) -> tuple[Partition, ...]:
-    """Return all partitions."""
-    nodes = {name: number for number, name in enumerate(names)}
-    sets = node_sets(settings, groups)
-    defaults: dict[str, tuple[str, str]] = {}
-    found: dict[str, Partition] = {}
-    for line in settings:
-        if line.name.casefold() != "partitionname":
-            continue
-        if line.value.casefold() == _DEFAULT:
-            defaults |= line.others
-        elif line.value in found:
-            raise HpcgymError(f"{line.where}: partition {line.value!r} stands there twice")
-        else:
-            found[line.value] = partition(line, defaults, nodes, sets)
-    return tuple(found.values())
-
-
-def _parameters(settings: Iterable[slurm_lines.Setting], text: str) -> dict[str, str]:
+def _parameters(settings: Iterable[Setting], text: str) -> dict[str, str]:
     """Return ``SchedulerParameters`` by name; of two Slurm looks up the first."""
     parts = (part.partition("=") for part in text.split(",") if part.strip())
     found: dict[str, str] = {}

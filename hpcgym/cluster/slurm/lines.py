@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import text_of
@@ -46,6 +46,48 @@ class Setting(NamedTuple):
     name: str
     value: str
     others: dict[str, tuple[str, str]]
+
+
+class Thing(NamedTuple):
+    """A line about nodes or a partition, with what lines of the name DEFAULT before it say.
+
+    Attributes
+    ----------
+    where, called : file and line, and with them what messages call it.
+    name : of the nodes, or of the partition.
+    told : lower case name -> (name, value) of what the line says.
+    """
+
+    where: str
+    called: str
+    name: str
+    told: dict[str, tuple[str, str]]
+
+    def text(self, key: str, usual: str = "") -> str:
+        """Return a value in lower case."""
+        return self.told.get(key, ("", usual))[1].casefold()
+
+    def number(self, key: str, usual: int | None) -> Any:
+        """Return a whole number; ``usual`` where there is none."""
+        written, value = self.told.get(key, (key, ""))
+        found = count(value, f"{self.called}: {written}")
+        return usual if found is None else found
+
+    def time(self, key: str) -> int | None:
+        """Return a time limit [s]; None where there is none."""
+        written, value = self.told.get(key, (key, ""))
+        return minutes_text(value, f"{self.called}: {written}")
+
+
+def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thing]:
+    """Yield the lines of one kind, which messages call so."""
+    usual: dict[str, tuple[str, str]] = {}
+    for line in settings:
+        if line.name.casefold() == kind and line.value.casefold() == "default":
+            usual = usual | line.others
+        elif line.name.casefold() == kind:
+            name = f"{line.where}, {called} {line.value!r}"
+            yield Thing(line.where, name, line.value, usual | line.others)
 
 
 def settings_of(path: str | Path) -> list[Setting]:
@@ -192,6 +234,3 @@ def gres(text: str, where: str) -> dict[str, int]:
 def several(text: str) -> tuple[str, ...]:
     """Return names between commas; none of ``ALL``."""
     return () if text.casefold() in ("all", "") else tuple(text.split(","))
-
-
-# --- Lists of node names as Slurm writes them: ``gpu[01-04,7],login1`` ----------------------------

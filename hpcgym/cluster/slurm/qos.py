@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hpcgym.cluster.slurm.conf import meant
+from hpcgym.cluster.slurm.conf import known, meant
 from hpcgym.cluster.slurm.lines import check_printable, count, minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
@@ -28,16 +28,6 @@ _TEXTS = {
     "preemptexempttime": "preempt_exempt_time",
     "gracetime": "grace_time",
 }
-#: All columns that sacctmgr has or had, read or not.
-_COLUMNS = (
-    "Name", "Priority", "GraceTime", "Preempt", "PreemptExemptTime", "PreemptMode", "Flags", "ID",
-    "UsageThres", "UsageFactor", "LimitFactor", "MinPrioThres", "Description", "GrpTRES",
-    "GrpTRESMins", "GrpTRESRunMins", "GrpJobs", "GrpJobsAccrue", "GrpSubmit", "GrpWall", "MaxTRES",
-    "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MaxTRESPU", "MaxJobsPU", "MaxJobsAccruePU",
-    "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxJobsAccruePA", "MaxSubmitPA", "MaxTRESRunMinsPU",
-    "MaxTRESRunMinsPA", "MinTRES", "GrpCPUs", "GrpMem", "GrpNodes", "GrpCPUMins", "GrpCPURunMins",
-    "MaxCPUs", "MaxCPUMins", "MaxNodes", "MaxCPUsPU", "MaxNodesPU", "MinCPUs",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     if "name" not in columns or len(columns) < 2:
         raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
     for name in map(str.strip, header):
-        if near := meant(name, _COLUMNS):
+        if near := meant(name, known()["qos"]):
             text = f"{path}, line 1: unknown column {name}; did you mean {near}?"
             warn_caller(text, HpcgymWarning)
     found = []

@@ -52,7 +52,7 @@ from hpcgym.simulation.limited import (
 )
 from hpcgym.simulation.nodes import is_pool, needs_on, nodes_of_table
 from hpcgym.simulation.prepare import Units, machine_of
-from hpcgym.simulation.run import result_of, with_nodes
+from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

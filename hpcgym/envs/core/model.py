@@ -53,7 +53,7 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.fair_share import warn_of_weights
-from hpcgym.simulation.prepare import Agent, Told, check_jobs, prepare
+from hpcgym.simulation.prepare import Agent, Place, Told, check_jobs, prepare
 from hpcgym.simulation.restricted import Order, what_moves
 from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import (
@@ -467,7 +467,7 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     if scheduler.moves_submissions and not orders:  # it is that of coming
         order = None
     return prepare(
-        workload, scheduler, machines.cluster, machines.place, units=machines.units,
+        workload, scheduler, Place(machines.place, machines.cluster, machines.units),
         agent=Agent(order, asks, definition.keeps, definition.shutdown_action), counts=counts,
         logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
     )  # fmt: skip

@@ -49,9 +49,10 @@ from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
 from hpcgym.scheduler.estimates.learning import told_of_learning
 from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.answers import facts_of
 from hpcgym.simulation.driver import expressions_of, with_jobs
 from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
-from hpcgym.simulation.nodes import Nodes, check_limits_kept, facts_of, pool_as_node
+from hpcgym.simulation.nodes import Nodes, check_limits_kept, pool_as_node
 from hpcgym.workload.model import Workload
 
 # --- Copies of simulations ------------------------------------------------------------------------

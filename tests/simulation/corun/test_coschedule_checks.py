@@ -223,54 +223,50 @@ def test_an_end_that_is_moved(ticks: int) -> None:
     jobs[2].start += ticks  # as it starts when job 0 ends
     jobs[2].end += ticks
     jobs[0].end += ticks
-    done = "9.8" if ticks < 0 else "10.2"
     (text,) = corun.check_work(shared(case, jobs))
-    assert text.startswith(f"job 0 does {done}00000000 s")
+    assert text.startswith(f"job 0 does {'9.8' if ticks < 0 else '10.2'}00000000 s")
     assert "(and" not in text
 
 
-def test_places() -> None:
+#: What is changed, and what the first line of the proof of its name says then.
+TOLD: list[tuple[str, dict[str, Any], str]] = [
+    ("places", {"first": [0, 1, 2]}, "has first of shape (3,)"),
+    ("places", {"first": [0, 3, 2, 4]}, "cells of job 1 end before they begin"),
+    ("places", {"processors": [3, 2, 8]}, "job 0 has 1 nodes instead of 2"),
+    ("places", {"node": [2, 0, 0, 1]}, "job 0 is on node 2"),
+    ("places", {"units": [1, 1, 2, 1]}, "job 2 has 1 parts of node 1 instead of 2"),
+    ("places", {"node": [0, 0, 0, 0]}, "job 2 has node 0 twice"),
+    ("places", {"shape": [2, 2, 2]}, "job 2 has shape 2 instead of 0"),
+    ("starts", {"submit": [0, 0, 150]}, "job 2 starts at 14.000000000 s, before its submission at"),
+    ("starts", {"start": [0, 0, 141]}, "job 2 starts at 14.100000000 s, when no job is submitted"),
+    ("starts", {"end": [140, 0, 240]}, "job 1 does not end after its start at 0.000000000 s"),
+    ("promises", {"promised": [-1, -1, 139]}, "job 2 starts at 14.000000000 s, after its promised"),
+]
+
+
+@pytest.mark.parametrize(("proof", "change", "told"), TOLD)
+def test_what_is_wrong_is_named(proof: str, change: dict[str, Any], told: str) -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
-    assert right.shape.tolist() == [
-        corun.PART,
-        corun.PART,
-        corun.COMPACT,
-    ]  # the last is too large to be spread
-
-    def told(**changes: Any) -> str:
-        (text,) = corun.check_places(right._replace(**changes), corun.PART)
-        return text
-
-    assert "has first of shape (3,)" in told(first=right.first[:-1])
-    assert "cells of job 1 end before they begin" in told(first=np.array([0, 3, 2, 4]))
-    assert "job 0 has 1 nodes instead of 2" in told(processors=np.array([3, 2, 8]))
-    assert "job 0 is on node 2" in told(node=right.node + np.array([2, 0, 0, 0]))
-    assert "job 2 has 1 parts of node 1 instead of 2" in told(units=np.array([1, 1, 2, 1]))
-    assert "job 2 has node 0 twice" in told(node=np.zeros(4, np.int64))
-    shape = np.array([corun.PART, corun.PART, corun.PART], np.int8)
-    assert "job 2 has shape 2 instead of 0" in told(shape=shape)
+    assert right.shape.tolist() == [corun.PART, corun.PART, corun.COMPACT]  # the last is too large
     assert "job 0 has shape 2 instead of 0" in corun.check_places(right, corun.COMPACT)[0]
+    checks = {
+        "places": lambda one: corun.check_places(one, corun.PART),
+        "starts": corun.check_starts,
+        "promises": corun.check_promises,
+    }
+    for one, schedule in (("", right), (told, right._replace(**change_of(right, change)))):
+        found = checks[proof](schedule)
+        assert (one in found[0]) if one else (found == [])
 
 
-def test_starts() -> None:
+def change_of(right: corun.SharedSchedule, change: dict[str, Any]) -> dict[str, Any]:
+    """The changed columns, of the types that they have."""
+    return {name: np.array(new, getattr(right, name).dtype) for name, new in change.items()}
+
+
+def test_promises_are_proved_where_they_hold() -> None:
     case, jobs = two_beside_each_other()
-    right = shared(case, jobs)
-    assert corun.check_starts(right) == []
-    (text,) = corun.check_starts(right._replace(submit=np.array([0, 0, 150])))
-    assert text == "job 2 starts at 14.000000000 s, before its submission at 15.000000000 s"
-    (text,) = corun.check_starts(right._replace(start=np.array([0, 0, 141])))
-    assert text == "job 2 starts at 14.100000000 s, when no job is submitted or ends"
-    text = corun.check_starts(right._replace(end=np.array([140, 0, 240])))[0]
-    assert text == "job 1 does not end after its start at 0.000000000 s"
-
-
-def test_promises() -> None:
-    case, jobs = two_beside_each_other()
-    right = shared(case, jobs)
-    assert corun.check_promises(right._replace(promised=np.array([-1, -1, 140]))) == []
-    (text,) = corun.check_promises(right._replace(promised=np.array([-1, -1, 139])))
-    assert text == "job 2 starts at 14.000000000 s, after its promised start at 13.900000000 s"
     jobs[2].promised = 100
     assert set(wrong(case, jobs, guaranteed=True)) == {"reservations"}
     assert wrong(case, jobs) == {}

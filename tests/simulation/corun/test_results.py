@@ -83,12 +83,6 @@ def test_the_table_has_what_is_known_of_sharing(pair: Result) -> None:
     assert [spread["shape"][0], compact["shape"][0]] == ["spread", "compact"]
 
 
-def test_elsewhere_the_table_is_as_it_was() -> None:
-    table = hpcgym.simulate(made((0, 100, 4, "a")), "easy", cluster=two_nodes()).jobs
-    assert not {"shape", "job_speedup"} & set(table.columns)
-    assert table["end_time"].dtype == np.int64
-
-
 def test_two_jobs_share_what_their_nodes_draw(pair: Result) -> None:
     # two busy nodes, 200 W: half each up to 80 s, then b alone
     energy = pair.energy

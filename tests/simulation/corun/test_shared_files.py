@@ -14,7 +14,6 @@ from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, s
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.reference import shared
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 
@@ -42,21 +41,6 @@ def simulate(jobs: Workload, scheduler: Any = "easy", **rules: Any) -> hpcgym.Re
 
 
 # --- The slow simulator by hand -------------------------------------------------------------------
-
-
-def test_two_that_ask_for_twice_the_bandwidth() -> None:
-    """Each asks for all of it, half of its time: beside the other at 1 / (1 + 0.5) of its rate.
-
-    The first has 100 ticks of work, done at 150; the second 170, of which 70 are left then.
-    """
-    files = shared.FileSystem(20, (0.5,), (10,))
-    given = [shared.Job(0, 10, 10, 2, 0), shared.Job(0, 17, 17, 2, 0)]
-    both = shared.Speedups([[1.0]], [1.0])
-    for rules in (shared.Rules(allocation=shared.COMPACT), shared.Rules()):
-        jobs = shared.simulate_shared(
-            given, shared.Machine(2, 1, 2), rules, both, ticks=10, files=files
-        )
-        assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
 
 
 # --- By hand --------------------------------------------------------------------------------------

@@ -50,26 +50,6 @@ def test_two_jobs_beside_each_other() -> None:
     assert result.job_speedup.tolist() == [1.25, 100 / 116]
 
 
-def test_a_partner_that_would_delay_the_head_waits() -> None:
-    # a has half of node 0 up to 100 s; the head needs both nodes, promised for 100 s. b would end
-    # by then but slow a down to 0.5, whose end would be 100 + 40: it waits for the other node
-    slow = Heatmap(("a", "b"), [[1.0, 0.5], [1.0, 1.0]], alone=[1.0, 1.0])
-    head = (1, 10, 10, 8, "a")
-    jobs = workload((0, 100, 100, 2, "a"), head, (2, 40, 40, 2, "b"))
-    result = simulate(jobs, partners="fill", allocation="half-socket", speedups=slow)
-    assert result.reserved_start[1] == 100
-    assert result.start.tolist() == [0, 100, 2]
-    assert result.allocation is not None
-    assert result.allocation.node.tolist() == [0, 0, 1, 1]
-    # with a job on each node it has to wait: the two keep apart, being slower beside each other
-    slow = Heatmap(("a", "b"), [[0.9, 0.5], [1.0, 1.0]], alone=[1.0, 1.0])
-    full = workload(
-        (0, 100, 100, 2, "a"), (0, 100, 100, 2, "a"), head, (2, 40, 40, 2, "b"), processors=8
-    )
-    result = simulate(full, partners="best", speedups=slow)
-    assert result.start.tolist() == [0, 0, 100, 110]
-
-
 # --- Without sharing ------------------------------------------------------------------------------
 
 
@@ -95,22 +75,6 @@ def test_every_co_scheduler_starts_everything(name: str) -> None:
 
 
 # --- Broken schedules -----------------------------------------------------------------------------
-
-
-def test_a_schedule_that_is_not_kept_is_told() -> None:
-    result = simulate(lublin(2), cluster="64x2x5")
-    found = result.coschedule
-    assert found is not None
-    later = found.end_ticks.copy()
-    later[7] += 5
-    broken = dataclasses.replace(result, coschedule=found._replace(end_ticks=later))
-    with pytest.raises(hpcgym.HpcgymError, match="job 7 does"):
-        hpcgym.validate_schedule(broken)
-    shape = found.shape.copy()
-    shape[7] = 0
-    broken = dataclasses.replace(result, coschedule=found._replace(shape=shape))
-    with pytest.raises(hpcgym.HpcgymError, match="job 7 has shape 0 instead of 2"):
-        hpcgym.validate_schedule(broken)
 
 
 def test_an_idle_machine_with_waiting_jobs_is_told() -> None:
@@ -140,21 +104,6 @@ def test_what_is_learned_comes_from_ends_alone() -> None:
     assert abs(learned - TWO.speedup).max() < abs(before - TWO.speedup).max()
     again = simulate(jobs, cluster="64x2x5", pair_estimate=learner)
     assert again.end.tolist() == result.end.tolist()
-
-
-@pytest.mark.parametrize("above", [None, 0.98])
-@pytest.mark.parametrize("seed", range(4))
-def test_schedules_are_proved_while_beliefs_change(above: float | None, seed: int) -> None:
-    speedups = hpcgym.generate_speedups(codes=5, mean=1.0, spread=0.3, seed=seed)
-    plain = hpcgym.load_workload(f"lublin:jobs=300,processors=640,load=1.1,seed={seed}")
-    jobs = plain.with_columns(requested_time=plain.run_time)  # predicted as long as they take
-    draw = np.random.default_rng(seed)
-    jobs = with_codes(jobs, draw.choice(list(speedups.codes), len(jobs)).tolist())
-    for name in ("easy-co", "popularity-co", "filler-co"):
-        rules = {"pair_estimate": "learned", "pairs_above": above}
-        result = simulate(jobs, name, cluster="64x2x5", speedups=speedups, **rules)
-        assert result.coschedule is not None
-        assert result.coschedule.pairs.learned > 0
 
 
 @pytest.mark.parametrize("speedup", [1e-8, 1e-16, 1e-100, 1e-300])
