@@ -105,7 +105,12 @@ def _machine(given: Mapping[str, Any], where: str) -> Cluster:
     if not groups and "processors" not in given:
         raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
     attributes = {key: value for key, value in given.items() if key not in _TABLES}
-    more = {"groups": groups, "queues": queues, "levels": levels, "partitions": partitions}
+    more: dict[str, Any] = {
+        "groups": groups,
+        "queues": queues,
+        "levels": levels,
+        "partitions": partitions,
+    }
     with _saying(where):
         return Cluster(**attributes, **more)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,21 +144,18 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
     nodes: list[int] = []
     for part in filter(None, (part.strip() for part in _COMMA.split(text))):
         numbers = _PART.fullmatch(part)
-        if numbers is None and part not in ranges:
-            nodes += _by_name(part, ranges, where)
+        if numbers is None:
+            nodes += ranges[part] if part in ranges else _by_name(part, ranges, where)
             continue
-        if numbers is not None:
-            last = int(numbers[2] or numbers[1])
-            if last >= first:
-                raise HpcgymError(
-                    f"{where}: node {last} is none of the machine, which has {first:,} nodes,"
-                    " counted from 0"
-                )
-            if last < int(numbers[1]):
-                raise HpcgymError(f"{where}: nodes: {part} is no range of nodes")
-            nodes += range(int(numbers[1]), last + 1)
-        else:
-            nodes += ranges[part]
+        begin, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        if last >= first:
+            raise HpcgymError(
+                f"{where}: node {last} is none of the machine, which has {first:,} nodes,"
+                " counted from 0"
+            )
+        if last < begin:
+            raise HpcgymError(f"{where}: nodes: {part} is no range of nodes")
+        nodes += range(begin, last + 1)
     return nodes
 
 
@@ -220,6 +218,7 @@ def _whole_numbers(numbers: Any) -> bool:
 
 # --- Lists of nodes as Slurm writes them ----------------------------------------------------------
 
+_BRACKETS = re.compile(r"\[[^][]*\]")
 _PIECE = re.compile(r"\[([^][]*)\]|([^][]+)")
 
 
@@ -236,11 +235,9 @@ def hosts(text: str, where: str) -> list[str]:
     """
     names: list[str] = []
     for one in _apart(text, where):
-        parts = [_several(m[1], where, text) if m[2] is None else [m[2]] for m in _parts(one)]
-        count = 1
-        for part in parts:
-            count *= len(part)
-        if len(names) + count > MOST_NODES:
+        pieces = _PIECE.finditer(one)
+        parts = [_several(m[1], where, text) if m[2] is None else [m[2]] for m in pieces]
+        if len(names) + math.prod(map(len, parts)) > MOST_NODES:
             raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
         names += map("".join, product(*parts))
     return names
@@ -248,25 +245,12 @@ def hosts(text: str, where: str) -> list[str]:
 
 def _apart(text: str, where: str) -> list[str]:
     """Return what stands between commas outside brackets."""
-    found, depth, begin = [], 0, 0
-    for place, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if depth not in (0, 1):
-            break
-        if character == "," and depth == 0:
-            found.append(text[begin:place])
-            begin = place + 1
-    if depth != 0:
+    if {"[", "]"} & set(_BRACKETS.sub("", text)):
         raise HpcgymError(f"{where}: {text[:40]!r} has brackets that are not closed")
-    found.append(text[begin:])
+    found = _COMMA.split(text)
     if not all(found):
         raise HpcgymError(f"{where}: {text[:40]!r} is no list of nodes such as n[1-4,7]")
     return found
-
-
-def _parts(text: str) -> list[re.Match[str]]:
-    """Return the brackets of a name, and what stands between them."""
-    return list(_PIECE.finditer(text))
 
 
 def _several(inside: str, where: str, text: str) -> list[str]:

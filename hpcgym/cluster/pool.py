@@ -53,38 +53,27 @@ class NodeGroup:
             raise HpcgymError(f"{where}: resources must be a mapping such as {{'core': 16}}")
         if self.power is not None and not isinstance(self.power, NodePower):
             raise HpcgymError(f"{where}: power must be a NodePower, not {self.power!r}")
-        amounts = {
-            _resource(where, name): _amount(where, name, amount)
-            for name, amount in self.resources.items()
-        }
-        if not amounts.get(naming.CORE):
+        for name in self.resources:
+            if problem := naming.resource_problem(name):
+                raise HpcgymError(f"{where}: {problem}")
+        amounts = {name: _amount(where, name, each) for name, each in self.resources.items()}
+        cores, settle = amounts.pop(naming.CORE, 0), object.__setattr__
+        if not cores:
             raise HpcgymError(f"{where}: a node needs at least 1 core")
-        object.__setattr__(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
-        object.__setattr__(self, "sockets", _sockets(where, self.sockets, amounts[naming.CORE]))
-        object.__setattr__(self, "resources", {naming.CORE: amounts.pop(naming.CORE), **amounts})
+        settle(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
+        settle(self, "sockets", whole(f"{where}: sockets", self.sockets, 1, naming.MOST_AMOUNT))
+        if cores % self.sockets:
+            raise HpcgymError(
+                f"{where}: sockets must divide the {cores} cores of a node, which {self.sockets}"
+                " does not"
+            )
+        settle(self, "resources", {naming.CORE: cores, **amounts})
 
 
 def _amount(where: str, name: Any, amount: Any) -> int:
     """Return how much of a resource a node has, or say that it cannot be so much."""
     what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
     return whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
-
-
-def _sockets(where: str, sockets: Any, cores: int) -> int:
-    """Return the sockets of a node, or say that its cores cannot be shared by so many."""
-    number = whole(f"{where}: sockets", sockets, 1, naming.MOST_AMOUNT)
-    if cores % number:
-        raise HpcgymError(
-            f"{where}: sockets must divide the {cores} cores of a node, which {number} does not"
-        )
-    return number
-
-
-def _resource(where: str, name: Any) -> str:
-    """Return the name of a resource, or say that it cannot be one."""
-    if problem := naming.resource_problem(name):
-        raise HpcgymError(f"{where}: {problem}")
-    return str(name)
 
 
 # --- The machine ----------------------------------------------------------------------------------
@@ -163,10 +152,14 @@ class Cluster:
         settle(self, "groups", _groups(self.groups))
         settle(self, "processors", _processors(self.processors, self.groups))
         settle(self, "queues", _queues(self.queues))
-        settle(self, "levels", _levels(self.levels, self.groups))
+        settle(self, "levels", named_once(self.levels, Level, "levels", "Level above Level"))
         settle(self, "partitions", listed(self.partitions, self.nodes))
-        if self.partitions and not self.groups:
-            raise HpcgymError("partitions are of nodes, of which a pool of processors has none")
+        for what, given in (
+            ("levels stand above", self.levels),
+            ("partitions are of", self.partitions),
+        ):
+            if given and not self.groups:
+                raise HpcgymError(f"{what} nodes, of which a pool of processors has none")
         if self.name != "" and (problem := naming.name_problem(self.name, naming.MOST_OF_LIST)):
             raise HpcgymError(f"the name of a machine must be {problem}")
         unknown = [group.name for group in self.groups if group.power is None]
@@ -180,7 +173,10 @@ class Cluster:
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
                 settle(self, name, seconds(name, getattr(self, name)))
         if self.io_bandwidth_gb_s is not None:
-            settle(self, "io_bandwidth_gb_s", _bandwidth(self.io_bandwidth_gb_s))
+            number, given = real(self.io_bandwidth_gb_s), self.io_bandwidth_gb_s
+            if not 0 < number < math.inf:
+                raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {given!r}")
+            settle(self, "io_bandwidth_gb_s", number)
         for name in _POWERS:
             if self._gives(name):
                 settle(self, name, watts(name, getattr(self, name)))
@@ -309,22 +305,6 @@ def _queues(queues: Any) -> dict[str, float]:
     if len({*folded}) < len(folded):
         raise HpcgymError(f"two queues have the same name: {', '.join(waits)}")
     return waits
-
-
-def _levels(levels: Any, groups: tuple[NodeGroup, ...]) -> tuple[Level, ...]:
-    """Return what stands above nodes as a tuple, or say what is wrong with it."""
-    listed = named_once(levels, Level, "levels", "Level above Level")
-    if listed and not groups:
-        raise HpcgymError("levels stand above nodes, of which a pool of processors has none")
-    return listed
-
-
-def _bandwidth(bandwidth: Any) -> float:
-    """Return a bandwidth [GB/s], which must be a number above 0."""
-    number = real(bandwidth)
-    if not 0 < number < math.inf:
-        raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {bandwidth!r}")
-    return number
 
 
 def _whole_number(processors: Any) -> int:

@@ -338,13 +338,20 @@ def nodes_to_switch_off(cluster: Cluster, watts: float, level: int | None = None
     HpcgymError : a cap below what the machine draws with all nodes off.
     """
     order = shutdown_order(cluster)
-    savings = savings_w(cluster, order, level)
-    need = greatest_w(cluster, level) - _cap(watts)
-    number = int(np.searchsorted(savings, _clean(need)))
+    return order[: fewest_off(cluster, watts, order, level)]
+
+
+def fewest_off(cluster: Cluster, watts: float, order: Ints, level: int | None = None) -> int:
+    """Return how many of the first nodes of an order are off so that a machine keeps under a cap.
+
+    Parameters and errors are those of :func:`nodes_to_switch_off`.
+    """
+    savings, most = savings_w(cluster, order, level), greatest_w(cluster, level)
+    number = int(np.searchsorted(savings, _clean(most - _cap(watts))))
     if number > cluster.nodes:
-        left = greatest_w(cluster, level) - savings[-1]
+        left = most - savings[-1]
         raise HpcgymError(f"a cap of {watts:g} W: with all nodes off the machine draws {left:g} W")
-    return order[:number]
+    return number
 
 
 class _Model:

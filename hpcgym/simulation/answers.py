@@ -52,7 +52,8 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
     view: Callable[..., PassView] = Asking.view
     alone = place.name == "whole nodes"
     if alone:
-        kept = {"capacity": place.cluster.capacity, "held_back": np.zeros(len(workload), np.int64)}
+        held_back = np.zeros(len(workload), np.int64)
+        kept: dict[str, Any] = {"capacity": place.cluster.capacity, "held_back": held_back}
         ask, view = partial(propose, **kept), partial(view_of, **kept)
     elif place.nodes is None:
         view = _of_pool(workload, place)

@@ -243,17 +243,14 @@ def _result_of(
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
     if learns(scheduler.policy_estimate):
         more["policy_run_time"] = _column([job.policy_time for job in jobs])
-    return Result(
-        workload,
-        cluster,
-        scheduler,
-        start=_column([job.start for job in jobs]),
-        run_time=_column([job.end - job.start - job.paused for job in jobs]),
-        predicted_run_time=_column([job.predicted for job in jobs]),
-        reserved_start=_column([job.reserved_start for job in jobs]),
-        backfilled=_fixed(np.array([job.backfilled for job in jobs], np.bool_)),
-        **more,
-    )
+    schedule = {
+        "start": _column([job.start for job in jobs]),
+        "run": _column([job.end - job.start - job.paused for job in jobs]),
+        "predicted": _column([job.predicted for job in jobs]),
+        "promised": _column([job.reserved_start for job in jobs]),
+        "backfilled": _column([job.backfilled for job in jobs]),
+    }
+    return replace(Result.of(workload, cluster, scheduler, schedule), **more)
 
 
 def _cells(
@@ -261,16 +258,13 @@ def _cells(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Return the first cell of each, and the nodes and units of all."""
     first = _column([0, *accumulate(map(len, placed))])
-    cells = np.array([cell for cells in placed for cell in cells], np.int32).reshape(-1, 2)
-    node, units = (_fixed(np.ascontiguousarray(column)) for column in cells.T)
+    every = [cell for cells in placed for cell in cells]
+    node, units = (np.array([cell[k] for cell in every], np.int32) for k in (0, 1))
     return first, node, units
 
 
 def _column(values: list[int]) -> NDArray[np.int64]:
-    made: NDArray[np.int64] = _fixed(np.array(values, np.int64))
+    """Return whole numbers as a column, read-only."""
+    made: NDArray[np.int64] = np.array(values, np.int64)
+    made.flags.writeable = False
     return made
-
-
-def _fixed(array: Any) -> Any:
-    array.flags.writeable = False
-    return array

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, fields_of
 from hpcgym.cluster.power import MILLION, NodePower
-from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
+from hpcgym.cluster.power_plans import fewest_off, greatest_w, rho
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.schedule.books import QUANTUM_W
 from hpcgym.schedule.result import Result
@@ -338,15 +338,7 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
             level = lowest
         elif rho(power, lowest=lowest) > 0:
             return 0
-    savings = savings_w(cluster, np.arange(cluster.nodes), level)
-    need = round(greatest_w(cluster, level) - cap.watts, 9)
-    number = int(np.searchsorted(savings, need))
-    if number > cluster.nodes:
-        left = greatest_w(cluster, level) - savings[-1]
-        raise HpcgymError(
-            f"a cap of {cap.watts:g} W: with all nodes off the machine draws {left:g} W"
-        )
-    return number
+    return fewest_off(cluster, cap.watts, np.arange(cluster.nodes), level)
 
 
 def _check_clock(workload: Workload, machine: LimitedMachine) -> None:

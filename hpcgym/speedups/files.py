@@ -398,9 +398,8 @@ def find_speedups(source: str | os.PathLike[str] | Heatmap) -> Heatmap:
     if isinstance(source, str) and source.partition(":")[0] == _GENERATED:
         return generate_speedups(**_arguments(source))
     path = Path(os.path.expanduser(source))
-    if not path.exists():
-        check_is_there(source)
     if not os.path.exists(path):
+        check_is_there(source)
         raise HpcgymError(
             f"there are no speedups {str(source)!r}: neither such a file (CSV, JSON, loads of"
             f" ELiSE) nor {_GENERATED}:codes=16,mean=1.1,spread=0.1,seed=0"

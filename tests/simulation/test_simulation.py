@@ -79,8 +79,8 @@ def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
         lambda: hpcgym.simulate(workload, "easy", **rules),
         lambda: hpcgym.simulate(workload, "prb", **rules),
         lambda: Lookahead().run(workload, **rules),
-        lambda: JobSelection(workload, jobs=20, **rules),
-        lambda: evaluate("sjf", workload, jobs=20, n=1, budget=1, **rules),
+        lambda: JobSelection(workload, jobs=10, **rules),
+        lambda: evaluate("sjf", workload, jobs=10, n=1, budget=1, **rules),
     ):
         with pytest.raises(hpcgym.HpcgymError, match="'best-fit' is for machines with nodes"):
             run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +17,7 @@ from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.cluster.slurm import lines as slurm_lines
 from hpcgym.cluster.slurm.lines import Setting, Thing
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
+from hpcgym.files import toml_of
 from hpcgym.naming import CORE, MEMORY
 
 # --- Which settings there are, and unknown names that are close to a known one --------------------
@@ -29,7 +29,7 @@ _ALIKE = 0.85  # least similarity of a name and what is meant by it
 def known() -> dict[str, Any]:
     """Return what ``settings.toml`` says of all settings."""
     text = files("hpcgym.cluster").joinpath("slurm", "settings.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return toml_of(text, "settings.toml")
 
 
 @cache

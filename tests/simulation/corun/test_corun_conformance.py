@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
-from few_jobs import few_jobs
 from pieces import same_in_pieces
 from quota_strategies import with_queues
 from restrictions import DRAWN, restrict
@@ -251,24 +250,23 @@ def assert_same_in_pieces(seed: int, case: Case, **rules: Any) -> None:
     )
 
 
-@settings(max_examples=100)
-@given(st.sampled_from([None, 0.9, 1.0]), cases(knows=True), SEEDS)
-def test_where_speedups_are_learned(above: float | None, case: Case, seed: int) -> None:
-    assert_same_in_pieces(seed, case, pair_estimate="learned", pairs_above=above)
+#: Orders by usage and by waiting.
+POLICIES: list[Any] = [{"fairshare": 1.0, "wait": 1e-30}, "fairshare", "wfp3"]
+POLICIES += ["(wait / requested) ** 3 * processors"]
 
 
+@pytest.mark.parametrize("what", ["learned", "ordered"])
 @settings(max_examples=100)
-@given(st.data(), cases(order="fcfs"), SEEDS)
-def test_where_usage_or_waiting_orders(data: st.DataObject, case: Case, seed: int) -> None:
-    policies: list[Any] = [
-        {"fairshare": 1.0, "wait": 1e-30},
-        "fairshare",
-        "wfp3",
-        "(wait / requested) ** 3 * processors",
-    ]
-    rules: dict[str, Any] = {"policy": data.draw(st.sampled_from(policies))}
+@given(st.data(), SEEDS)
+def test_in_pieces_it_learns_and_orders_the_same(what: str, data: st.DataObject, seed: int) -> None:
+    if what == "learned":
+        above, case = data.draw(st.sampled_from([None, 0.9, 1.0])), data.draw(cases(knows=True))
+        assert_same_in_pieces(seed, case, pair_estimate="learned", pairs_above=above)
+        return
+    case = data.draw(cases(order="fcfs"))
+    rules: dict[str, Any] = {"policy": data.draw(st.sampled_from(POLICIES))}
     half_life = data.draw(st.sampled_from([5, 100, math.inf]))
-    if rules["policy"] in policies[:2]:
+    if rules["policy"] in POLICIES[:2]:
         rules["fair_share"] = FairShare(half_life, 1.0, {0: 0.5, 1: 4.0})
     if case.rules.backfill == "easy" and data.draw(st.booleans()):
         rules["backfill_order"] = rules["policy"]
@@ -286,17 +284,9 @@ def test_many_nodes_and_jobs_in_pieces(seed: int) -> None:
 )
 def test_years_in_ticks(backfill: str, allocation: str) -> None:
     """Times of which a pool of whole seconds would not hear: the schedule is that of earlier."""
-    found, jobs = [], [(10, 20, 3), (40, 40, 12), (7, 9, 5), (30, 30, 4)]
+    found, jobs = [], [(10, 20, 3, "a"), (40, 40, 12, "b"), (7, 9, 5, "a"), (30, 30, 4, "b")]
     for start in (0, 3 * 10**8):
-        workload = few_jobs(
-            16,
-            [start + k for k in range(4)],
-            [run for run, _, _ in jobs],
-            [width for _, _, width in jobs],
-            [requested for _, requested, _ in jobs],
-            executable=[1, 2, 1, 2],
-            header={"Code": ["1 a", "2 b"]},
-        )
+        workload = coded(*((start + k, *job) for k, job in enumerate(jobs)), processors=16)
         scheduler = hpcgym.Scheduler(backfill=backfill, allocation=allocation)
         speedups = Heatmap(("a", "b"), np.array([[1.0, 0.9], [1.2, 0.7]]))
         result = hpcgym.simulate(workload, scheduler, cluster="4x1x4", speedups=speedups)
@@ -307,16 +297,6 @@ def test_years_in_ticks(backfill: str, allocation: str) -> None:
         found.append([*[(at - start * 10**9).tolist() for at in ticks], promised.tolist()])
     assert found[0][0][0] == 0
     assert found[0] == found[1]
-
-
-TWO = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
-
-
-def simulate(jobs: Workload, scheduler: str = "easy-co", **rules: Any) -> hpcgym.Result:
-    arguments = {"cluster": "2x1x4", "speedups": TWO, **rules}
-    result = hpcgym.simulate(jobs, scheduler, **arguments)
-    hpcgym.validate_schedule(result)
-    return result
 
 
 # --- Beside the reference -------------------------------------------------------------------------
@@ -427,7 +407,8 @@ def test_what_a_function_sees() -> None:
         return -view.submit
 
     jobs = coded((0, 10, 20, 3, "a"), (0, 10, 10, 4, "b"), (1, 5, 5, 4, "b"), user_id=[1, 2, 3])
-    result = simulate(jobs, speedups=third, policy=seen)
+    given: dict[str, Any] = {"cluster": "2x1x4", "speedups": third, "policy": seen}
+    result = hpcgym.simulate(jobs, "easy-co", **given)
     # the first two share both nodes; the third is asked about when the first ends
     assert result.start.tolist() == [0, 0, pytest.approx(10 / 3)]
     assert [view.time for view in views] == [0, 3_333_333_334 / 10**9]
