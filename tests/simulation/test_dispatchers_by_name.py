@@ -118,6 +118,9 @@ def test_naming_nodes_is_as_leaving_them_to_the_allocation(allocation: str) -> N
     named, left = simulate(workload, naming, **rules), simulate(workload, "fcfs-list", **rules)
     assert named.start.tolist() == left.start.tolist()
     assert units_on_nodes(named) == units_on_nodes(left)
+    if allocation == "random:1":  # each seed draws nodes of its own
+        other = simulate(workload, "fcfs-list", **rules | {"allocation": "random:2"})
+        assert units_on_nodes(other) != units_on_nodes(left)
 
 
 def test_a_view_by_hand_knows_what_waits() -> None:

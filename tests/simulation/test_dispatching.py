@@ -75,6 +75,8 @@ def test_a_dispatcher_is_a_function_of_a_few_lines() -> None:
     assert units_on_nodes(result) == [{0: 2}, {0: 1}, {0: 2, 1: 1}, {1: 1}]
     assert result.dispatcher is smallest_first
     assert result.scheduler.reserve.kind == "none"
+    assert result.outside
+    assert not simulate(FEW, "easy", cluster=TWO).outside
     assert not result.backfilled.any()
     assert (result.reserved_start == -1).all()
     assert "smallest_first" in json.dumps(result.scheduler.describe())

@@ -210,8 +210,13 @@ def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) ->
     part = hpcgym.continued(long, 100)
     with pytest.raises(hpcgym.WorkloadError, match="cannot hold the state of a simulation"):
         write_table(part, tmp_path / "part.csv")
-    again = hpcgym.simulate(pickle.loads(pickle.dumps(part)), "conservative")
-    assert again.start.tolist() == long.start[long.end >= 100].tolist()
+    again, goes_on = (
+        hpcgym.simulate(pickle.loads(pickle.dumps(part)), "conservative"),
+        long.end >= 100,
+    )
+    assert again.start.tolist() == long.start[goes_on].tolist()
+    assert again.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
+    assert (again.reserved_start[again.wait > 0] >= 0).all()
 
 
 def test_what_cannot_begin_with_a_state_says_so() -> None:
