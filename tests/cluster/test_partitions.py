@@ -60,6 +60,8 @@ def test_numbers_of_nodes_as_text_and_back(nodes: set[int]) -> None:
 
 def test_groups_by_name() -> None:
     assert nodes_of_text("gpu, 0-1", [("thin", 3), ("gpu", 2)], "here") == [3, 4, 0, 1]
+    with pytest.raises(HpcgymError, match="here: node 5 is none of the machine, which has 5 nodes"):
+        nodes_of_text("5", [("thin", 3), ("gpu", 2)], "here")
     slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
     assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
     assert nodes_of_text("gpu[1,3]", slurm, "here") == [4, 5]

@@ -73,6 +73,7 @@ def test_any_rules(case: tuple[Workload, dict[str, Any]], shift: int) -> None:
 def test_estimates(estimate: str) -> None:
     rules = {"backfill": "easy", "backfill_order": "sjbf", "correction": "incremental"}
     check_same(BUSY, EPOCHS[1], estimate=estimate, **rules)
+    check_same(BUSY, EPOCHS[1], policy="fairshare", fair_share="half_life_s=86400")
     for policy in (*BY_SUBMISSION, LATE):  # where the formulas are compiled, if it learns
         check_same(BUSY, EPOCHS[1], policy=policy, policy_estimate=estimate, **rules)
 

@@ -17,8 +17,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 
-pytestmark = pytest.mark.slow
-
 RANDOM = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 #: Codes: one that only computes, one that reads half of the time, one that rarely writes, but much.
@@ -86,6 +84,7 @@ def schedule_of(result: hpcgym.Result) -> list[Any]:
     return [found.ticks, *(array.tolist() for array in times)]
 
 
+@pytest.mark.slow
 @RANDOM
 @given(with_files(cases()))
 def test_enough_bandwidth_changes_nothing(case: Case) -> None:

@@ -57,7 +57,8 @@ def test_two_jobs_beside_each_other() -> None:
 @given(st.integers(0, 10**6), st.sampled_from(["fcfs", "sjf", "lpf", "lexp"]), st.booleans())
 def test_compact_is_easy_on_nodes(seed: int, policy: str, backfills: bool) -> None:
     jobs = lublin(seed % 5, 100 + seed % 300)
-    rules = {"policy": policy, "backfill": "easy" if backfills else "none"}
+    rules: dict[str, Any] = {"policy": policy, "backfill": "easy" if backfills else "none"}
+    rules["threshold"] = [None, 600][seed % 2]
     shared = simulate(jobs, hpcgym.Scheduler(**rules), cluster="64x2x5")
     nodes = jobs.with_columns(requested_processors=-(-jobs.requested_processors // 10))
     plain = hpcgym.simulate(nodes, hpcgym.Scheduler(**rules), processors=64)
@@ -104,6 +105,16 @@ def test_what_is_learned_comes_from_ends_alone() -> None:
     assert abs(learned - TWO.speedup).max() < abs(before - TWO.speedup).max()
     again = simulate(jobs, cluster="64x2x5", pair_estimate=learner)
     assert again.end.tolist() == result.end.tolist()
+
+
+@pytest.mark.parametrize(("first", "learned"), [(140, 1), (100, 2)])
+def test_ends_tell_of_a_pair_that_has_been_one_for_nine_tenths(first: int, learned: int) -> None:
+    """The other is there for 75 s: of 121 s of the first, or of 81 s."""
+    jobs = workload((0, first, first, 4, "a"), (0, 60, 60, 4, "b"))
+    result = simulate(jobs, pair_estimate="learned")
+    assert result.end.tolist() == [first - 93.75 + 75, 75]
+    assert result.coschedule is not None
+    assert result.coschedule.pairs.learned == learned
 
 
 @pytest.mark.parametrize("speedup", [1e-8, 1e-16, 1e-100, 1e-300])
