@@ -173,9 +173,9 @@ class Cluster:
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
                 settle(self, name, seconds(name, getattr(self, name)))
         if self.io_bandwidth_gb_s is not None:
-            number, given = real(self.io_bandwidth_gb_s), self.io_bandwidth_gb_s
+            gb_s, number = self.io_bandwidth_gb_s, real(self.io_bandwidth_gb_s)
             if not 0 < number < math.inf:
-                raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {given!r}")
+                raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {gb_s!r}")
             settle(self, "io_bandwidth_gb_s", number)
         for name in _POWERS:
             if self._gives(name):

@@ -15,12 +15,12 @@ from hpcgym._engine import Simulation as Native
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.allocations import KILL
 from hpcgym.scheduler.dispatchers.asking import Asking
-from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
+from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
-from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, prepare
+from hpcgym.simulation.restricted import columns_of
 from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:
@@ -245,10 +245,7 @@ def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, N
     """Return the two orders by expressions that are worked out anew; nothing where none is."""
     if not any(scheduler.anew):
         return []
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    estimate = scheduler.policy_estimate
-    known = predicted_run_times(estimate, run_time, workload, "policy_estimate")
-    columns = JobColumns(workload, known)  # where they are learned, requested ones to begin with
+    columns = columns_of(workload, scheduler)
     return [
         {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
         for one in scheduler.anew

@@ -21,7 +21,13 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.restricted import Order, check_restricted, orders, restrictions_of
+from hpcgym.simulation.restricted import (
+    Order,
+    check_restricted,
+    columns_of,
+    orders,
+    restrictions_of,
+)
 from hpcgym.workload.model import MAX_TIME, Workload
 
 _NOBODY = np.zeros(0, np.int64)
@@ -240,11 +246,7 @@ def prepare(
     held, hold = None, scheduler.hold
     if hold is not None:
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
-        times = predicted_run_times(
-            scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
-        )
-        # where they are learned, the requested times hold their places
-        times = jobs["requested"] if times is None else times
+        times = columns_of(workload, scheduler).times
         held = hold.held_back(jobs["requested"], times, cluster.processors)
     check_restricted(workload, scheduler, rules["correction"], place.name)
     restrictions: Mapping[str, Any] = {}

@@ -82,17 +82,20 @@ def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
 
 
+def columns_of(workload: Workload, scheduler: Scheduler) -> JobColumns:
+    """Return what orders look at; where run times are learned, requested ones hold their places."""
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    estimate = scheduler.policy_estimate
+    return JobColumns(
+        workload, predicted_run_times(estimate, run_time, workload, "policy_estimate")
+    )
+
+
 def rankings(
     workload: Workload, scheduler: Scheduler, shares: bool = False
 ) -> tuple[index.Ranking, index.Ranking | None]:
     """Return the primary and the secondary order; None: by predicted run time."""
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    # where they are learned, the requested times hold their places
-    columns = JobColumns(
-        workload,
-        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
-    )
-    learned = learns(scheduler.policy_estimate)
+    columns, learned = columns_of(workload, scheduler), learns(scheduler.policy_estimate)
     anew = scheduler.anew
     first = _ranking(scheduler.order, columns, learned, shares, anew[0])
     second: index.Ranking | None = index.Ranking(None, None)  # by submission, unless it is said

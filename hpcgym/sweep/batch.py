@@ -18,10 +18,8 @@ from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.allocations import SCORED
 from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler, counts_usage
-from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.policies.features import (
     WEIGHTED_FEATURES,
-    JobColumns,
     check_features,
     weighed,
 )
@@ -30,7 +28,7 @@ from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.fair_share import places_of_usage, warn_of_weights
 from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import Agent, check_allocation, machine_of
-from hpcgym.simulation.restricted import Order, check_weighed, warn_of_unused
+from hpcgym.simulation.restricted import Order, check_weighed, columns_of, warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
@@ -61,27 +59,21 @@ def slices_of(
     check_fair_share(rules.fair_share, counts_usage(rules, features))
     # the simulations are to have what any weights look at
     rules = rules.but(policy=dict.fromkeys(features, 1.0))
-    made = [weighed(_columns(part, rules), features, len(part)) for part in parts]
+    columns = [columns_of(part, rules) for part in parts]
+    made = [weighed(of, features, len(of.times)) for of in columns]
     usage = places_of_usage(features).tolist()
     simulations = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuleWarning)  # told of all slices together
-        for part, own in zip(parts, made, strict=True):
+        for part, own, of in zip(parts, made, columns, strict=True):
             simulation = _simulation(part, rules, machine)
-            seconds = _columns(part, rules).requested.astype(np.int64)
-            told = own.static, own.formulas, own.places, own.serial, seconds, usage
+            told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
             simulation.features = Features(*told)
             simulations.append(simulation.native)
     warn_of_unused(parts, [rules], machine)
     warn_of_weights(parts, rules, features)
     largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]
     return Slices(simulations, np.max(largest, axis=0), made[0].places)
-
-
-def _columns(part: Workload, rules: Scheduler) -> JobColumns:
-    run_time = np.minimum(part.run_time, part.requested_time)
-    times = predicted_run_times(rules.policy_estimate, run_time, part, "policy_estimate")
-    return JobColumns(part, times)  # where they are learned, requested times hold their places
 
 
 def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulation:
