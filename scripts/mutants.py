@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "time limits of Slurm are seconds, not minutes",
         "hpcgym/workload/io/sacct_fields.py",
-        "return int(text) * 60 or MISSING",
-        "return int(text) or MISSING",
+        "return whole(text) * 60 or MISSING",
+        "return whole(text) or MISSING",
         tests="tests/workload/test_sacct.py",
     ),
     Mutant(

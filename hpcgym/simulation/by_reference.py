@@ -36,7 +36,8 @@ from hpcgym.simulation.nodes import needs_on, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
-from hpcgym.workload.model import Workload, followed, think_times
+from hpcgym.workload.followers import followed, think_times
+from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import partitions_of
 
 #: Estimates of run times that it has, besides lists and predictors in Python.

@@ -13,7 +13,8 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import place_of
-from hpcgym.workload.extracts import Cells, Initial, Ongoing, interval, joined, named, nothing_there
+from hpcgym.workload.extracts import interval, joined, named, nothing_there
+from hpcgym.workload.model import Cells, Initial, Ongoing
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result

@@ -18,15 +18,14 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
-from hpcgym.workload.extracts import Cells
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Cells, Workload
 from hpcgym.workload.needs import check_fits, check_partitions, needs_of
 from hpcgym.workload.partition_limits import check_limits, warn_of_shared
 
 if TYPE_CHECKING:
     from hpcgym.cluster.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.extracts import Initial
+    from hpcgym.workload.model import Initial
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,

@@ -23,7 +23,8 @@ from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.workload.extracts import decided
-from hpcgym.workload.model import MAX_TIME, MISSING, Following, Workload, followed, think_times
+from hpcgym.workload.followers import Following, followed, think_times
+from hpcgym.workload.model import MAX_TIME, MISSING, Workload
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster

@@ -38,8 +38,7 @@ from hpcgym.workload.model import MAX_TIME
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.extracts import Cells, Initial, Ongoing
-    from hpcgym.workload.model import Workload
+    from hpcgym.workload.model import Cells, Initial, Ongoing, Workload
 
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------

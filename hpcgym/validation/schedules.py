@@ -14,7 +14,7 @@ from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.workload.extracts import Initial
+    from hpcgym.workload.model import Initial
 
 
 # --- What can be proved of processors that are switched off ---------------------------------------

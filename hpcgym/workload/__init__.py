@@ -12,7 +12,6 @@ from hpcgym.workload.codes import (
     with_codes,
 )
 from hpcgym.workload.extracts import (
-    Initial,
     extract,
     interesting_extracts,
     months,
@@ -23,7 +22,7 @@ from hpcgym.workload.extracts import (
 from hpcgym.workload.io.swf import read_swf, write_swf
 from hpcgym.workload.io.tables import from_pandas, read_table, write_table
 from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Initial, Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
 from hpcgym.workload.partition_limits import with_whole_nodes, within_limits
 

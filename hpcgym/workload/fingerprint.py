@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.naming import OWN_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
-from hpcgym.workload.model import MISSING, Workload
-
-if TYPE_CHECKING:
-    from hpcgym.workload.extracts import Ongoing
+from hpcgym.workload.model import MISSING, Ongoing, Workload
 
 #: The columns that every simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

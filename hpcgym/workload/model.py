@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,9 @@ from hpcgym.errors import WorkloadError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.workload.extracts import Initial
+    from hpcgym.cluster.pool import Cluster
+
+Ints = NDArray[np.int64]
 
 
 # --- Arrays that nobody can change ----------------------------------------------------------------
@@ -65,80 +68,7 @@ def called(numbers: NDArray[np.int64], row: int) -> str:
     )
 
 
-# --- Jobs that follow others ----------------------------------------------------------------------
-#
-# A job follows the one of its ``preceding_job``, and those that ``more_preceding`` of the workload
-# has beside it. Both are by number.
-
-Ints = NDArray[np.int64]
-
-
-class Following(NamedTuple):
-    """Which jobs follow which, by rows of the workload.
-
-    Attributes
-    ----------
-    job : (n_pairs,) int64, rising: a job that follows another; it is there once for each of them.
-    other : (n_pairs,) int64: the other.
-    missing : (n_jobs,) bool: jobs that follow one that is not there.
-    """
-
-    job: Ints
-    other: Ints
-    missing: NDArray[np.bool_]
-
-
-def followed(workload: Workload) -> Following:
-    """Return which jobs follow which.
-
-    Of several rows with the number of the other, as of a job that was requeued, the last is meant.
-    """
-    number, wanted = workload.job_number, workload.preceding_job
-    order = np.argsort(number, kind="stable")
-    ordered = number[order]
-    job = np.flatnonzero(wanted > 0)
-    wanted = wanted[job]
-    if workload.more_preceding is not None:
-        mine, others = workload.more_preceding.T
-        first = np.searchsorted(ordered, mine)
-        rows = np.searchsorted(ordered, mine, "right") - first
-        place = np.repeat(first - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
-        job = np.concatenate([job, order[place]])
-        wanted = np.concatenate([wanted, np.repeat(others, rows)])
-    place = np.searchsorted(ordered, wanted, "right") - 1
-    there = place >= 0
-    there[there] = ordered[place[there]] == wanted[there]
-    missing = np.zeros(len(number), np.bool_)
-    missing[job[~there]] = True
-    n = max(len(number), 1)
-    found = np.unique(job[there] * n + order[place[there]])  # each pair once, as one number
-    return Following(*np.divmod(found, n), missing)
-
-
-def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
-    """Return how long after the end of the last other each job is submitted, (n_jobs,) [s].
-
-    That is its ``think_time``. Where the log does not tell that, it is 0; but "closed-loop" takes
-    what lies in the log between the end of the last other and the submission, if it tells that.
-
-    Parameters
-    ----------
-    following : of :func:`followed`.
-    dependencies : a name of :data:`hpcgym.scheduler.rules.DEPENDENCIES`.
-    """
-    job, other, _ = following
-    think = np.maximum(workload.think_time, 0)
-    if dependencies == "closed-loop":
-        waited, told = workload.wait_time[other], workload.think_time >= 0
-        ended = np.full(len(think), np.iinfo(np.int64).min // 2)
-        np.maximum.at(ended, job, workload.submit_time[other] + waited + workload.run_time[other])
-        unknown = np.zeros(len(think), np.bool_)
-        unknown[job[waited < 0]] = True
-        between = np.maximum(workload.submit_time - ended, 0)
-        think = np.where(told | unknown, think, between)
-    follows = np.zeros(len(think), np.bool_)
-    follows[job] = True
-    return np.where(follows, think, 0).astype(np.int64)
+# --- Jobs that follow several others: pairs of numbers --------------------------------------------
 
 
 def pairs_of(given: Any, name: str) -> Ints | None:
@@ -188,15 +118,6 @@ def listed(workload: Workload) -> NDArray[Any]:
 
 # --- The workload ---------------------------------------------------------------------------------
 
-#: The fields that are stored with decimals; all others are whole numbers.
-FLOAT_COLUMNS = frozenset({"average_cpu_time", "power_w", "slowdown"})
-
-#: Times in seconds: the only fields whose values are added up, so their size is limited.
-TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_time", "think_time"})
-
-#: Fields in which a log may hold decimals, which are rounded: SWF allows floating-point times.
-ROUNDED_COLUMNS = TIME_COLUMNS | {"used_memory", "requested_memory"}
-
 MISSING = -1  # the format's own mark for an unknown value
 
 #: No time lies beyond 2^53 s: scores are float64, and sums of a few times must fit int64.
@@ -205,9 +126,72 @@ MAX_TIME = 2**53
 REORDERED = "repaired: moved into order of submission"
 
 
-def column_dtype(name: str) -> type[np.int64] | type[np.float64]:
-    """Return the dtype of a column: float64 for those of ``FLOAT_COLUMNS``, int64 for others."""
-    return np.float64 if name in FLOAT_COLUMNS else np.int64
+class Kind(NamedTuple):
+    """What a column may hold.
+
+    Attributes
+    ----------
+    dtype : of the column.
+    lowest, highest : that it may hold.
+    problem : what is wrong with another value, in words.
+    rounded : whether a log may have decimals, which are rounded: SWF allows floating-point times.
+    unknown : whether it may be -1 too.
+    """
+
+    dtype: type[np.int64] | type[np.float64]
+    lowest: float
+    highest: float
+    problem: str
+    rounded: bool = False
+    unknown: bool = True
+
+    def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which numbers are none that the column may hold; what is no number is not."""
+        lowest, highest = self.lowest, self.highest
+        if values.dtype.kind == "f" and float(highest) > highest:  # as 2^63 - 1, which is no float
+            highest = math.nextafter(highest, 0)
+            lowest = -highest
+        wrong: NDArray[np.bool_] = (values < lowest) | (values > highest)
+        return wrong & (values != MISSING) if self.unknown else wrong
+
+
+def _from(lowest: int, highest: int) -> Kind:
+    problem = f"but must be a whole number from {lowest} to {highest}"
+    return Kind(np.int64, lowest, highest, problem, unknown=False)
+
+
+_UNKNOWN = f", or {MISSING} where it is unknown"
+_WHOLE = Kind(np.int64, 1 - 2**63, 2**63 - 1, "beyond 2^63")
+_TIME = Kind(np.int64, -MAX_TIME, MAX_TIME, "beyond 2^53 s", rounded=True)
+_AMOUNT = _from(0, naming.MOST_AMOUNT)
+
+#: Times in seconds: the only fields whose values are added up, so their size is limited.
+TIME_COLUMNS = ("submit_time", "wait_time", "run_time", "requested_time", "think_time")
+
+#: Columns that hold something else than any whole numbers.
+_KINDS = {
+    **dict.fromkeys(TIME_COLUMNS, _TIME),
+    **dict.fromkeys(("used_memory", "requested_memory"), _WHOLE._replace(rounded=True)),
+    "average_cpu_time": Kind(np.float64, -math.inf, math.inf, "beyond all numbers"),
+    "power_w": Kind(np.float64, 0, math.inf, f"but must be at least 0{_UNKNOWN}"),
+    "slowdown": Kind(
+        np.float64, 1, MOST_SLOWDOWN, f"but must be from 1 to {MOST_SLOWDOWN:g}{_UNKNOWN}"
+    ),
+    naming.NICE: Kind(
+        np.int64,
+        -naming.MOST_NICE,
+        naming.MOST_NICE,
+        f"but must be from {-naming.MOST_NICE} to {naming.MOST_NICE}{_UNKNOWN}",
+    ),
+    naming.KILLED: _from(0, 1),
+    naming.UNITS: _from(1, naming.MOST_AMOUNT),
+    naming.CORE: _from(1, naming.MOST_AMOUNT),
+}
+
+
+def kind_of(column: str) -> Kind:
+    """Return what a column of jobs may hold, or one of units, or of a resource of them."""
+    return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +286,6 @@ class Workload:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
         filled = {c: _as_column(c, columns.get(c), n) for c in naming.JOB_COLUMNS}
-        _check_known("power_w", filled, 0, math.inf, name)
-        _check_known("slowdown", filled, 1, MOST_SLOWDOWN, name)
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = read_only(np.asarray(killed, dtype=np.bool_))
@@ -400,24 +382,18 @@ class Workload:
 
     def weeks(self, origin_s: int | None = None) -> list[Workload]:
         """Return the weeks of the trace; see :func:`hpcgym.workload.extracts.weeks`."""
-        from hpcgym.workload.extracts import weeks
-
-        return weeks(self, origin_s)
+        return _room().weeks(self, origin_s)
 
     def months(self, origin_s: int | None = None) -> list[Workload]:
         """Return the months of the trace; see :func:`hpcgym.workload.extracts.months`."""
-        from hpcgym.workload.extracts import months
-
-        return months(self, origin_s)
+        return _room().months(self, origin_s)
 
     def extract(self, start: float, end: float | None = None) -> Workload:
         """Return an interval of the trace, with the state of the machine at its beginning.
 
         See :func:`hpcgym.workload.extracts.extract`.
         """
-        from hpcgym.workload.extracts import extract
-
-        return extract(self, start, end)
+        return _room().extract(self, start, end)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
@@ -433,6 +409,133 @@ class Workload:
         killed = {naming.KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
         units = {} if self.units is None else {naming.UNITS: self.units}
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
+
+
+# --- The state from which the jobs of an extract are simulated ------------------------------------
+#
+# Glesser 2016, section 3.2.1, names what has to be set up before an extract of a trace is
+# replayed: running and queued jobs, where the running ones lie, and counters such as those of fair
+# share.
+
+
+class Cells(NamedTuple):
+    """Which nodes jobs have: cells, each so many units of a job on a node.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int64.
+    """
+
+    first: Ints
+    node: Ints
+    units: Ints
+
+    def take(self, rows: Any) -> Cells:
+        """Return the cells of the jobs at ``rows``."""
+        places = np.arange(len(self.first) - 1)[rows]
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
+        return Cells(first, self.node[cells], self.units[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """What a simulation knows of its jobs just before ``begin``, and a trace does not.
+
+    Attributes
+    ----------
+    rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
+    cluster : its machine.
+    order : (n_jobs,) int64; running jobs started in the order of these numbers.
+    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 of jobs to come.
+    promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
+    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
+        that wait; None where there are none, or where they are to be made anew at the next pass.
+    cells : nodes of running jobs, and those reserved; None on a pool.
+    looks : where passes come by the clock, as Slurm makes them: when the next one has something to
+        do, and when the next one is at all [s], and whether others follow, as ``Simulation.begin``
+        of the native engine takes it; else None.
+    """
+
+    rules: Mapping[str, Any]
+    cluster: Cluster
+    order: Ints
+    predicted: Ints
+    promised: Ints
+    reserved: Ints | None = None
+    cells: Cells | None = None
+    looks: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("order", "predicted", "promised", "reserved"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.cells is not None:
+            object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
+
+    def take(self, rows: Any) -> Ongoing:
+        """Return what is known of the jobs at ``rows``."""
+        return replace(
+            self,
+            order=self.order[rows],
+            predicted=self.predicted[rows],
+            promised=self.promised[rows],
+            reserved=None if self.reserved is None else self.reserved[rows],
+            cells=None if self.cells is None else self.cells.take(rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """The state of a machine just before ``begin``, which a workload may begin with.
+
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
+    are read-only, here and in :class:`Ongoing`, as those of workloads are.
+
+    Attributes
+    ----------
+    begin : [s] when the simulation begins.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 of all others.
+    past : the jobs that had ended, with the waiting and run times that they had: what counters of
+        fair share and users' histories are rebuilt from, and what is learned of run times.
+    ongoing : more, where the state is that of a simulation; None where it is that of a trace.
+    """
+
+    begin: int
+    start: Ints
+    past: Workload
+    ongoing: Ongoing | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
+
+    def __repr__(self) -> str:
+        running, past = int(self.running.sum()), len(self.past)
+        queued = len(self.start) - running
+        return (
+            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
+            f" later, {past:,} had ended)"
+        )
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether a job runs at ``begin``, (n_jobs,) bool."""
+        return self.start >= 0
+
+    def take(self, rows: Any) -> Initial:
+        """Return the state of the jobs at ``rows``."""
+        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
+        return replace(self, start=self.start[rows], ongoing=ongoing)
+
+
+# --- Checks ---------------------------------------------------------------------------------------
+
+
+def _room() -> Any:
+    """Return the package, which has the names of what derives parts: nothing here imports them."""
+    return import_module("hpcgym.workload")
 
 
 def check_processors(processors: Any) -> int:
@@ -456,13 +559,12 @@ def _resources(
     for resource in per_unit:
         if problem := naming.resource_problem(resource):
             raise WorkloadError(f"{name}: {problem}")
-    asked = _amounts(
-        naming.UNITS, np.broadcast_to(np.int64(1), n) if units is None else units, n, 1
-    )
+    one = np.broadcast_to(np.int64(1), n)
+    asked = _as_column(naming.UNITS, one if units is None else units, n)
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)
-    demands = {naming.CORE: _amounts(naming.CORE, per_unit.get(naming.CORE, core), n, 1)}
-    demands |= {r: _amounts(r, values, n, 0) for r, values in per_unit.items() if r != naming.CORE}
+    told = {naming.CORE: core, **per_unit}
+    demands = {resource: _as_column(resource, values, n) for resource, values in told.items()}
     product = asked * demands[naming.CORE]
     wrong = (requested > 0) & (requested != product)
     if wrong.any():
@@ -475,54 +577,30 @@ def _resources(
     return asked, demands
 
 
-def _check_known(
-    column: str, filled: Mapping[str, NDArray[Any]], least: float, most: float, name: str
-) -> None:
-    """Say so if what is known of a job in a column is not from ``least`` to ``most``."""
-    values = filled[column]
-    wrong = ((values < least) | (values > most)) & (values != MISSING)
-    if wrong.any():
-        job = int(wrong.argmax())
-        limits = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
-        raise WorkloadError(
-            f"{name}: {column} of row {job} is {values[job]:g}; it must be {limits}, or {MISSING}"
-            " where it is unknown"
-        )
-
-
-def _amounts(name: str, values: Any, n: int, least: int) -> NDArray[np.int64]:
-    """Return amounts as a read-only column of ``n`` jobs, none below ``least``."""
-    column = _as_column(name, values, n)
-    wrong = (column < least) | (column > naming.MOST_AMOUNT)
-    if wrong.any():
-        job = int(wrong.argmax())
-        raise WorkloadError(
-            f"column {name!r}, row {job}, is {column[job]};"
-            f" it must be from {least} to {naming.MOST_AMOUNT}"
-        )
-    return column
-
-
 def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
     """Return ``values`` as a read-only column of ``n`` jobs."""
-    dtype = column_dtype(name)
+    kind = kind_of(name)
     if values is None:
-        return np.broadcast_to(dtype(MISSING), n)
+        return np.broadcast_to(kind.dtype(MISSING), n)
     given = np.asarray(values)
     if given.shape != (n,):
         raise WorkloadError(f"column {name!r} has shape {given.shape}, 'submit_time' has {(n,)}")
     if n == 0:
-        given = given.astype(dtype)
+        given = given.astype(kind.dtype)
     if given.dtype.kind not in "iufb":
         raise WorkloadError(f"column {name!r} holds {given.dtype}, not numbers")
     with np.errstate(invalid="ignore"):
-        column = given.astype(dtype, copy=False)
-    if dtype is np.int64 and given.dtype.kind in "uf" and not np.array_equal(column, given):
+        column = given.astype(kind.dtype, copy=False)
+    whole = kind.dtype is np.int64
+    if whole and given.dtype.kind in "uf" and not np.array_equal(column, given):
         raise WorkloadError(f"column {name!r} must hold whole numbers within int64")
-    if dtype is np.float64 and not np.isfinite(column).all():
+    if not whole and not np.isfinite(column).all():
         raise WorkloadError(f"column {name!r} must hold finite numbers")
-    if name in TIME_COLUMNS and n and max(abs(int(column.min())), int(column.max())) > MAX_TIME:
-        raise WorkloadError(f"column {name!r} holds times beyond 2^53 s")
+    if n and (column.min() < kind.lowest or column.max() > kind.highest):
+        wrong = kind.outside(column)
+        row = int(wrong.argmax())
+        if wrong[row]:
+            raise WorkloadError(f"column {name!r}, row {row}, is {column[row]}, {kind.problem}")
     return read_only(column)
 
 

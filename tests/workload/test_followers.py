@@ -15,10 +15,11 @@ from few_jobs import few_jobs
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import from_pandas
+from hpcgym.workload.followers import followed
 from hpcgym.workload.io.sacct_fields import dependency_of_line
 from hpcgym.workload.io.swf import write_swf
 from hpcgym.workload.io.tables import write_table
-from hpcgym.workload.model import Workload, followed
+from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*jobs? follows? others")
 

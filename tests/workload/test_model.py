@@ -109,8 +109,8 @@ def test_pickle_keeps_everything_and_stays_small():
         ({"run_time": [1, np.nan, 3]}, "column 'run_time' must hold whole numbers"),
         ({"user_id": np.array([1, 2, 2**63], dtype=np.uint64)}, "must hold whole numbers within"),
         ({"run_time": ["a", "b", "c"]}, "column 'run_time' holds <U1, not numbers"),
-        ({"run_time": [1, 2, 2**53 + 1]}, r"column 'run_time' holds times beyond 2\^53 s"),
-        ({"run_time": [1, 2, -(2**63)]}, r"column 'run_time' holds times beyond 2\^53 s"),
+        ({"run_time": [1, 2, 2**53 + 1]}, r"column 'run_time', row 2, is 9.*3, beyond 2\^53 s"),
+        ({"run_time": [1, 2, -(2**63)]}, r"column 'run_time', row 2, is -9.*, beyond 2\^53 s"),
         ({"average_cpu_time": [1, 2, np.inf]}, "'average_cpu_time' must hold finite numbers"),
     ],
 )

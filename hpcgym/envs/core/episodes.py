@@ -28,13 +28,12 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import (
     MONTH_S,
     WEEK_S,
-    Ongoing,
     extract,
     months,
     recorded_run_time,
     weeks,
 )
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import Ongoing, Workload
 
 # --- Slices of a workload, and what is around them ------------------------------------------------
 

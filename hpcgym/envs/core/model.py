@@ -66,8 +66,8 @@ from hpcgym.simulation.warm_start import (
     learned_before,
     taken_over,
 )
-from hpcgym.workload.extracts import Cells, decided
-from hpcgym.workload.model import Workload
+from hpcgym.workload.extracts import decided
+from hpcgym.workload.model import Cells, Workload
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is
 EPISODE = np.dtype((np.record, fields_of("Episode")))

@@ -12,14 +12,16 @@ name. The format: https://batsim.readthedocs.io/en/latest/input-workload.html
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, check_values, json_of
-from hpcgym.workload.io.files import Reading, stem
-from hpcgym.workload.io.tables import from_pandas
-from hpcgym.workload.model import Workload, check_processors
+from hpcgym.workload.io.files import Reading, no_job, stem
+from hpcgym.workload.io.tables import from_pandas, told_processors
+from hpcgym.workload.model import Workload
 
 _MOST_BYTES = 1 << 30
 _DELAYS = ("delay", "DelayProfile")
@@ -51,37 +53,28 @@ def read_batsim(path: Path, how: Reading) -> Workload:
     profiles = given.get("profiles", {})
     if not isinstance(profiles, dict):
         raise WorkloadError(f"{path}: 'profiles' must be an object, of a profile by each name")
-    counts: dict[str, int] = {}
-    rows, places, followers = [], [], 0
+    counts: Counter[str] = Counter()
+    rows, places = [], []
     for place, job in enumerate(given["jobs"], 1):
         problem, reason = _problem(job, profiles)
         if problem and how.errors == "raise":
             raise WorkloadError(f"{path}, job {place}: {problem}")
         if problem:
-            counts[f"dropped: {reason}"] = counts.get(f"dropped: {reason}", 0) + 1
+            counts[f"dropped: {reason}"] += 1
             continue
         rows.append(_row(job, profiles[job["profile"]]["delay"], place))
         places.append(place)
-        followers += bool(job.get("dependencies"))
-    if followers:
-        counts["not used: dependencies"] = followers
-    frame = pd.DataFrame(rows, index=pd.Index(places, name="job", dtype="int64"))
+        counts["not used: dependencies"] += bool(job.get("dependencies"))
     if not rows:
-        why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in counts.items())
-        raise WorkloadError(f"{path} holds no job{': ' + why if why else ''}")
-    size = how.processors
+        raise no_job(path, counts)
+    frame = pd.DataFrame(rows, index=pd.Index(places, name="job", dtype="int64"))
     told = given.get("nb_res")
-    if told is not None:
-        try:
-            size = check_processors(told) if size is None else size
-        except WorkloadError as error:
-            raise WorkloadError(f"{path}: nb_res: {error}") from None
+    size = told_processors(told, f"{path}: nb_res") if how.processors is None else how.processors
     check_values(frame.to_dict("list"), str(path), WorkloadError)
     workload = from_pandas(frame, processors=size, name=str(path), errors=how.errors)
     header = {} if told is None else {"MaxProcs": [str(told)]}
-    return workload.take(
-        slice(None), name=stem(path), cleaning=counts, header={**header, **workload.header}
-    )
+    workload = replace(workload.counted(counts), name=stem(path))
+    return replace(workload, header={**header, **workload.header})
 
 
 def _problem(job: Any, profiles: dict[str, Any]) -> tuple[str, str]:

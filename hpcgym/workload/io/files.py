@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import head_of, saying
-from hpcgym.files.tables import csv_frame, csv_lines, csv_rows_of, need_parquet, parquet_frame
+from hpcgym.files.tables import csv_frame, csv_lines, csv_rows_of
 from hpcgym.naming import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
@@ -70,6 +71,21 @@ def stem(path: Path) -> str:
     return printable(name) or path.name
 
 
+def no_job(where: object, counts: Mapping[str, int], what: str = "no job") -> WorkloadError:
+    """Return the error that a file holds no job, and why: what was counted of its lines."""
+    why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in counts.items())
+    return WorkloadError(f"{where} holds {what}{why and f': {why}'}")
+
+
+def check_once(columns: Iterable[str], name: object) -> None:
+    """Raise a WorkloadError if a table has a column twice; ``name`` is what it is called."""
+    seen = set()
+    for column in columns:
+        if column in seen:
+            raise WorkloadError(f"{name} has the column {column!r} twice")
+        seen.add(column)
+
+
 # --- Reading CSV and Parquet files as DataFrames --------------------------------------------------
 
 #: What stands for a number that is not known, as pandas has it.
@@ -87,7 +103,8 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
 
     Raises
     ------
-    WorkloadError : the file cannot be read, or a line has too many or too few fields.
+    WorkloadError : the file cannot be read, has a column twice, or a line with too many or too
+        few fields.
     """
     import pandas as pd
 
@@ -133,6 +150,8 @@ def _names_as_written(path: Path) -> dict[str, Any]:
     text = first.decode("utf-8-sig", "replace") if end else ""
     rows = csv_rows_of(text, str(path), WorkloadError)
     columns = [name.strip() for _, names in rows for name in names]
+    # pandas would call the second one run_time.1
+    check_once((name.strip('"') for name in columns if name), path)
     if not {*columns} & {*NAME_COLUMNS}:
         return {}
     blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
@@ -158,12 +177,6 @@ def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:
         elif len(fields) < width:
             short[number] = len(fields)
     return blank, short
-
-
-def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file."""
-    need_parquet()
-    return parquet_frame(path, WorkloadError)
 
 
 def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:

@@ -1,29 +1,35 @@
 """What readers of sites' logs share: fields as columns of texts, and each line accounted for.
 
-A line becomes a job, or it is counted by the reason why it is none. So the jobs of a workload and
-the counts that begin with "dropped: " add up to the lines of the file, but for blank ones and the
-names of fields.
+A reader says which fields there are and how each is read; the rest is here. A line becomes a job,
+or it is counted by the reason why it is none. So the jobs of a workload and the counts that begin
+with "dropped: " add up to the lines of the file, but for blank ones and the names of fields.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.naming import NAME_COLUMNS, Clock, printable
-from hpcgym.workload.io.files import Reading, stem
+from hpcgym.files import lines_of
+from hpcgym.naming import NAME_COLUMNS, Clock, nearest, printable, seconds_in
+from hpcgym.workload.io.files import Reading, no_job, stem
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
 
 Ints = NDArray[np.int64]
+
+#: A field, and what reads its texts: it raises a ValueError that says what they should be.
+Told = tuple[str, Callable[[str], Any]]
+
+#: What stands before the names of columns of generic resources.
+GENERIC = "gres/"
 
 MOVED = "repaired: submit_time moved to the start, which the log has before it"
 HELD = "repaired: submit_time moved to when the job became eligible"
@@ -33,6 +39,25 @@ UNEVEN = (
     "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or larger"
     " ones"
 )
+CUT = "; it is the last line: is the file truncated?"
+
+
+# --- What the texts of fields say -----------------------------------------------------------------
+
+
+def whole(text: str) -> int:
+    """Return a whole number of at least 0."""
+    if not text.isdecimal() or len(text) > 12:
+        raise ValueError("no whole number")
+    return int(text)
+
+
+def lasted(text: str) -> int:
+    """Return the whole seconds of a duration such as ``1-02:03:04``."""
+    return nearest(seconds_in(text))
+
+
+# --- The records of a log -------------------------------------------------------------------------
 
 
 @dataclass
@@ -44,7 +69,7 @@ class Log:
     path : of the file.
     how : as it is read.
     lines : number of each record's line, from 1.
-    fields : name -> a text for each record.
+    fields : name, in lower case -> a text for each record.
     counts : reason -> number of records, as :attr:`hpcgym.workload.Workload.cleaning`.
     refused : lines that were wrong, and are skipped.
     """
@@ -59,6 +84,25 @@ class Log:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def texts_of_lines(self, kind: str) -> Iterator[tuple[int, str, str]]:
+        """Go through the file: the number of each line, its text, and a hint if it may be cut.
+
+        ``kind`` is what the file should be, for errors.
+
+        Warns
+        -----
+        WorkloadWarning : the last line has no end, so that nobody can tell whether it is whole.
+        """
+        line, ended = 1, True
+        for line, (text, ended) in enumerate(lines_of(self.path, kind, WorkloadError), 1):
+            yield line, text, "" if ended else CUT
+        if not ended:
+            warn_caller(
+                f"{self.path}, line {line}: this last line has no end: is the file truncated? Its"
+                " last field may be cut, and later lines lost",
+                WorkloadWarning,
+            )
+
     def refuse(self, line: int, problem: str, reason: str) -> None:
         """Stop at a line that is wrong, or count it, once, if such lines are to be skipped.
 
@@ -72,52 +116,65 @@ class Log:
             self.refused.add(line)
             self.counts[f"dropped: {reason}"] += 1
 
+    def refuse_at(self, at: ArrayLike, problem: str, reason: str) -> None:
+        """Refuse the records at which a mask is true, (n,)."""
+        for place in np.flatnonzero(at).tolist():
+            self.refuse(self.lines[place], problem, reason)
+
     def texts(self, *names: str) -> list[str]:
         """Return the first of some fields that the log has; blanks if it has none of them."""
         for name in names:
-            if name in self.fields:
-                return self.fields[name]
+            if name.casefold() in self.fields:
+                return self.fields[name.casefold()]
         return [""] * len(self)
 
     def parsed(self, name: str, parse: Callable[[str], Any], blank: Any = MISSING) -> list[Any]:
-        """Return a field as values; blanks, and what is wrong and skipped, are ``blank``.
-
-        ``parse`` raises a ValueError that says what the field should be.
-        """
+        """Return a field as values; blanks, and what is wrong and skipped, are ``blank``."""
         known: dict[str, Any] = {"": blank}
         values = []
-        for line, text in zip(self.lines, self.texts(name.casefold()), strict=True):
+        for line, text in zip(self.lines, self.texts(name), strict=True):
             if text not in known:
                 try:
                     known[text] = parse(text)
                 except ValueError as problem:
-                    self.refuse(
-                        line, f"{name} is {text[:40]!r}, {problem}", f"line with a wrong {name}"
-                    )
+                    told = f"{name} is {text[:40]!r}, {problem}"
+                    self.refuse(line, told, f"line with a wrong {name}")
                     values.append(blank)
                     continue
             values.append(known[text])
         return values
 
-    def numbers(self, name: str, parse: Callable[[str], int]) -> Ints:
-        """Return a field as whole numbers, -1 where it is blank."""
-        return np.array(self.parsed(name, parse), dtype=np.int64)
+    def numbers(self, *told: Told) -> Ints:
+        """Return a column of whole numbers, (n,), -1 where it is unknown.
 
-    def drop(self, reasons: Mapping[int, str]) -> None:
-        """Drop records, by their places, and count each by its reason."""
-        for reason in reasons.values():
-            self.counts[f"dropped: {reason}"] += 1
-        self.keep([place for place in range(len(self)) if place not in reasons])
+        Of several fields the first that is above 0 counts.
+        """
+        columns = [np.array(self.parsed(*one), dtype=np.int64) for one in told]
+        return columns[0] if len(columns) == 1 else first_known(*columns)
+
+    def names(self, *fields: str) -> list[str | None]:
+        """Return a field as names that may stand in headers, None where it is blank."""
+        known = {text: printable(text) or None for text in set(self.texts(*fields))}
+        return [known[text] for text in self.texts(*fields)]
+
+    def count(self, reason: str, at: ArrayLike) -> None:
+        """Count records by what was repaired or not used, where a mask is true."""
+        if number := int(np.count_nonzero(at)):
+            self.counts[reason] += number
+
+    def drop(self, reasons: Sequence[str]) -> None:
+        """Drop records, each for its reason, and count them; those with a blank reason stay."""
+        self.counts.update(f"dropped: {reason}" for reason in reasons if reason)
+        self.keep([place for place, reason in enumerate(reasons) if not reason])
 
     def drop_copies(self) -> None:
         """Drop records all of whose fields stand there before: dumps of several spans overlap."""
         seen: set[tuple[str, ...]] = set()
-        copies: dict[int, str] = {}
-        for place, record in enumerate(zip(*self.fields.values(), strict=True)):
-            if record in seen:
-                copies[place] = "line that stands there twice"
+        reasons = []
+        for record in zip(*self.fields.values(), strict=True):
+            reasons.append("line that stands there twice" if record in seen else "")
             seen.add(record)
-        self.drop(copies)
+        self.drop(reasons)
 
     def keep(self, places: list[int]) -> None:
         """Keep these records alone."""
@@ -126,7 +183,7 @@ class Log:
             name: [texts[place] for place in places] for name, texts in self.fields.items()
         }
 
-    def settled(self, columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    def settled(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns of the records that have not been refused, and keep those alone.
 
         Raises
@@ -135,20 +192,9 @@ class Log:
         """
         places = [k for k, line in enumerate(self.lines) if line not in self.refused]
         if not places:
-            raise no_job(self)
-        if len(places) < len(self):
-            self.keep(places)
+            raise no_job(self.path, self.counts, "no job that ran and ended")
+        self.keep(places)
         return {name: np.asarray(values)[places] for name, values in columns.items()}
-
-    def count(self, reason: str, at: NDArray[np.bool_]) -> None:
-        """Count records by what was repaired or not used."""
-        if number := int(np.count_nonzero(at)):
-            self.counts[reason] += number
-
-    def names(self, *fields: str) -> list[str | None]:
-        """Return a field as names that may stand in headers, None where it is blank."""
-        known = {text: printable(text) or None for text in set(self.texts(*fields))}
-        return [known[text] for text in self.texts(*fields)]
 
 
 def first_known(*columns: Ints) -> Ints:
@@ -159,112 +205,36 @@ def first_known(*columns: Ints) -> Ints:
     return known
 
 
-def no_job(log: Log) -> WorkloadError:
-    """Return the error that a log holds no job, and why not."""
-    why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in log.counts.items())
-    return WorkloadError(f"{log.path} holds no job that ran and ended{': ' + why if why else ''}")
+# --- Jobs of records ------------------------------------------------------------------------------
 
 
-def warn_of_cut(path: Path, line: int, ended: bool) -> None:
-    """Say that a file stops within its last line, of which nobody can tell whether it is whole.
-
-    Warns
-    -----
-    WorkloadWarning : the line has no end.
-    """
-    if not ended:
-        warn_caller(
-            f"{path}, line {line}: this last line has no end: is the file truncated? Its last field"
-            " may be cut, and later lines lost",
-            WorkloadWarning,
-        )
-
-
-def with_submissions(log: Log, columns: dict[str, Any], eligible: Ints, key: list[str]) -> None:
-    """Set when jobs were submitted, and how long they waited, in ``columns``.
-
-    A schedule cannot start a job before it is eligible, which one with ``--begin`` or a dependency
-    is later than submitted: ``submit_time`` is that time. A run after another one of the same job
-    was submitted when that ended. Nothing is submitted after its start.
+def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> dict[str, Ints]:
+    """Return the columns of processors: those that a job was given, else those it asked for.
 
     Parameters
     ----------
-    log : counts what was moved.
-    columns : with ``submit_time``, ``start`` and ``run_time``, (n,) int64; start becomes a wait.
-    eligible : (n,) int64, -1 where it is unknown.
-    key : what runs of one job have alike.
+    log : refuses the records without either, and counts those that were given others.
+    given, asked : (n,) each, -1 where unknown.
+    told : where the log has either, for the count.
+    problem : what is wrong with a record without either.
     """
-    submit, start = columns["submit_time"], columns.pop("start")
-    held = (eligible > submit) & (eligible <= start)
-    log.count(HELD, held)
-    submit = np.where(held, eligible, submit)
-    order = np.argsort(start, kind="stable").tolist()
-    end: dict[str, int] = {}
-    before = np.full(len(submit), -1)
-    for place in order:
-        before[place] = end.get(key[place], -1)
-        end[key[place]] = int(start[place] + columns["run_time"][place])
-    again = before >= 0
-    log.count(AGAIN, again)  # of n runs n - 1 have another one behind them
-    late = again & (submit < before) & (before <= start)
-    log.count(RESUBMITTED, late)
-    submit = np.where(late, before, submit)
-    moved = submit > start
-    log.count(MOVED, moved)
-    submit = np.where(moved, start, submit)
-    columns["submit_time"], columns["wait_time"] = submit, start - submit
+    cores = first_known(given, asked)
+    log.count(f"repaired: requested_processors taken from {told}", (asked > 0) & (asked != cores))
+    log.refuse_at(cores <= 0, problem, "line without processors")
+    return {"requested_processors": cores, "allocated_processors": given}
 
 
-def with_units(
-    log: Log,
-    columns: dict[str, Any],
-    nodes: Ints,
-    gpus: Ints,
-    memory_mb: Ints,
-    others: Mapping[str, Ints] = MappingProxyType({}),
-) -> None:
-    """Set units of jobs and what each asks for, if any asks for GPUs; and memory, in ``columns``.
-
-    A unit is a job's share of a node: its processors and GPUs over its nodes. Where these do not
-    share the GPUs alike the units are as many as can; where units do not share the processors alike
-    each has as many as the largest.
-
-    Parameters
-    ----------
-    log : counts where that is so.
-    columns : with ``requested_processors``, (n,) int64.
-    nodes, gpus, memory_mb : of each job, (n,) int64; -1 where unknown.
-    others : more resources that nodes share as they do GPUs: name -> (n,) int64.
-    """
-    cores = columns["requested_processors"]
-    known = (memory_mb > 0) & (cores > 0)
-    kilobytes = -(-memory_mb * 1000 // np.maximum(cores, 1))
-    columns["requested_memory"] = np.where(known, kilobytes, MISSING)
-    held = {name: np.maximum(amount, 0) for name, amount in {"gpu": gpus, **others}.items()}
-    held = {name: amount for name, amount in held.items() if amount.any()}
-    if not held:
-        return
-    asked = np.maximum(nodes, 1)
-    units = np.gcd.reduce([asked, *held.values()])  # those of jobs without any are their nodes
-    log.count(UNEVEN, (units < asked) | (cores % units > 0))
-    columns["units"] = units
-    columns["core"] = -(-np.maximum(cores, 1) // units)
-    columns["requested_processors"] = columns["core"] * units
-    for name, amount in held.items():
-        columns[name] = amount // units
-    if known.any():
-        columns["mem"] = np.where(known, -(-memory_mb // units), 0)
-
-
-def workload_of(log: Log, columns: Mapping[str, Any], clock: Clock, told: Any = None) -> Workload:
+def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[str]) -> Workload:
     """Return the workload of a log's jobs, with times from its first submission on.
 
     Parameters
     ----------
     log : its records are jobs.
-    columns : as in tables, (n,) each; ``submit_time`` in seconds since 1970.
+    columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
+        1970. In place of waits they have ``start`` and ``eligible``, and in place of units
+        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs.
     clock : by which dates were read.
-    told : more lines of the header.
+    key : what runs of one job have alike, (n,).
 
     Raises
     ------
@@ -272,6 +242,8 @@ def workload_of(log: Log, columns: Mapping[str, Any], clock: Clock, told: Any = 
     """
     import pandas as pd
 
+    _set_submissions(log, columns, key)
+    _set_units(log, columns)
     kept = {name: v for name, v in columns.items() if name not in NAME_COLUMNS or any(v)}
     frame = pd.DataFrame(kept, index=pd.Index(log.lines, name="line"))
     first = int(frame["submit_time"].min())
@@ -279,5 +251,55 @@ def workload_of(log: Log, columns: Mapping[str, Any], clock: Clock, told: Any = 
     frame = frame.sort_values("submit_time", kind="stable")  # logs are in any order
     how = log.how
     workload = from_pandas(frame, processors=how.processors, name=str(log.path), errors=how.errors)
-    header = {**clock.header(first), **(told or {}), **workload.header}
-    return workload.take(slice(None), name=stem(log.path), cleaning=log.counts, header=header)
+    header = {**clock.header(first), **workload.header}
+    return replace(workload.counted(log.counts), name=stem(log.path), header=header)
+
+
+def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> None:
+    """Set when jobs were submitted, and how long they waited, and count what was moved.
+
+    A schedule cannot start a job before it is eligible, which one with ``--begin`` or a dependency
+    is later than submitted: ``submit_time`` is that time. A run after another one of the same job
+    was submitted when that ended. Nothing is submitted after its start.
+    """
+    start, eligible = columns.pop("start"), columns.pop("eligible")
+    before = np.full(len(start), MISSING)
+    end: dict[str, int] = {}
+    for place in np.argsort(start, kind="stable").tolist():
+        before[place] = end.get(key[place], MISSING)
+        end[key[place]] = int(start[place] + columns["run_time"][place])
+    log.count(AGAIN, before >= 0)  # of n runs n - 1 have another one behind them
+    submit = columns["submit_time"]
+    for reason, time in ((HELD, eligible), (RESUBMITTED, before)):
+        later = (time > submit) & (time <= start)
+        log.count(reason, later)
+        submit = np.where(later, time, submit)
+    log.count(MOVED, submit > start)
+    columns["submit_time"] = np.minimum(submit, start)
+    columns["wait_time"] = start - columns["submit_time"]
+
+
+def _set_units(log: Log, columns: dict[str, Any]) -> None:
+    """Set the memory of jobs, and units and what each asks for, if any asks for GPUs or the like.
+
+    A unit is a job's share of a node: its processors and GPUs over its nodes. Where these do not
+    share the GPUs alike the units are as many as can; where units do not share the processors alike
+    each has as many as the largest. Both are counted.
+    """
+    cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
+    asked = np.maximum(columns.pop("nodes"), 1)
+    known = memory_mb > 0
+    columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
+    amounts = {"gpu": columns.pop("gpus")}
+    for name in [name for name in columns if name.startswith(GENERIC)]:
+        amounts[name.removeprefix(GENERIC)] = columns.pop(name)
+    held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
+    if not held:
+        return
+    units = np.gcd.reduce([asked, *held.values()])  # those of jobs without any are their nodes
+    log.count(UNEVEN, (units < asked) | (cores % units > 0))
+    columns["units"], columns["core"] = units, -(-cores // units)
+    columns["requested_processors"] = columns["core"] * units
+    columns |= {name: amount // units for name, amount in held.items()}
+    if known.any():
+        columns["mem"] = np.where(known, -(-memory_mb // units), 0)

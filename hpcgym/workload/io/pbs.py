@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import WorkloadError
-from hpcgym.files import lines_of
-from hpcgym.naming import Clock, nearest, seconds_in
-from hpcgym.workload.io import log_lines
+from hpcgym.naming import Clock
 from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import Log, Told, lasted, processors, workload_of
 from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)")
@@ -30,15 +29,6 @@ _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-\d+)?(?:\..*)?")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
 _MEMORY = re.compile(r"(\d{1,15})(b|kb|mb|gb|tb|w|kw|mw|gw)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-#: Entries of records that are read.
-_READ = (
-    *("user", "group", "account", "queue", "ctime", "qtime", "etime", "start", "end"),
-    *("exec_host", "Exit_status", "Resource_List.select", "Resource_List.nodes"),
-    *("Resource_List.ncpus", "Resource_List.procs", "Resource_List.nodect", "Resource_List.mem"),
-    *("Resource_List.ngpus", "Resource_List.walltime", "resources_used.walltime"),
-    "resources_used.mem",
-)
 
 
 def is_pbs(head: bytes) -> bool:
@@ -60,28 +50,21 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     WorkloadError : a file that cannot be read; a line that is no record, or a wrong one, unless
         such lines are skipped; no job that ended.
     """
-    clock = Clock(how.tz)
     log = _read(path, how)
-    _drop_no_jobs(log)
+    log.drop(list(map(_no_job, log.texts("id"), log.texts("start"))))
     log.drop_copies()
     columns = log.settled(_columns(log))
-    resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    log_lines.with_submissions(log, columns, columns.pop("eligible"), log.texts("id"))
-    log_lines.with_units(log, columns, **resources)
-    return log_lines.workload_of(log, columns, clock)
+    return workload_of(log, columns, Clock(how.tz), log.texts("id"))
 
 
-def _read(path: Path, how: Reading) -> log_lines.Log:
+def _read(path: Path, how: Reading) -> Log:
     """Return the records of ends of jobs."""
-    log = log_lines.Log(path, how)
+    log = Log(path, how)
     rows: list[dict[str, str]] = []
-    lines = lines_of(path, "an accounting log of PBS", WorkloadError)
-    line, ended = 1, True
-    for line, (text, ended) in enumerate(lines, 1):
+    for line, text, hint in log.texts_of_lines("an accounting log of PBS"):
         found = _RECORD.fullmatch(text.strip())
         if found is None:
             if text.strip():
-                hint = "" if ended else "; it is the last line: is the file truncated?"
                 problem = f"no record such as 06/06/2005 14:07:17;E;407.server;user=...{hint}"
                 log.refuse(line, problem, "line that is no record")
         elif found[1] != "E":
@@ -90,85 +73,49 @@ def _read(path: Path, how: Reading) -> log_lines.Log:
             entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(found[3])}
             rows.append(entries | {"id": found[2]})
             log.lines.append(line)
-    log_lines.warn_of_cut(path, line, ended)
-    log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in ("id", *_READ)}
+    read = {name for told in _TOLD.values() for name, _ in told} | {*_NAMES}
+    log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in sorted(read)}
     return log
 
 
-def _drop_no_jobs(log: log_lines.Log) -> None:
-    """Drop arrays as a whole, and jobs that never started."""
-    reasons: dict[int, str] = {}
-    for place, (name, start) in enumerate(zip(log.texts("id"), log.texts("start"), strict=True)):
-        if "[]" in name:
-            reasons[place] = "array as a whole, beside its subjobs"
-        elif start in ("", "0"):
-            reasons[place] = "ended before it started"
-    log.drop(reasons)
+def _no_job(name: str, start: str) -> str:
+    """Return why a record is of no job: of an array as a whole, or of one that never started."""
+    if "[]" in name:
+        return "array as a whole, beside its subjobs"
+    return "ended before it started" if start in ("", "0") else ""
 
 
-def _columns(log: log_lines.Log) -> dict[str, Any]:
+def _columns(log: Log) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    start, end = log.numbers("start", _whole), log.numbers("end", _whole)
-    lasted = log.numbers("resources_used.walltime", lambda text: nearest(seconds_in(text)))
-    submit = log_lines.first_known(log.numbers("ctime", _whole), log.numbers("qtime", _whole))
-    for place, line in enumerate(log.lines):
-        if submit[place] < 0:
-            log.refuse(line, "neither ctime nor qtime tells when it was submitted", "no submission")
-        if 0 <= end[place] < start[place]:
-            log.refuse(line, "end is before start", "line that ends before it starts")
-        if end[place] < 0 and lasted[place] < 0:
-            log.refuse(line, "neither end nor resources_used.walltime is there", "no end")
-    given = _resources(log)
-    cores = given["requested_processors"]
-    used = log.numbers("resources_used.mem", _kilobytes)
+    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    start, end, ran = columns["start"], columns.pop("end"), columns.pop("ran")
+    untold = "neither ctime nor qtime tells when it was submitted"
+    log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
+    early = (end >= 0) & (end < start)
+    log.refuse_at(early, "end is before start", "line that ends before it starts")
+    untold = "neither end nor resources_used.walltime is there"
+    log.refuse_at((end < 0) & (ran < 0), untold, "no end")
+    cores = processors(
+        log,
+        columns.pop("given"),
+        columns.pop("asked"),
+        "exec_host, not Resource_List",
+        "neither exec_host nor Resource_List tells its processors",
+    )
+    used = columns["used_memory"]  # of all processors
+    size = np.maximum(cores["requested_processors"], 1)
     return {
-        "job_number": log.numbers("id", _number),
-        "submit_time": submit,
-        "eligible": log.numbers("etime", _whole),
-        "start": start,
-        "run_time": np.where(end < 0, lasted, end - start),
-        "requested_time": log.numbers(
-            "Resource_List.walltime", lambda text: nearest(seconds_in(text)) or MISSING
-        ),
-        "used_memory": np.where(used >= 0, -(-used // np.maximum(cores, 1)), MISSING),
-        "status": log.numbers("Exit_status", _status),
-        **given,
+        **columns,
+        **cores,
+        "run_time": np.where(end < 0, ran, end - start),
+        "used_memory": np.where(used >= 0, -(-used // size), MISSING),
         "user": log.names("user"),
         "group": log.names("account" if any(log.texts("account")) else "group"),
         "queue_name": log.names("queue"),
     }
 
 
-def _resources(log: log_lines.Log) -> dict[str, log_lines.Ints]:
-    """Return processors, nodes, GPUs and memory of jobs."""
-    allocated = log.numbers("exec_host", _slots)
-    asked = log_lines.first_known(
-        log.numbers("Resource_List.select", lambda text: _chunks(text, "ncpus", 1)),
-        log.numbers("Resource_List.nodes", lambda text: _chunks(text, "ppn", 1)),
-        log.numbers("Resource_List.ncpus", _whole),
-        log.numbers("Resource_List.procs", _whole),
-    )
-    cores = log_lines.first_known(allocated, asked)
-    log.count(
-        "repaired: requested_processors taken from exec_host, not Resource_List",
-        (asked > 0) & (asked != cores),
-    )
-    for place in np.flatnonzero(cores <= 0).tolist():
-        problem = "neither exec_host nor Resource_List tells its processors"
-        log.refuse(log.lines[place], problem, "line without processors")
-    gpus = log_lines.first_known(
-        log.numbers("Resource_List.select", lambda text: _chunks(text, "ngpus", 0)),
-        log.numbers("Resource_List.nodes", lambda text: _chunks(text, "gpus", 0)),
-        log.numbers("Resource_List.ngpus", _whole),
-    )
-    kilobytes = log.numbers("Resource_List.mem", _kilobytes)
-    return {
-        "requested_processors": cores,
-        "allocated_processors": allocated,
-        "nodes": log.numbers("Resource_List.nodect", _whole),
-        "gpus": gpus,
-        "memory_mb": np.where(kilobytes > 0, -(-kilobytes // 1024), MISSING),
-    }
+# --- What entries say -----------------------------------------------------------------------------
 
 
 def _number(text: str) -> int:
@@ -206,7 +153,7 @@ def _slots(text: str) -> int:
     return total
 
 
-def _chunks(text: str, resource: str, least: int) -> int:
+def _chunks(resource: str, least: int, text: str) -> int:
     """Return the sum of a resource over the chunks of ``2:ncpus=4:ngpus=1+n7:ncpus=2``."""
     total = 0
     for chunk in text.split("+"):
@@ -230,3 +177,39 @@ def _kilobytes(text: str) -> int:
     unit = found[2].casefold()
     size = int(found[1]) * (8 if unit.endswith("w") else 1) << 10 * _POWERS[unit[:-1]]
     return math.ceil(size / 1024)
+
+
+def _megabytes(text: str) -> int:
+    """Return the megabytes of ``600mb``, rounded up, -1 of none."""
+    return -(-_kilobytes(text) // 1024) or MISSING
+
+
+_LIST = "Resource_List."
+
+#: Column of jobs -> the entries that tell it, of which the first known one counts.
+_TOLD: dict[str, tuple[Told, ...]] = {
+    "job_number": (("id", _number),),
+    "submit_time": (("ctime", _whole), ("qtime", _whole)),
+    "eligible": (("etime", _whole),),
+    "start": (("start", _whole),),
+    "end": (("end", _whole),),
+    "ran": (("resources_used.walltime", lasted),),
+    "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
+    "used_memory": (("resources_used.mem", _kilobytes),),
+    "status": (("Exit_status", _status),),
+    "given": (("exec_host", _slots),),
+    "asked": (
+        (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
+        (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
+        (f"{_LIST}ncpus", _whole),
+        (f"{_LIST}procs", _whole),
+    ),
+    "gpus": (
+        (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
+        (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
+        (f"{_LIST}ngpus", _whole),
+    ),
+    "nodes": ((f"{_LIST}nodect", _whole),),
+    "memory_mb": ((f"{_LIST}mem", _megabytes),),
+}
+_NAMES = ("user", "group", "account", "queue")

@@ -16,6 +16,8 @@ Dates without an offset are of the time zone ``tz``: neither documentation tells
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,40 +27,87 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError
 from hpcgym.files.tables import csv_frame, need_parquet, parquet_frame, parquet_names
 from hpcgym.naming import Clock, printable
-from hpcgym.workload.io import log_lines
 from hpcgym.workload.io.files import Reading, as_numbers
-from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, state_of
+from hpcgym.workload.io.log_lines import Ints, Log, first_known, processors, workload_of
+from hpcgym.workload.io.sacct_fields import OPEN_STATES, state_of, status_of
 from hpcgym.workload.model import MISSING, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Columns that a table is recognised by, and must have.
-_PM100 = ("job_id", "submit_time", "start_time", "run_time", "job_state", "num_nodes_alloc")
-_F_DATA = ("jid", "usr", "adt", "sdt", "duration", "cnumat")
 
-#: Others that are read.
-_PM100_MORE = (
-    *("eligible_time", "time_limit", "num_cores_alloc", "num_cpus_alloc", "num_cores_req"),
-    *("num_cpus_req", "num_gpus_alloc", "num_gpus_req", "mem_alloc", "mem_req", "user_id"),
-    *("group_id", "partition", "qos", "power_consumption"),
+@dataclass(frozen=True)
+class Preset:
+    """Which columns of a published table tell what.
+
+    Attributes
+    ----------
+    needed : what a table is recognised by, and must have.
+    dates, names : column of jobs -> that of the table.
+    numbers : column of jobs -> those of the table, of which the first known one counts.
+    run_time : column of run times [s].
+    others : further columns that are read.
+    """
+
+    needed: tuple[str, ...]
+    dates: Mapping[str, str]
+    names: Mapping[str, str]
+    numbers: Mapping[str, tuple[str, ...]]
+    run_time: str
+    others: tuple[str, ...]
+
+    @property
+    def read(self) -> set[str]:
+        """All columns that are read."""
+        several = {name for names in self.numbers.values() for name in names}
+        return {*self.needed, *self.dates.values(), *self.names.values(), *several, *self.others}
+
+
+PM100 = Preset(
+    needed=("job_id", "submit_time", "start_time", "run_time", "job_state", "num_nodes_alloc"),
+    dates={"submit_time": "submit_time", "eligible": "eligible_time", "start": "start_time"},
+    names={
+        "user": "user_id",
+        "group": "group_id",
+        "queue_name": "qos",
+        "partition_name": "partition",
+    },
+    numbers={
+        "given": ("num_cores_alloc", "num_cpus_alloc"),
+        "asked": ("num_cores_req", "num_cpus_req"),
+        "nodes": ("num_nodes_alloc",),
+        "gpus": ("num_gpus_alloc", "num_gpus_req"),
+        "memory_mb": ("mem_alloc", "mem_req"),  # GB
+        "requested_time": ("time_limit",),  # minutes
+    },
+    run_time="run_time",
+    others=("power_consumption",),
 )
-_F_DATA_MORE = ("cnumr", "nnuma", "elpl", "mszl", "avgpcon", "exit state")
-
-#: Columns of dates.
-_DATES = ("submit_time", "eligible_time", "start_time", "adt", "sdt")
+F_DATA = Preset(
+    needed=("jid", "usr", "adt", "sdt", "duration", "cnumat"),
+    dates={"submit_time": "adt", "start": "sdt"},
+    names={"user": "usr"},
+    numbers={
+        "given": ("cnumat",),
+        "asked": ("cnumr",),
+        "nodes": ("nnuma",),
+        "requested_time": ("elpl",),
+    },
+    run_time="duration",
+    others=("mszl", "avgpcon", "exit state"),
+)
 
 _NO_LIMIT = 2.0**60  # bytes
 
 
 def is_pm100(path: Path, head: bytes) -> bool:
     """Tell whether a file is a table of PM100, by the names of its columns."""
-    return {*_PM100} <= _names(path, head)
+    return {*PM100.needed} <= _names(path, head)
 
 
 def is_f_data(path: Path, head: bytes) -> bool:
     """Tell whether a file is a table of F-DATA, by the names of its columns."""
-    return {*_F_DATA} <= _names(path, head)
+    return {*F_DATA.needed} <= _names(path, head)
 
 
 def read_pm100(path: Path, how: Reading) -> Workload:
@@ -69,39 +118,18 @@ def read_pm100(path: Path, how: Reading) -> Workload:
     WorkloadError : a file that cannot be read, or lacks columns; a row that is no job, unless such
         rows are skipped; no job that ended.
     """
-    log, frame, clock = _opened(path, how, _PM100, _PM100_MORE)
-    log.fields["job_state"] = [str(state) for state in frame["job_state"]]
-    states = log.parsed("job_state", state_of, "")
-    for line, state in zip(log.lines, states, strict=True):
+    log, frame = _opened(path, how, PM100)
+    log.fields["job_state"] = list(map(str, frame["job_state"]))
+    for line, state in zip(log.lines, log.parsed("job_state", state_of, ""), strict=True):
         if state in OPEN_STATES:
             log.refuse(line, f"the job is {state}", f"{state} when the log was written")
-    cores, asked, gigabytes, gpus = (
-        log_lines.first_known(*(_whole(frame, name) for name in names))
-        for names in (
-            ("num_cores_alloc", "num_cpus_alloc"), ("num_cores_req", "num_cpus_req"),
-            ("mem_alloc", "mem_req"), ("num_gpus_alloc", "num_gpus_req"),
-        )
-    )  # fmt: skip
-    limit, number = _whole(frame, "time_limit"), _floats(frame, "job_id")
-    power = frame.get("power_consumption")
-    columns = {
+    number, power = _floats(frame, "job_id"), frame.get("power_consumption")
+    found = {
         "job_number": number if (number % 1 == 0).all() else np.arange(1, len(log) + 1),
-        "submit_time": log.numbers("submit_time", clock.seconds),
-        "eligible": log.numbers("eligible_time", clock.seconds),
-        "start": log.numbers("start_time", clock.seconds),
-        "run_time": _whole(frame, "run_time", least=0),
-        "requested_time": np.where(limit > 0, limit * 60, MISSING),
-        "status": np.array([STATES.get(state, MISSING) for state in states], np.int64),
-        "nodes": _whole(frame, "num_nodes_alloc"),
-        "gpus": gpus,
-        "memory_mb": np.where(gigabytes > 0, gigabytes * 1000, MISSING),
+        "status": log.numbers(("job_state", status_of)),
         "power_w": np.full(len(log), -1.0) if power is None else _means(power),
-        "user": _texts(frame, "user_id"),
-        "group": _texts(frame, "group_id"),
-        "queue_name": _texts(frame, "qos"),
-        "partition_name": _texts(frame, "partition"),
     }
-    return _workload(log, columns, clock, cores, asked)
+    return _workload(log, frame, PM100, found, {"memory_mb": 1000, "requested_time": 60})
 
 
 def read_f_data(path: Path, how: Reading) -> Workload:
@@ -111,28 +139,19 @@ def read_f_data(path: Path, how: Reading) -> Workload:
     ------
     WorkloadError : as :func:`read_pm100`.
     """
-    log, frame, clock = _opened(path, how, _F_DATA, _F_DATA_MORE)
+    log, frame = _opened(path, how, F_DATA)
     limit = _floats(frame, "mszl")
     known = (limit > 0) & (limit < _NO_LIMIT)
-    nodes = _whole(frame, "nnuma")
-    held = np.where(known, limit, 0) * np.maximum(nodes, 1) / 1e6
-    states = [str(state) for state in frame.get("exit state", [""] * len(log))]
+    held = np.where(known, limit, 0) * np.maximum(_whole(frame, "nnuma"), 1) / 1e6
     told = {"completed": 1, "failed": 0}
-    columns = {
+    states = frame.get("exit state", [""] * len(log))
+    found = {
         "job_number": np.arange(1, len(log) + 1),
-        "submit_time": log.numbers("adt", clock.seconds),
-        "eligible": np.full(len(log), MISSING),
-        "start": log.numbers("sdt", clock.seconds),
-        "run_time": _whole(frame, "duration", least=0),
-        "requested_time": _whole(frame, "elpl"),
-        "status": np.array([told.get(state, MISSING) for state in states], np.int64),
-        "nodes": nodes,
-        "gpus": np.full(len(log), MISSING),
         "memory_mb": np.where(known, np.ceil(held), MISSING).astype(np.int64),
         "power_w": np.maximum(_floats(frame, "avgpcon"), -1.0),
-        "user": _texts(frame, "usr"),
+        "status": np.array([told.get(str(state), MISSING) for state in states], np.int64),
     }
-    return _workload(log, columns, clock, _whole(frame, "cnumat"), _whole(frame, "cnumr"))
+    return _workload(log, frame, F_DATA, found, {})
 
 
 def _names(path: Path, head: bytes) -> set[str]:
@@ -142,66 +161,78 @@ def _names(path: Path, head: bytes) -> set[str]:
             return {*parquet_names(path, WorkloadError)}
         except (ImportError, WorkloadError):
             return set()  # its reader says what is wrong
-    if not path.name.casefold().endswith((".csv", ".csv.gz")):
+    if not _is_csv(path):
         return set()
     first = head.split(b"\n", 1)[0].decode("utf-8-sig", "replace")
     return {name.strip().strip('"') for name in first.split(",")}
 
 
-def _opened(
-    path: Path, how: Reading, needed: tuple[str, ...], more: tuple[str, ...]
-) -> tuple[log_lines.Log, pd.DataFrame, Clock]:
-    """Return what counts rows, the columns that are read, and the clock of dates."""
-    clock = Clock(how.tz)
-    wanted = (*needed, *more)
-    if path.name.casefold().endswith((".csv", ".csv.gz")):
+def _is_csv(path: Path) -> bool:
+    return path.name.casefold().endswith((".csv", ".csv.gz"))
+
+
+def _opened(path: Path, how: Reading, preset: Preset) -> tuple[Log, pd.DataFrame]:
+    """Return what counts rows, which has the dates, and the columns that are read."""
+    wanted = preset.read
+    if _is_csv(path):
         frame = csv_frame(path, WorkloadError, usecols=lambda name: name in wanted)
         lines = [place + 2 for place in frame.index]
     else:
         need_parquet()
-        frame = parquet_frame(path, WorkloadError, wanted)
+        frame = parquet_frame(path, WorkloadError, sorted(wanted))
         lines = list(range(1, len(frame) + 1))
-    lacking = [name for name in needed if name not in frame]
+    lacking = [name for name in preset.needed if name not in frame]
     if lacking:
         raise WorkloadError(f"{path} lacks the columns {', '.join(lacking)}")
     blank = ("NaT", "nan", "None")
     dates = {
         name: ["" if (text := str(value).strip()) in blank else text for value in frame[name]]
-        for name in _DATES
+        for name in preset.dates.values()
         if name in frame
     }
-    return log_lines.Log(path, how, lines, dates), frame, clock
+    return Log(path, how, lines, dates), frame
 
 
 def _workload(
-    log: log_lines.Log,
-    columns: dict[str, Any],
-    clock: Clock,
-    cores: log_lines.Ints,
-    asked: log_lines.Ints,
+    log: Log,
+    frame: pd.DataFrame,
+    preset: Preset,
+    found: dict[str, NDArray[Any]],
+    units: Mapping[str, int],
 ) -> Workload:
-    """Return the jobs of a table that ran."""
-    size = log_lines.first_known(cores, asked)
-    for reason, at in {
-        "no submission or start": (columns["submit_time"] < 0) | (columns["start"] < 0),
-        "no run time": columns["run_time"] < 0,
-        "no processors": size <= 0,
-    }.items():
-        for place in np.flatnonzero(at).tolist():
-            log.refuse(log.lines[place], f"a row with {reason}", f"row with {reason}")
-    log.count(
-        "repaired: requested_processors taken from those allocated",
-        (asked > 0) & (asked != size),
+    """Return the jobs of a table that ran.
+
+    Parameters
+    ----------
+    log, frame : of :func:`_opened`.
+    found : what tables of each kind tell in their own ways, (n,) each.
+    units : what numbers of a column are multiplied by.
+    """
+    clock = Clock(log.how.tz)
+    unknown = np.full(len(log), MISSING)
+    columns: dict[str, Any] = {"eligible": unknown, "gpus": unknown}
+    for name, column in preset.dates.items():
+        columns[name] = log.numbers((column, clock.seconds))
+    columns["run_time"] = _whole(frame, preset.run_time, least=0)
+    for name, several in preset.numbers.items():
+        amount = first_known(*(_whole(frame, column) for column in several))
+        columns[name] = np.where(amount > 0, amount * units.get(name, 1), MISSING)
+    columns |= {name: _texts(frame, column) for name, column in preset.names.items()}
+    untold = (columns["submit_time"] < 0) | (columns["start"] < 0)
+    for reason, at in (("submission or start", untold), ("run time", columns["run_time"] < 0)):
+        log.refuse_at(at, f"a row with no {reason}", f"row with no {reason}")
+    cores = processors(
+        log,
+        columns.pop("given"),
+        columns.pop("asked"),
+        "those allocated",
+        "a row with no processors",
     )
-    columns |= {"requested_processors": size, "allocated_processors": cores}
-    columns["power_w"] = np.where(columns["power_w"] >= 0, columns["power_w"] / size, -1.0)
-    columns = log.settled(columns)
-    resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    log_lines.with_submissions(
-        log, columns, columns.pop("eligible"), list(map(str, range(len(log))))
+    columns = log.settled(columns | found | cores)
+    columns["power_w"] = np.where(
+        columns["power_w"] >= 0, columns["power_w"] / columns["requested_processors"], -1.0
     )
-    log_lines.with_units(log, columns, **resources)
-    return log_lines.workload_of(log, columns, clock)
+    return workload_of(log, columns, clock, list(map(str, range(len(log)))))
 
 
 def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
@@ -213,7 +244,7 @@ def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
     return found
 
 
-def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> log_lines.Ints:
+def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> Ints:
     """Return a column of whole numbers, -1 where there is none, or one below ``least``."""
     values = np.floor(_floats(frame, column) + 0.5)
     right = (values >= least) & (values < 2.0**53)

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import lines_of
-from hpcgym.naming import Clock, nearest, seconds_in
-from hpcgym.workload.io import log_lines, sacct_fields
+from hpcgym.naming import Clock
+from hpcgym.workload.io import sacct_fields
 from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import Ints, Log, lasted, workload_of
+from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import MISSING, Workload
 
 _HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
@@ -54,6 +55,8 @@ _NOTHING = ("", "None", "(null)", "N/A")
 _FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
 _ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
+_MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
+_OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
 
 
 def is_sacct(head: bytes) -> bool:
@@ -84,17 +87,9 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     _drop_no_jobs(log)
     log.drop_copies()
     columns = log.settled(_columns(log, clock))
-    resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    log_lines.with_submissions(
-        log, columns, columns.pop("eligible"), log.texts(_id(log).casefold())
-    )
-    generic = [name for name in columns if name.startswith(sacct_fields.GENERIC)]
-    others = {name.removeprefix(sacct_fields.GENERIC): columns.pop(name) for name in generic}
-    log_lines.with_units(log, columns, **resources, others=others)
     for name in _UNUSED:
-        given = [text not in _NOTHING for text in log.texts(name.casefold())]
-        log.count(f"not used: {name}", np.array(given, np.bool_))
-    return log_lines.workload_of(log, columns, clock)
+        log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
+    return workload_of(log, columns, clock, log.texts(_id(log)))
 
 
 def throttles(path: Path) -> dict[int, int]:
@@ -104,10 +99,10 @@ def throttles(path: Path) -> dict[int, int]:
 
     Raises
     ------
-    WorkloadError : as :func:`read_sacct`, of the lines alone.
+    WorkloadError : as :func:`read_sacct`, of the lines and ids alone.
     """
-    told = map(sacct_fields.throttle_of_id, _read(path, Reading()).texts("jobid"))
-    return dict(one for one in told if one is not None)
+    ids = _read(path, Reading()).parsed("JobID", job_id, NO_ID)
+    return {one.number: one.at_once for one in ids if one.at_once}
 
 
 def _separator(first: str) -> str:
@@ -116,10 +111,11 @@ def _separator(first: str) -> str:
     return "|" if found is None else found[1][:1]
 
 
-def _read(path: Path, how: Reading) -> log_lines.Log:
+def _read(path: Path, how: Reading) -> Log:
     """Return the records of a dump; steps are counted, lines that are no records refused."""
-    lines = lines_of(path, "a dump of sacct", WorkloadError)
-    first, _ = next(lines, ("", True))
+    log = Log(path, how)
+    lines = log.texts_of_lines("a dump of sacct")
+    _, first, _ = next(lines, (1, "", ""))
     if not first.strip():
         raise WorkloadError(f"{path} is empty, or its line 1 is: it must have the names of fields")
     separator = _separator(first.strip())
@@ -135,26 +131,29 @@ def _read(path: Path, how: Reading) -> log_lines.Log:
     # what a user typed may have separators: as the last field it has all that is left
     splits = len(names) - 1 if names[-1] == "submitline" else -1
     _check_fields(path, names)
-    log = log_lines.Log(path, how)
-    read = [place for place, name in enumerate(names) if name in _READ]
-    columns: list[list[str]] = [[] for _ in read]
+    columns: dict[str, list[str]] = {name: [] for name in names if name in _READ}
+    read = [(names.index(name), column) for name, column in columns.items()]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
-    line, ended = 1, True
-    for line, (text, ended) in enumerate(lines, 2):
+    for line, text, hint in lines:
         fields = text.removesuffix(separator if closed else "").split(separator, splits)
         if len(fields) == len(names) + 1 and fields[-1] == "":
             fields.pop()
-        if len(fields) == len(names) and text != first:
+        if text == first:
+            log.counts["dropped: line with the names of fields again"] += 1
+        elif len(fields) == len(names):
             if sacct_fields.is_step(fields[named]):  # most lines
                 log.counts[f"dropped: {sacct_fields.STEP}"] += 1
                 continue
-            for column, place in zip(columns, read, strict=True):
+            for place, column in read:
                 column.append(fields[place].strip())
             log.lines.append(line)
         elif text.strip():
-            _refuse(log, line, text == first, (len(fields), len(names)), separator, ended)
-    log_lines.warn_of_cut(path, line, ended)
-    log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
+            if len(fields) > len(names):
+                hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
+            problem = f"{len(fields)} fields, and line 1, their names, {len(names)}{hint}"
+            few = "many" if len(fields) > len(names) else "few"
+            log.refuse(line, problem, f"line with too {few} fields")
+    log.fields = columns
     return log
 
 
@@ -172,87 +171,56 @@ def _check_fields(path: Path, names: list[str]) -> None:
         raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
 
 
-def _refuse(
-    log: log_lines.Log, line: int, again: bool, sizes: tuple[int, int], separator: str, ended: bool
-) -> None:
-    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only.
-
-    ``sizes`` are how many fields were found, and how many there should be.
-    """
-    if again:
-        log.counts["dropped: line with the names of fields again"] += 1
-        return
-    found, wanted = sizes
-    many = found > wanted
-    if many and separator == "|":
-        hint = "; is the separator in a name? leave JobName and Comment out of -o, or put"
-        hint += " SubmitLine last"
-    elif many:
-        hint = f"; is {separator!r} in a field, as in AllocTRES? sacct -P puts | between fields"
-    else:
-        hint = "" if ended else "; it is the last line: is the file truncated?"
-    problem = f"{found} fields, and line 1, their names, {wanted}{hint}"
-    log.refuse(line, problem, f"line with too {'many' if many else 'few'} fields")
-
-
-def _drop_no_jobs(log: log_lines.Log) -> None:
+def _drop_no_jobs(log: Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
-    kinds = log.parsed(_id(log), sacct_fields.parts_of_id)
-    throttled = [sacct_fields.throttle_of_id(text) is not None for text in log.texts("jobid")]
-    log.count(sacct_fields.UNUSED_THROTTLE, np.array(throttled, np.bool_))
-    log.drop({place: kind for place, kind in enumerate(kinds) if kind == sacct_fields.ARRAY_TASKS})
+    throttled = [one.at_once for one in log.parsed("JobID", job_id, NO_ID)]
+    log.count(sacct_fields.UNUSED_THROTTLE, throttled)
+    ids = log.parsed(_id(log), job_id, NO_ID)
+    log.drop([sacct_fields.ARRAY_TASKS if one.waiting else "" for one in ids])
     states = log.parsed("State", sacct_fields.state_of, "")
-    starts, ends = log.texts("start"), log.texts("end")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
-    reasons: dict[int, str] = {}
-    for place, state in enumerate(states):
-        if log.lines[place] in log.refused:
-            continue
-        if state in sacct_fields.OPEN_STATES:
-            reasons[place] = f"{state} when the log was written"
-        elif starts[place] in _MISSING_TIMES:
-            reasons[place] = f"{state} before it started" if state else "not started"
-        elif by_ends and ends[place] in _MISSING_TIMES:
-            reasons[place] = "not ended when the log was written"
+    reasons = []
+    times = zip(log.lines, states, log.texts("Start"), log.texts("End"), strict=True)
+    for line, state, start, end in times:
+        reason = ""
+        if line in log.refused:
+            pass
+        elif state in sacct_fields.OPEN_STATES:
+            reason = f"{state} when the log was written"
+        elif start in _MISSING_TIMES:
+            reason = f"{state} before it started" if state else "not started"
+        elif by_ends and end in _MISSING_TIMES:
+            reason = "not ended when the log was written"
+        reasons.append(reason)
     log.drop(reasons)
 
 
-def _id(log: log_lines.Log) -> str:
+def _id(log: Log) -> str:
     """Return the field by which runs are those of one job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
 
 
-def _columns(log: log_lines.Log, clock: Clock) -> dict[str, Any]:
+def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    numbers = log.parsed(_id(log), sacct_fields.parts_of_id)
-    parts = [isinstance(one, tuple) and one[1] == sacct_fields.PART for one in numbers]
-    log.count(
-        f"repaired: {sacct_fields.PART} taken for a job of its own", np.array(parts, np.bool_)
-    )
-    tasks = [sacct_fields.task_of_id(text) for text in log.texts("jobid")]
-    number = _job_numbers(log, numbers, tasks)
-    start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
-    for place in np.flatnonzero(submit < 0).tolist():
-        told = log.texts("submit")[place]
-        problem = f"Submit is {told[:40]!r}, before 1970" if told else "Submit is blank"
-        log.refuse(log.lines[place], problem, "line with a wrong Submit")
-    start = _after(log, "Start", start, submit, clock)
-    status = log.numbers(
-        "State", lambda text: sacct_fields.STATES.get(sacct_fields.state_of(text), MISSING)
-    )
-    array = [MISSING if task is None else task[0] for task in tasks]
+    tasks: list[JobId] = log.parsed("JobID", job_id, NO_ID)
+    number = _job_numbers(log, tasks)
+    submit = log.numbers(("Submit", _since_1970(clock)))
+    log.refuse_at(submit < 0, "Submit is blank", "line with a wrong Submit")
+    start = _after(log, "Start", submit, clock)
+    status = log.numbers(("State", sacct_fields.status_of))
     nice = sacct_fields.nice_of(log)
+    arrays = [MISSING if one.task is None else one.number for one in tasks]
     return {
         "job_number": number,
-        **({"array": np.array(array, np.int64)} if any(tasks) else {}),
+        **({"array": arrays} if max(arrays, default=MISSING) >= 0 else {}),
         **({"nice": nice} if nice.any() else {}),
         "submit_time": submit,
-        "eligible": log.numbers("Eligible", _known(clock.seconds)),
+        "eligible": log.numbers(("Eligible", _known(clock))),
         "start": start,
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, number, status, submit),
+        "preceding_job": sacct_fields.preceding(log, tasks, number, status, submit),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
@@ -261,75 +229,71 @@ def _columns(log: log_lines.Log, clock: Clock) -> dict[str, Any]:
     }
 
 
-def _job_numbers(
-    log: log_lines.Log, numbers: list[str | tuple[int, str]], tasks: list[tuple[int, int] | None]
-) -> log_lines.Ints:
-    """Return the numbers of jobs, (n,): JobIDRaw, else JobID.
+def _job_numbers(log: Log, tasks: list[JobId]) -> Ints:
+    """Return the numbers of jobs, (n,): JobIDRaw, else JobID, ``tasks``.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
     array by array, from the number behind the greatest of the dump on.
-
-    Parameters
-    ----------
-    numbers, tasks : what each JobID tells, and its array and task.
     """
-    raw = log.parsed("JobIDRaw", sacct_fields.parts_of_id)
-    known = [
-        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
-        for one, other in zip(raw, numbers, strict=True)
-    ]
-    told = [task is None or isinstance(one, tuple) for one, task in zip(raw, tasks, strict=True)]
-    log.count(sacct_fields.ANEW, ~np.array(told, np.bool_))
-    alike = {task for task, is_told in zip(tasks, told, strict=True) if task and not is_told}
-    new = {task: number for number, task in enumerate(sorted(alike), max(known, default=0) + 1)}
-    return np.array(
-        [
-            one if is_told or task is None else new[task]
-            for one, task, is_told in zip(known, tasks, told, strict=True)
-        ],
-        dtype=np.int64,
+    raw: list[JobId] = log.parsed("JobIDRaw", job_id, NO_ID)
+    known = [own if own.number >= 0 else one for own, one in zip(raw, tasks, strict=True)]
+    log.count(
+        f"repaired: {sacct_fields.PART} taken for a job of its own",
+        [one.part for one in (tasks if "jobid" in log.fields else raw)],
     )
+    log.count(sacct_fields.ANEW, [one.task is not None for one in known])
+    alike = {one for one in known if one.task is not None}
+    first = max((one.number for one in known), default=0) + 1
+    new = {one: number for number, one in enumerate(sorted(alike), first)}
+    return np.array([new.get(one, one.number) for one in known], dtype=np.int64)
 
 
-def _known(parse: Any) -> Any:
+def _since_1970(clock: Clock) -> Any:
+    """Return a parser of times, none of which is before 1970."""
+
+    def seconds(text: str) -> int:
+        found = clock.seconds(text)
+        if found < 0:
+            raise ValueError("before 1970")
+        return found
+
+    return seconds
+
+
+def _known(clock: Clock) -> Any:
     """Return a parser of times that takes ``Unknown`` for unknown."""
-    return lambda text: MISSING if text in _MISSING_TIMES else parse(text)
+    return lambda text: MISSING if text in _MISSING_TIMES else clock.seconds(text)
 
 
-def _run_times(log: log_lines.Log, clock: Clock, start: log_lines.Ints) -> log_lines.Ints:
+def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
     """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
     for name in ("ElapsedRaw", "Elapsed"):
         if name.casefold() in log.fields:
-            return log.numbers(name, lambda text: nearest(seconds_in(text)))
-    end = _after(log, "End", log.numbers("End", clock.seconds), start, clock)
-    for place in np.flatnonzero((end < start) & (end >= 0)).tolist():
-        hint = "" if clock.name else "; were clocks changed? tz tells by which time zone"
-        log.refuse(
-            log.lines[place], f"End is before Start{hint}", "line that ends before it starts"
-        )
-    lasted: log_lines.Ints = np.maximum(end - start, 0)
-    return lasted
+            return log.numbers((name, lasted))
+    end = _after(log, "End", start, clock)
+    hint = "" if clock.name else "; were clocks changed? tz tells by which time zone"
+    problem = f"End is before Start{hint}"
+    log.refuse_at((end < start) & (end >= 0), problem, "line that ends before it starts")
+    ran: Ints = np.maximum(end - start, 0)
+    return ran
 
 
-def _requested(log: log_lines.Log) -> log_lines.Ints:
+def _requested(log: Log) -> Ints:
     """Return requested times [s], -1 where no limit was set or its value is not told."""
-    raw = "timelimitraw" in log.fields
-    name, parse = (
-        ("TimelimitRaw", sacct_fields.minutes) if raw else ("Timelimit", sacct_fields.time_limit)
-    )
+    name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
+    folded = [text.casefold() for text in log.texts(name)]
     for unsaid in sacct_fields.UNSAID:
-        at = np.array([text.casefold() == unsaid.casefold() for text in log.texts(name.casefold())])
+        at = [text == unsaid.casefold() for text in folded]
         log.count(f"repaired: time limit {unsaid} taken for unknown", at)
-    return log.numbers(name, parse)
+    raw = name == "TimelimitRaw"
+    return log.numbers((name, sacct_fields.minutes if raw else sacct_fields.time_limit))
 
 
-def _after(
-    log: log_lines.Log, name: str, times: log_lines.Ints, before: log_lines.Ints, clock: Clock
-) -> log_lines.Ints:
+def _after(log: Log, name: str, before: Ints, clock: Clock) -> Ints:
     """Return times, those of the second hour where clocks were set back since ``before``."""
-    texts = log.texts(name.casefold())
+    times = log.numbers((name, clock.seconds))
     for place in np.flatnonzero((times < before) & (times >= 0)).tolist():
-        later = clock.seconds(texts[place], later=True)
+        later = clock.seconds(log.texts(name)[place], later=True)
         if later >= before[place]:
             times[place] = later
     return times

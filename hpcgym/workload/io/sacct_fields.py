@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import CORE, MEMORY, MOST_NICE, nearest, printable, resource_problem, seconds_in
-from hpcgym.workload.io.log_lines import Ints, Log, first_known
+from hpcgym.naming import CORE, MEMORY, MOST_NICE, printable, resource_problem
+from hpcgym.workload.io.log_lines import (
+    GENERIC,
+    Ints,
+    Log,
+    first_known,
+    lasted,
+    processors,
+    whole,
+)
 from hpcgym.workload.model import MISSING
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
@@ -63,9 +72,7 @@ _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)([cn]?)", re.IGNORECASE
 #: Megabytes, as Slurm counts them, of a unit of memory.
 _UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
-#: What stands before the name of a generic resource.
-_GRES = "gres/"
-#: Amounts under that name which are no resources that a job holds: what it used of its GPUs.
+#: Amounts under the name of a generic resource that no job holds: what it used of its GPUs.
 _OF_GPUS = ("gres/gpumem", "gres/gpuutil")
 #: Beginnings of what a job asks for beside resources of nodes, and no simulation goes by.
 _BESIDE = ("license/", "bb/")
@@ -77,21 +84,30 @@ def is_step(text: str) -> bool:
     return bool(point and step) and job[:1].isdigit()
 
 
-def task_of_id(text: str) -> tuple[int, int] | None:
-    """Return the array and the task of an id such as ``123_4``; None of all others."""
-    found = _ID.fullmatch(text)
-    return (int(found["number"]), int(found["task"])) if found and found["task"] else None
+class JobId(NamedTuple):
+    """What an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]`` tells.
+
+    Attributes
+    ----------
+    number : of the job, or of the array.
+    task : of the array; None of a job that is no task, or of several.
+    part : whether it is a component of a heterogeneous job.
+    waiting : whether it stands for the tasks of an array that had not started.
+    at_once : how many tasks of the array may run at once; 0 where that is not told.
+    """
+
+    number: int
+    task: int | None = None
+    part: bool = False
+    waiting: bool = False
+    at_once: int = 0
 
 
-def throttle_of_id(text: str) -> tuple[int, int] | None:
-    """Return the array, and how many of its tasks may run at once, of ``123_[5-9%2]``, or None."""
-    found = _ID.fullmatch(text)
-    most = _MOST_TASKS.search(found["tasks"] or "") if found else None
-    return (int(found["number"]), int(most[1])) if found and most else None
+NO_ID = JobId(MISSING)
 
 
-def parts_of_id(text: str) -> str | tuple[int, str]:
-    """Return ``ARRAY_TASKS``, or the number of a job and ``PART`` if it is one.
+def job_id(text: str) -> JobId:
+    """Return what an id tells.
 
     Raises
     ------
@@ -100,9 +116,15 @@ def parts_of_id(text: str) -> str | tuple[int, str]:
     found = _ID.fullmatch(text)
     if found is None:
         raise ValueError("no id such as 123, 123_4 or 123+0")
-    if found["tasks"]:
-        return ARRAY_TASKS
-    return int(found["number"]), PART if found["part"] else ""
+    task, tasks = found["task"], found["tasks"]
+    most = _MOST_TASKS.search(tasks or "")
+    return JobId(
+        int(found["number"]),
+        int(task) if task else None,
+        bool(found["part"]),
+        bool(tasks),
+        int(most[1]) if most else 0,
+    )
 
 
 def state_of(text: str) -> str:
@@ -119,13 +141,16 @@ def state_of(text: str) -> str:
     raise ValueError(f"no state of a job{f'; did you mean {near[0]}?' if near else ''}")
 
 
+def status_of(text: str) -> int:
+    """Return the status of a state, -1 of a job that had not ended."""
+    return STATES.get(state_of(text), MISSING)
+
+
 def minutes(text: str) -> int:
     """Return the seconds of a time limit in minutes, -1 if there is none or it is not told."""
     if text.casefold() in map(str.casefold, UNSAID):
         return MISSING
-    if not text.isdecimal() or len(text) > 12:
-        raise ValueError("no whole minutes")
-    return int(text) * 60 or MISSING
+    return whole(text) * 60 or MISSING
 
 
 def time_limit(text: str) -> int:
@@ -134,7 +159,7 @@ def time_limit(text: str) -> int:
         return MISSING
     if ":" not in text:
         raise ValueError("no duration such as 1-00:00:00")
-    return nearest(seconds_in(text)) or MISSING
+    return lasted(text) or MISSING
 
 
 def memory_mb(text: str) -> int:
@@ -166,29 +191,27 @@ def tres(text: str) -> dict[str, int]:
     ValueError : it is no list of resources.
     """
     amounts: dict[str, int] = {}
-    types: dict[str, int] = {}
+    types: Counter[str] = Counter()
     for entry in text.split(","):
         name, sign, amount = entry.partition("=")
         if not sign or not name:
             raise ValueError("no resources such as cpu=4,mem=8G,node=1,gres/gpu=2")
         kind = name.casefold()
-        if kind == "mem":
-            amounts[kind] = memory_mb(amount)
-        elif kind in ("cpu", "node"):
-            amounts[kind] = _amount(name, amount)
-        elif kind.startswith(_GRES) and not kind.startswith(_OF_GPUS):
-            generic, colon, _ = name[len(_GRES) :].partition(":")
-            generic = "gpu" if generic.casefold() == "gpu" else generic
-            told = types if colon else amounts
-            told[generic] = _amount(name, amount) + (types.get(generic, 0) if colon else 0)
+        generic, colon, _ = name[len(GENERIC) :].partition(":")
+        generic = "gpu" if generic.casefold() == "gpu" else generic
+        try:
+            if kind == "mem":
+                amounts[kind] = memory_mb(amount)
+            elif kind in ("cpu", "node"):
+                amounts[kind] = whole(amount)
+            elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
+                if colon:
+                    types[generic] += whole(amount)
+                else:
+                    amounts[generic] = whole(amount)
+        except ValueError as problem:
+            raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
-
-
-def _amount(name: str, text: str) -> int:
-    """Return how many of a resource a text tells."""
-    if not text.isdecimal() or len(text) > 12:
-        raise ValueError(f"of which {name} is no whole number")
-    return int(text)
 
 
 def asks_beside(text: str) -> bool:
@@ -220,7 +243,7 @@ def nice_of(log: Log) -> Ints:
     else:
         known = {line: nice_of_line(line) for line in set(log.texts("submitline"))}
         found = [known[line] for line in log.texts("submitline")]
-        log.count(_NO_NICE, np.array([one is None for one in found], np.bool_))
+        log.count(_NO_NICE, [one is None for one in found])
         told = np.array([one or 0 for one in found], np.int64)
     log.count(_LIFTED, told == MISSING)
     return np.where(told == MISSING, 0, told)
@@ -236,8 +259,8 @@ def nice_of_line(line: str) -> int | None:
         return 0
     if found[-1] is None:
         return _USUAL
-    whole = _WHOLE.match(found[-1])
-    nice = int(whole[0]) if whole else None
+    begin = _WHOLE.match(found[-1])
+    nice = int(begin[0]) if begin else None
     return None if nice is None or abs(nice) > MOST_NICE else nice
 
 
@@ -249,9 +272,6 @@ def _number(text: str) -> int:
 
 
 # --- What jobs of a dump of ``sacct`` held --------------------------------------------------------
-
-#: What stands before the names of columns of generic resources.
-GENERIC = "gres/"
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
 _TRES = ("AllocTRES", "ReqTRES")
@@ -272,63 +292,43 @@ def resources_of(log: Log) -> dict[str, Ints]:
         return allocated, requested
 
     (cpus, asked_cpus), (nodes, asked_nodes) = amounts("cpu"), amounts("node")
-    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), cpus)
-    requested = first_known(_count(log, "ReqCPUS"), asked_cpus)
-    cores = first_known(allocated, requested)
-    log.count(
-        "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
-        (requested > 0) & (requested != cores),
+    cores = processors(
+        log,
+        first_known(log.numbers(("AllocCPUS", whole), ("NCPUS", whole)), cpus),
+        first_known(log.numbers(("ReqCPUS", whole)), asked_cpus),
+        "AllocCPUS, not ReqCPUS",
+        "no field tells its processors",
     )
-    for place in np.flatnonzero(cores <= 0).tolist():
-        log.refuse(log.lines[place], "no field tells its processors", "line without processors")
-    nodes = first_known(nodes, _count(log, "NNodes"), _count(log, "AllocNodes"), asked_nodes)
-    _count_beside(log)
-    names = {name for job in (*given, *asked) for name in job} - {*_OF_NODES}
-    generic = {name: first_known(*amounts(name)) for name in sorted(names)}
-    return {
-        "requested_processors": cores,
-        "allocated_processors": allocated,
+    told_nodes = log.numbers(("NNodes", whole), ("AllocNodes", whole))
+    nodes = first_known(nodes, told_nodes, asked_nodes)
+    log.count(
+        _BESIDE_RESOURCES,
+        [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],
+    )
+    found = {
+        **cores,
         "nodes": nodes,
         "gpus": first_known(*amounts("gpu")),
-        "memory_mb": first_known(*amounts("mem"), _requested_memory(log, cores, nodes)),
-        **{f"{GENERIC}{name}": one for name, one in generic.items() if _is_name(log, name, one)},
+        "memory_mb": first_known(
+            *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
+        ),
     }
-
-
-def _is_name(log: Log, name: str, amounts: Ints) -> bool:
-    """Tell whether a generic resource has a name that one can have here; else it is counted."""
-    if name not in (CORE, MEMORY) and not resource_problem(name):
-        return True
-    told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
-    log.count(f"not used: {told}", amounts > 0)
-    return False
-
-
-def _count_beside(log: Log) -> None:
-    """Count the jobs that ask for something of no node, which no simulation goes by."""
-    texts = zip(*(log.texts(name.casefold()) for name in _TRES), strict=True)
-    log.count(
-        _BESIDE_RESOURCES, np.array([any(map(asks_beside, pair)) for pair in texts], np.bool_)
-    )
+    for name in sorted({name for job in (*given, *asked) for name in job} - {*_OF_NODES}):
+        generic = first_known(*amounts(name))
+        if name in (CORE, MEMORY) or resource_problem(name):
+            told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
+            log.count(f"not used: {told}", generic > 0)
+        else:
+            found[f"{GENERIC}{name}"] = generic
+    return found
 
 
 def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
     """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
-    amount = log.numbers("ReqMem", memory_mb)
+    amount = log.numbers(("ReqMem", memory_mb))
     per = log.parsed("ReqMem", per_what, "")
     times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
     return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
-
-
-def _count(log: Log, name: str) -> Ints:
-    """Return a field of whole numbers; 0 is unknown, as of a job that was allocated nothing."""
-
-    def whole(text: str) -> int:
-        if not text.isdecimal() or len(text) > 12:
-            raise ValueError("no whole number")
-        return int(text)
-
-    return log.numbers(name, whole)
 
 
 # --- Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14`` -----------------------
@@ -371,22 +371,23 @@ class _Condition(NamedTuple):
     ids: tuple[str, ...]
 
 
-def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any]:
+def preceding(
+    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, submit: Ints
+) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 
     Parameters
     ----------
     log : counts what is not used, and what the log itself did not keep.
-    number, status, submit : of each job, (n,).
+    tasks, number, status, submit : of each job, (n,).
     """
     texts = _dependencies(log)
     if not any(texts):
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
-    jobs = _Jobs(log, number, status)
+    jobs = _Jobs(tasks, number, status)
     earlier = _of_one_name(log, number, submit, [_is_single(known[text]) for text in texts])
     found: list[list[int]] = []
-    counts: dict[str, int] = {}
     for place, text in enumerate(texts):
         others: list[int] = []
         odd: set[str] = set()
@@ -400,9 +401,7 @@ def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any
                 others += jobs.meant(place, one, odd)
         odd |= {_ITSELF} if number[place] in others else set()
         found.append([other for other in dict.fromkeys(others) if other != number[place]])
-        for reason in odd:
-            counts[reason] = counts.get(reason, 0) + 1
-    log.counts.update(counts)
+        log.counts.update(odd)
     if all(len(others) < 2 for others in found):
         return np.array([others[0] if others else MISSING for others in found], np.int64)
     return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
@@ -458,13 +457,13 @@ def _is_single(conditions: Iterable[_Condition | str]) -> bool:
 class _Jobs:
     """The jobs of a log by their ids: how they ended, tasks of arrays."""
 
-    def __init__(self, log: Log, number: Ints, status: Ints) -> None:
-        self.own = [task_of_id(text) for text in log.texts("jobid")]
+    def __init__(self, own: Sequence[JobId], number: Ints, status: Ints) -> None:
+        self.own = own
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
-        for task, one in zip(self.own, number.tolist(), strict=True):
-            if task is not None:
-                self.tasks.setdefault(task[0], {})[task[1]] = one
+        for job, one in zip(own, number.tolist(), strict=True):
+            if job.task is not None:
+                self.tasks.setdefault(job.number, {})[job.task] = one
 
     def meant(self, place: int, one: _Condition, odd: set[str]) -> list[int]:
         """Return the numbers of the jobs that a part of a job's dependency names.
@@ -472,12 +471,12 @@ class _Jobs:
         ``odd`` gets reasons to count the job by.
         """
         found = []
-        own = self.own[place]
+        own = self.own[place].task
         for text in one.ids:
             job, _, task = text.partition("_")
             tasks = self.tasks.get(int(job), {})
             if one.kind == "aftercorr" and own is not None and not task:
-                task = str(own[1])
+                task = str(own)
             if task.isdigit() and int(task) not in tasks:
                 odd.add(_UNKNOWN_TASK)
             elif task.isdigit():

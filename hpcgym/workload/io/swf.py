@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import repeat
@@ -26,7 +27,7 @@ from hpcgym.files.writing import whole_text
 from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload import model
 from hpcgym.workload.cleaning import size_by_jobs
-from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
+from hpcgym.workload.io.files import Errors, check_errors, is_table, no_job, stem
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
 
 # --- A line of the Standard Workload Format -------------------------------------------------------
@@ -42,11 +43,12 @@ WHOLE, ROUNDED, TIME, DECIMAL = range(4)
 
 
 def _kind(column: str) -> int:
-    if column in model.FLOAT_COLUMNS:
+    kind = model.kind_of(column)
+    if kind.dtype is np.float64:
         return DECIMAL
     if column in model.TIME_COLUMNS:
         return TIME
-    return ROUNDED if column in model.ROUNDED_COLUMNS else WHOLE
+    return ROUNDED if kind.rounded else WHOLE
 
 
 KINDS = [_kind(c) for c in SWF_COLUMNS]
@@ -134,6 +136,7 @@ _SHORTEST_JOB = 36  # bytes of a line of 18 digits
 _SPECIAL_LINES = 4096
 _WRITTEN_AT_ONCE = 65536  # jobs
 MOST_COMMENTS = 100_000  # lines; traces have some hundred, and each takes memory
+_EXTRA = "repaired: columns after the 18th ignored"
 
 
 def read_swf(
@@ -239,7 +242,7 @@ def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
     """Return the values of a column as they stand in a file."""
     if values.strides == (0,):
         return repeat(str(values[0].item()), values.size)
-    if column not in model.FLOAT_COLUMNS:
+    if values.dtype.kind == "i":
         return map(str, values.tolist())
     return (str(int(v)) if v.is_integer() else repr(v) for v in values.tolist())
 
@@ -289,8 +292,7 @@ class _Reader:
         self.header = HeaderReader()
         self.pieces: dict[str, list[NDArray[Any]]] = {c: [] for c in SWF_COLUMNS}
         self.line = self.jobs = 0
-        self.dropped: dict[str, int] = {}
-        self.extra = 0
+        self.counts: Counter[str] = Counter()
         self.rounded = np.zeros(len(SWF_COLUMNS), dtype=np.int64)
 
     def read(self, text: bytes, complete: bool) -> None:
@@ -304,7 +306,7 @@ class _Reader:
             position, self.line, row, n_special, n_extra = parse_lines(
                 text, position, self.line, KINDS, whole, decimal, special, self.rounded
             )
-            self.extra += n_extra
+            self.counts[_EXTRA] += n_extra
             keep = np.ones(row, dtype=np.bool_)
             for start, end, line, at in special[:n_special].tolist():
                 if at < 0:  # a comment
@@ -319,8 +321,8 @@ class _Reader:
                     keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)
             self.jobs += row
             jobs = slice(row) if keep.all() else np.flatnonzero(keep)
-            for k, (column, pieces) in enumerate(self.pieces.items()):
-                values = decimal[jobs] if column in model.FLOAT_COLUMNS else whole[k][jobs]
+            for k, pieces in enumerate(self.pieces.values()):
+                values = decimal[jobs] if KINDS[k] == DECIMAL else whole[k][jobs]
                 untold = np.broadcast_to(values.dtype.type(model.MISSING), len(values))
                 pieces.append(untold if (values == untold).all() else values.copy())
 
@@ -342,29 +344,25 @@ class _Reader:
                 if line == 1:
                     hint = "; what begins like no other format is read as SWF"
                 raise WorkloadError(f"{self.path}, line {line}: {error}{hint}") from None
-            reason = f"dropped: {error.reason}"
-            self.dropped[reason] = self.dropped.get(reason, 0) + 1
+            self.counts[f"dropped: {error.reason}"] += 1
             return False
-        for k, (column, value) in enumerate(zip(SWF_COLUMNS, values, strict=True)):
-            if column in model.FLOAT_COLUMNS:
+        for k, value in enumerate(values):
+            if KINDS[k] == DECIMAL:
                 decimal[row] = value
             else:
                 whole[k] = value
             self.rounded[k] += (rounded >> k) & 1
-        self.extra += extra
+        self.counts[_EXTRA] += extra
         return True
 
     def workload(self, processors: int | None) -> model.Workload:
         """Return what was read."""
-        counts = dict(self.dropped)
-        counts["repaired: columns after the 18th ignored"] = self.extra
         for column, number in zip(SWF_COLUMNS, self.rounded.tolist(), strict=True):
-            counts[f"repaired: {column} rounded to a whole number"] = number
-        cleaning = {reason: number for reason, number in counts.items() if number}
+            self.counts[f"repaired: {column} rounded to a whole number"] = number
+        cleaning = {reason: number for reason, number in self.counts.items() if number}
         columns = {column: _joined(self.pieces.pop(column)) for column in SWF_COLUMNS}
         if not len(columns["submit_time"]):
-            why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
-            raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
+            raise no_job(self.path, cleaning)
         size = self._machine_size(columns) if processors is None else processors
         self._check_start()
         return model.Workload.from_columns(

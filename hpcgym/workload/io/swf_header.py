@@ -47,8 +47,8 @@ class HeaderReader:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str, list[list[str]]] = {}
-        self._lines: dict[str, list[int]] = {}  # of each entry
+        # key -> for each time that it stands there its line, and the lines of its value
+        self._entries: dict[str, list[tuple[int, list[str]]]] = {}
         self._open = FREE_TEXT
         self.count = 0
 
@@ -66,12 +66,11 @@ class HeaderReader:
         key = _SPELLING.get(entry[2].casefold()) if entry else None
         if entry and (key or len(entry[1]) <= 2):
             self._open = key or entry[2]
-            self._entries.setdefault(self._open, []).append([entry[3].strip()])
-            self._lines.setdefault(self._open, []).append(line)
+            self._entries.setdefault(self._open, []).append((line, [entry[3].strip()]))
         elif self._open != FREE_TEXT:
-            self._entries[self._open][-1].append(text.strip())
+            self._entries[self._open][-1][1].append(text.strip())
         elif text:
-            self._entries.setdefault(FREE_TEXT, []).append([text.strip()])
+            self._entries.setdefault(FREE_TEXT, []).append((line, [text.strip()]))
 
     def finish(self) -> dict[str, list[str]]:
         """Return the entries, without blank lines at the end of a value.
@@ -79,63 +78,56 @@ class HeaderReader:
         The record of where a file is from is left out: it is of that file, not of its jobs.
         """
         entries = {
-            key: ["\n".join(lines).strip() for lines in values]
+            key: ["\n".join(lines).strip() for _, lines in values]
             for key, values in self._entries.items()
         }
         if "Note" in entries:
             entries["Note"] = [note for note in entries["Note"] if not note.startswith(RECORD)]
         return {key: values for key, values in entries.items() if values}
 
-    def number(self, key: str, where: str) -> int | None:
-        """Return the first whole number of at least 1 that a key tells; None if it tells none.
+    def number(self, key: str, where: str) -> tuple[int | None, list[str]]:
+        """Return the first whole number of at least 1 that a key tells, and what is odd, in words.
+
+        None: it tells none. Odd are an entry that tells none, as ``-1``, and entries that tell
+        several.
 
         Raises
         ------
-        WorkloadError : an entry that is no plain whole number; ``where`` and the line come first.
+        WorkloadError : an entry before it is no plain whole number; ``where`` and the line come
+            first.
         """
-        for lines, line in zip(self._entries.get(key, ()), self._lines.get(key, ()), strict=True):
+        found, taken = None, ""
+        odd: list[str] = []
+        for line, (text, *_) in self._entries.get(key, ()):
+            shown = f"{text[:40]!r} (line {line})"
             try:
-                number = plain_number(key, lines[0])
+                number = plain_number(key, text) or 0
             except HpcgymError as error:
-                raise WorkloadError(f"{where}, line {line}: {error}") from None
-            if number is not None and number >= 1:
-                return number
-        return None
+                if found is None:
+                    raise WorkloadError(f"{where}, line {line}: {error}") from None
+                number = -1  # another one, whichever it is
+            if found is None and number:
+                found, taken, odd = number, shown, []
+            elif found is None and text:
+                odd.append(f"{key} is {shown}, no size of a machine")
+            elif number not in (0, found):
+                odd.append(f"{key} is {taken} and {shown}")
+        return found, odd[:1]
 
     def machine_size(self, where: str) -> tuple[int | None, str]:
         """Return the processors that the header tells, and what is odd about them, in words.
 
-        They are MaxProcs, else MaxNodes, else None. Odd are an entry that tells no size, as ``-1``,
-        and entries that tell several.
+        They are MaxProcs, else MaxNodes, else None.
 
         Raises
         ------
         WorkloadError : as :meth:`number`.
         """
-        odd = []
-        for key in ("MaxProcs", "MaxNodes"):
-            number = self.number(key, where)
-            places = zip(self._entries.get(key, ()), self._lines.get(key, ()), strict=True)
-            told = [
-                (_told(key, lines[0]), f"{lines[0][:40]!r} (line {line})", lines[0])
-                for lines, line in places
-            ]
-            if number is not None:
-                taken = next(text for size, text, _ in told if size == number)
-                others = [text for size, text, _ in told if size not in (None, number)]
-                odd += [f"{key} is {taken} and {others[0]}"] if others else []
-                return number, "; ".join(odd)
-            none = [f"{key} is {text}, no size of a machine" for _, text, words in told if words]
-            odd += none[:1]
-        return None, "; ".join(odd)
-
-
-def _told(key: str, text: str) -> int | str | None:
-    """Return the number of at least 1 that an entry tells, or its text if that is no plain one."""
-    try:
-        return plain_number(key, text) or None
-    except HpcgymError:
-        return text
+        size, odd = self.number("MaxProcs", where)
+        if size is None:
+            size, more = self.number("MaxNodes", where)
+            odd = odd + more
+        return size, "; ".join(odd)
 
 
 def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
@@ -148,11 +140,6 @@ def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
     return names
 
 
-def machine_size(header: Mapping[str, list[str]]) -> int | None:
-    """Return the processors the header tells: MaxProcs, else MaxNodes, else None."""
-    return header_number(header, "MaxProcs") or header_number(header, "MaxNodes")
-
-
 def _tells_other(header: Mapping[str, list[str]], processors: int) -> bool:
     """Tell whether a reader would take another size of the machine from a header, or refuse it."""
     try:
@@ -160,7 +147,8 @@ def _tells_other(header: Mapping[str, list[str]], processors: int) -> bool:
             plain_number("MaxProcs", entry.partition("\n")[0])
     except HpcgymError:
         return True
-    return machine_size(header) != processors
+    told = header_number(header, "MaxProcs") or header_number(header, "MaxNodes")
+    return told != processors
 
 
 def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[str]:

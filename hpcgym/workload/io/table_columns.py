@@ -5,7 +5,6 @@ Where a column holds such texts, each value that is none stays a text, of which 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
-from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, MISSING, ROUNDED_COLUMNS, TIME_COLUMNS
+from hpcgym.workload.model import kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,20 +26,32 @@ if TYPE_CHECKING:
 
 # --- Numbers in tables ----------------------------------------------------------------------------
 #
-# The limits and the reasons by which rows are counted are those of lines of the Standard Workload
-# Format (:mod:`hpcgym.workload.io.swf`).
+# What a column may hold is that of workloads (:func:`hpcgym.workload.model.kind_of`), and the
+# reasons by which rows are counted are those of lines of the Standard Workload Format
+# (:mod:`hpcgym.workload.io.swf`).
 
 #: Reasons by which rows are dropped.
 TEXT = "line with text in a numeric field"
 _LARGE = "line with a number too large"
 _FRACTION = "line with a fraction where only whole numbers make sense"
 
-#: Column -> least and most that it may hold; -1 is unknown.
-_LIMITS = {
-    "power_w": (0.0, np.inf),
-    "slowdown": (1.0, MOST_SLOWDOWN),
-    naming.NICE: (-naming.MOST_NICE, naming.MOST_NICE),
-}
+
+def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]:
+    """Return a column of a table, which ``name`` is called, as numbers; what is none is missing.
+
+    Raises
+    ------
+    WorkloadError : it holds neither numbers nor texts.
+    """
+    import pandas as pd
+
+    dtype = series.dtype
+    truths = pd.api.types.is_bool_dtype(dtype)
+    if pd.api.types.is_numeric_dtype(dtype) and not truths:
+        return series
+    if not (truths or pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
+        raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{_how(column)}")
+    return numbers_alone(series.map(_in_megabytes) if column == naming.MEMORY else series)
 
 
 def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -54,54 +64,57 @@ def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
     return as_numbers(given.where(~truths, None) if truths.any() else series)
 
 
-def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], NDArray[np.bool_]]:
-    """Return which rows of a column of numbers hold what it cannot.
+def wrong_numbers(
+    given: pd.Series[Any], numbers: pd.Series[Any], column: str
+) -> dict[tuple[str, str], NDArray[np.bool_]]:
+    """Return which rows of a column hold what it cannot.
 
     Parameters
     ----------
-    series : numbers, (n_jobs,); what is missing is not wrong.
-    column : one of ``JOB_COLUMNS``, or ``killed``, which says what it can hold.
+    given : the column of the table, (n_jobs,).
+    numbers : the same as :func:`numbers_in` has it; what is missing in both is not wrong.
+    column : what it is called.
 
     Returns
     -------
     (reason, problem) -> (n_jobs,) bool: the reason by which such rows are counted, and what is
     wrong with the value, in words.
     """
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if column == naming.KILLED:
-        wrong = ~np.isnan(values) & (values != 0) & (values != 1)
-        return {(f"line with {naming.KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
-    found = {(_LARGE, "no finite number"): np.isinf(values)}
-    if column in _LIMITS:
-        least, most = _LIMITS[column]
-        outside = ((values < least) | (values > most)) & (values != MISSING) & np.isfinite(values)
-        limits = f"at least {least:g}" if np.isinf(most) else f"from {least:.10g} to {most:.10g}"
-        problem = f"but must be {limits}, or {MISSING} where it is unknown"
-        found[f"line with {column} out of its limits", problem] = outside
-    if column in FLOAT_COLUMNS:
-        return found
-    if column in TIME_COLUMNS:
-        found[_LARGE, "beyond 2^53 s"] = _beyond(series, values, MAX_TIME)
-    else:
-        found[_LARGE, "beyond 2^63"] = _beyond(series, values, 2**63 - 1)
-    if column not in ROUNDED_COLUMNS:
+    kind = kind_of(column)
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    told = ~np.isnan(values)
+    exact = values  # as a float 2^53 + 1 is 2^53
+    if numbers.dtype.kind in "iu":
+        exact = numbers.to_numpy(dtype=f"{numbers.dtype.kind}8", na_value=0)
+    large = kind.problem.startswith("beyond")
+    found = {
+        (TEXT, f"not a number{_how(column)}"): ~told & given.notna().to_numpy(np.bool_),
+        (_LARGE, "no finite number"): np.isinf(values),
+        (_LARGE if large else f"line with {column} out of its limits", kind.problem): told
+        & np.isfinite(values)
+        & kind.outside(exact),
+    }
+    if kind.dtype is np.int64 and not kind.rounded:
         fraction = np.isfinite(values) & (np.floor(values) != values)
         found[_FRACTION, "not a whole number"] = fraction
     return found
 
 
-def _beyond(series: pd.Series[Any], values: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
-    """Return which numbers, ``values`` as floats, are beyond ``most`` or below -``most``."""
-    kind = series.dtype.kind
-    if kind == "u":
-        return series.to_numpy(dtype=np.uint64, na_value=0) > np.uint64(most)
-    if kind == "i":
-        exact = series.to_numpy(dtype=np.int64, na_value=0)
-        return (exact > most) | (exact < -most)
-    limit = float(most)
-    if int(limit) > most:  # 2^63 - 1 is no float, and 2^63 is beyond
-        limit = math.nextafter(limit, 0)
-    return np.isfinite(values) & (np.abs(values) > limit)
+def _how(column: str) -> str:
+    """Return what a column holds in place of text, to be added to an error; nothing of most."""
+    if column == naming.MEMORY:
+        return "; it must be whole MB or such as '16 GB'"
+    if column in ("requested_memory", "used_memory"):
+        return ", of kilobytes a processor"
+    if column == SUBMIT:
+        return ", nor a date such as '2024-03-01 12:00'"
+    return ", nor a name" if column in naming.NAME_COLUMNS.values() else ""
+
+
+def _in_megabytes(value: Any) -> Any:
+    """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
+    found = naming.megabytes(value) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 # --- Names in tables ------------------------------------------------------------------------------
@@ -129,8 +142,6 @@ def without_names(
     """
     header: dict[str, list[str]] = {}
     for column, number in naming.NAME_COLUMNS.items():
-        if list(frame.columns).count(column) > 1:
-            raise WorkloadError(f"{name} has the column {column!r} twice")
         if column not in frame and not (number in frame and _holds_names(frame, number, queues)):
             continue
         held = column if column in frame else number
@@ -172,21 +183,14 @@ def _holds_names(frame: pd.DataFrame, column: str, queues: Mapping[str, int] | N
     """Tell whether a column of numbers has texts that are none; those of ``queues`` are known."""
     import pandas as pd
 
-    if column == "queue" and queues:
+    if (column == "queue" and queues) or pd.api.types.is_numeric_dtype(frame[column].dtype):
         return False
-    values = frame[column]
-    if list(frame.columns).count(column) > 1 or pd.api.types.is_numeric_dtype(values.dtype):
-        return False
-    kinds = pd.api.types.is_string_dtype(values.dtype) or pd.api.types.is_object_dtype(values.dtype)
-    if not (kinds or isinstance(values.dtype, pd.CategoricalDtype)):
-        return False
-    given = values.dropna().astype(object)
-    if not given.map(lambda value: isinstance(value, str | int | float)).all():
-        return False
-    if given.map(lambda value: isinstance(value, bool)).any():
+    given = frame[column].dropna().astype(object)
+    kinds = set(map(type, given))
+    if bool in kinds or not all(issubclass(kind, str | int | float) for kind in kinds):
         return False
     unread = given[numbers_alone(given).isna().to_numpy()]
-    return bool(unread.map(lambda text: isinstance(text, str) and bool(text.strip())).any())
+    return any(isinstance(text, str) and text.strip() for text in unread)
 
 
 def _names(frame: pd.DataFrame, held: str, column: str, name: str) -> list[str]:
@@ -253,8 +257,8 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
 
     Raises
     ------
-    WorkloadError : a column that is unknown, there twice, or needed and not there; all unknown
-        ones are named, each with what may be meant.
+    WorkloadError : a column that is unknown, or needed and not there; all unknown ones are named,
+        each with what may be meant.
     """
     names = [str(column) for column in frame.columns]
     now = {naming.ONCE_CALLED.get(column, column) for column in names}
@@ -267,8 +271,6 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
     resources = []
     unknown = {}
     for column in names:
-        if names.count(column) > 1:
-            raise WorkloadError(f"{name} has the column {column!r} twice")
         if column in naming.JOB_COLUMNS or column == naming.KILLED:
             continue
         if column not in (naming.UNITS, naming.CORE) and (hint := _hint(column, has_units, name)):
@@ -406,8 +408,6 @@ def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dic
     clock = naming.Clock(tz)
     header: dict[str, list[str]] = {}
     for column in map(str, frame.columns):
-        if list(frame.columns).count(column) > 1:
-            continue  # which is said later
         values = frame[column]
         if column in _DURATIONS and _has(values, lambda text: ":" in text):
             frame = frame.assign(**{column: values.map(_seconds)})

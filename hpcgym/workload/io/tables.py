@@ -35,13 +35,13 @@ from numpy.typing import NDArray
 import hpcgym.naming as naming
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.files import bytes_of, check_value, check_values, json_of
-from hpcgym.files.tables import MOST_COLUMNS, need_parquet
+from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.extracts import extract, joined
 from hpcgym.workload.io import files as job_files
 from hpcgym.workload.io import table_columns
-from hpcgym.workload.model import FLOAT_COLUMNS, MISSING, Workload, check_processors
+from hpcgym.workload.model import MISSING, Workload, check_processors, kind_of
 from hpcgym.workload.needs import queue_names, queue_numbers
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
             raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
     for number, job in enumerate(top["jobs"], 1):
         _check_job(f"{path}, job {number}", job)
-    columns = _columns(top["jobs"])
+    columns = list(dict.fromkeys(field for job in top["jobs"] for field in job))
     check_values(columns, str(path), WorkloadError)
     if len(columns) > MOST_COLUMNS:
         raise WorkloadError(f"{path}: jobs have {len(columns):,} fields, over {MOST_COLUMNS:,}")
@@ -155,10 +155,11 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
             raise WorkloadError(f"{path}: 'begin' is {_shown(top['begin'])}, not whole seconds")
         frame["begin"] = top["begin"]
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
-    told = _processors(path, top.get("processors")), _queues(path, top.get("queues"))
+    size = told_processors(top.get("processors"), str(path))
+    queues = _queues(path, top.get("queues"))
     if not top["jobs"]:
         raise WorkloadError(f"{path} holds no job")
-    return frame, *told
+    return frame, size, queues
 
 
 def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
@@ -198,32 +199,24 @@ def _shown(value: Any) -> str:
     return json.dumps(value)[:24]
 
 
-def _columns(jobs: list[dict[str, Any]]) -> list[str]:
-    """Return the fields that any job has, in order of first appearance."""
-    return list(dict.fromkeys(field for job in jobs for field in job))
-
-
-def _processors(path: Path, processors: Any) -> int | None:
-    """Return the machine's size if it is told, or say that it cannot be one."""
-    if processors is None:
-        return None
+def told_processors(processors: Any, where: str) -> int | None:
+    """Return the machine's size if it is told, or say ``where`` it cannot be one."""
     try:
-        return check_processors(processors)
+        return None if processors is None else check_processors(processors)
     except WorkloadError as error:
-        raise WorkloadError(f"{path}: {error}") from None
+        raise WorkloadError(f"{where}: {error}") from None
 
 
 def _queues(path: Path, queues: Any) -> dict[str, int] | None:
     """Return the numbers of queues by name, or say that they are none."""
     if queues is None:
         return None
-    if not isinstance(queues, dict) or not all(type(number) is int for number in queues.values()):
-        raise WorkloadError(f"{path}: 'queues' must tell the number of each name")
-    if min(queues.values(), default=0) < 0:
-        raise WorkloadError(f"{path}: the number of one of the 'queues' is below 0")
-    if len({*queues.values()}) < len(queues):
+    numbers = list(queues.values()) if isinstance(queues, dict) else [None]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise WorkloadError(f"{path}: 'queues' must tell the number of each name, at least 0")
+    if len({*numbers}) < len(numbers):
         raise WorkloadError(f"{path}: two of the 'queues' have the same number")
-    return queues
+    return dict(queues)
 
 
 # --- Workloads from and to tables -----------------------------------------------------------------
@@ -268,6 +261,7 @@ def from_pandas(
         label in the DataFrame, the line of a CSV file. An extract without ``processors``.
     """
     job_files.check_errors(errors)
+    job_files.check_once(map(str, frame.columns), name)
     begin = begin_of(frame, processors, name)
     if begin is not None:
         bare = frame.drop(columns=BEGIN)
@@ -285,17 +279,12 @@ def from_pandas(
         given = frame["queue"].astype(object)
         frame = frame.assign(queue=given.map(lambda queue: queues.get(queue, queue)))
     frame, more = table_columns.without_several(frame)
-    numeric = _numbers(frame, name, errors, counts, queues)
-    numeric = _with_amounts(numeric, resources, name, errors, counts)
+    numeric = _with_amounts(_numbers(frame, name, errors, counts, queues), resources)
     if not len(numeric):
-        why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
-        raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
+        raise job_files.no_job(name, counts)
     columns = {c: _column(numeric[c], c, counts) for c in naming.JOB_COLUMNS if c in numeric}
-    demands = (
-        list(dict.fromkeys([naming.CORE, *(r for r in resources if r != naming.UNITS)]))
-        if resources
-        else []
-    )
+    demands = dict.fromkeys([naming.CORE, *resources] if resources else [])
+    demands.pop(naming.UNITS, None)
     named = [f"{number} {queue}" for queue, number in (queues or {}).items()]
     header = {**times, "Queue": named, **told}
     workload = Workload.from_columns(
@@ -342,7 +331,8 @@ def read_table(
         frame, size, queues = read_json(path)
         told = {} if size is None else {"MaxProcs": [str(size)]}
     elif path.suffix == ".parquet":
-        frame = job_files.read_parquet(path)
+        need_parquet()
+        frame = parquet_frame(path, WorkloadError)
     else:
         frame = job_files.read_csv(path, errors, skipped)
     size = size if processors is None else processors
@@ -350,8 +340,8 @@ def read_table(
     workload = from_pandas(
         frame, processors=size, name=str(path), errors=errors, queues=queues, tz=tz
     )
-    header = {**told, **workload.header}
-    return workload.take(slice(None), name=job_files.stem(path), cleaning=skipped, header=header)
+    named = replace(workload.counted(skipped), name=job_files.stem(path))
+    return replace(named, header={**told, **workload.header})
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
@@ -384,43 +374,20 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
             frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _with_amounts(
-    frame: pd.DataFrame,
-    resources: list[str],
-    name: str,
-    errors: job_files.Errors,
-    counts: dict[str, int],
-) -> pd.DataFrame:
-    """Return the table with whole amounts of units and resources, blanks filled."""
-    if not resources:
-        return frame
-    filled = frame.copy()
-    amounts = dict.fromkeys((naming.UNITS, naming.CORE, *resources))
-    for column in amounts:
-        least = 1 if column in (naming.UNITS, naming.CORE) else 0
-        if column not in frame:
-            filled[column] = np.nan
-        values = filled[column].to_numpy(dtype=np.float64, na_value=np.nan)
-        blank = np.isnan(values)
-        if column == naming.CORE and "requested_processors" in filled and blank.any():
+def _with_amounts(frame: pd.DataFrame, resources: Sequence[str]) -> pd.DataFrame:
+    """Return the table with amounts of units and resources where they are blank."""
+    filled = frame.copy() if resources else frame
+    for column in dict.fromkeys((naming.UNITS, naming.CORE, *resources) if resources else ()):
+        values = np.full(len(filled), np.nan)
+        if column in filled:
+            values = filled[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        if column == naming.CORE and "requested_processors" in filled:
             share = filled["requested_processors"].to_numpy(np.float64, na_value=np.nan)
             share = share // filled[naming.UNITS].to_numpy(np.float64)
-            values = np.where(blank & (share >= 1), share, values)
-            blank = np.isnan(values)
-        filled[column] = np.where(blank, least, values)
-        within = (values >= least) & (values <= naming.MOST_AMOUNT)
-        bad = ~blank & ~(within & (np.floor(values) == values))
-        if bad.any() and errors == "raise":
-            row = int(bad.argmax())
-            raise WorkloadError(
-                f"{job_files.where_row(frame.index, row, name)}: column {column} is"
-                f" {values[row]:g}; it must be a whole number from {least} to {naming.MOST_AMOUNT}"
-            )
-        if bad.any():
-            reason = f"dropped: no whole number of {column}"
-            counts[reason] = counts.get(reason, 0) + int(bad.sum())
-            filled, frame = filled[~bad], frame[~bad]
-    return filled.astype(dict.fromkeys(amounts, np.int64))
+            values = np.where(np.isnan(values) & (share >= 1), share, values)
+        least = kind_of(column).lowest
+        filled[column] = np.where(np.isnan(values), least, values).astype(np.int64)
+    return filled
 
 
 def _numbers(
@@ -431,38 +398,23 @@ def _numbers(
     queues: Mapping[str, int] | None,
 ) -> pd.DataFrame:
     """Return the table with numbers that its columns can hold; other rows are dropped."""
-    import pandas as pd
-
     numeric = frame
-    limited = (*naming.JOB_COLUMNS, naming.KILLED)
     reasons: dict[str, NDArray[np.bool_]] = {}
     for column in map(str, frame.columns):
-        dtype = frame[column].dtype
-        truths = pd.api.types.is_bool_dtype(dtype)
-        if truths or not pd.api.types.is_numeric_dtype(dtype):
-            texts = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
-            if not (truths or texts):
-                how = _how_to_number(column)
-                raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
-            given = frame[column].map(_in_megabytes) if column == naming.MEMORY else frame[column]
-            numeric = numeric.assign(**{column: table_columns.numbers_alone(given)})
-        unread = (numeric[column].isna() & frame[column].notna()).to_numpy()
-        # of units and resources _with_amounts says what they may be
-        limits = table_columns.wrong_numbers(numeric[column], column) if column in limited else {}
-        for (reason, problem), wrong in {
-            (table_columns.TEXT, "not a number"): unread,
-            **limits,
-        }.items():
+        given = frame[column]
+        numbers = table_columns.numbers_in(given, column, name)
+        if numbers is not given:
+            numeric = numeric.assign(**{column: numbers})
+        found = table_columns.wrong_numbers(given, numbers, column)
+        for (reason, problem), wrong in found.items():
             if wrong.any() and errors == "raise":
                 row = int(wrong.argmax())
-                shown = str(frame[column].iloc[row])[:24]
+                shown: Any = str(given.iloc[row])[:24]
                 where = job_files.where_row(frame.index, row, name)
-                if wrong is not unread:
-                    raise WorkloadError(f"{where}: column {column} is {shown}, {problem}")
-                if column == "queue" and queues:
+                if reason == table_columns.TEXT and column == "queue" and queues:
                     raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
-                how = _how_to_number(column)
-                raise WorkloadError(f"{where}: column {column} is {shown!r}, {problem}{how}")
+                shown = repr(shown) if reason == table_columns.TEXT else shown
+                raise WorkloadError(f"{where}: column {column} is {shown}, {problem}")
             if wrong.any():
                 reasons[reason] = reasons.get(reason, np.zeros(len(frame), np.bool_)) | wrong
     bad = np.zeros(len(frame), np.bool_)
@@ -474,23 +426,6 @@ def _numbers(
     return numeric[~bad] if bad.any() else numeric
 
 
-def _how_to_number(column: str) -> str:
-    """Return what a column holds in place of text, to be added to an error; nothing of most."""
-    if column == naming.MEMORY:
-        return "; it must be whole MB or such as '16 GB'"
-    if column in ("requested_memory", "used_memory"):
-        return ", of kilobytes a processor"
-    if column == "submit_time":
-        return ", nor a date such as '2024-03-01 12:00'"
-    return ", nor a name" if column in naming.NAME_COLUMNS.values() else ""
-
-
-def _in_megabytes(value: Any) -> Any:
-    """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
-    found = naming.megabytes(value) if isinstance(value, str) else None
-    return value if found is None else found
-
-
 def _column(series: pd.Series[Any], column: str, counts: dict[str, int]) -> NDArray[Any]:
     """Return a column as SWF has it: -1 for missing values, whole numbers where they must be."""
     missing = int(series.isna().sum())
@@ -498,7 +433,7 @@ def _column(series: pd.Series[Any], column: str, counts: dict[str, int]) -> NDAr
         counts[f"repaired: missing {column} set to {MISSING}"] = missing
         series = series.fillna(MISSING)
     values: NDArray[Any] = series.to_numpy()
-    if column in FLOAT_COLUMNS or values.dtype.kind != "f":
+    if kind_of(column).dtype is np.float64 or values.dtype.kind != "f":
         return values
     nearest: NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
     changed = int(np.count_nonzero(nearest != values))
