@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from drawing import given
 from drawing import strategies as st
@@ -17,17 +14,11 @@ from hpcgym.workload import (
     Code,
     Workload,
     assign_codes,
-    clean,
     code_names,
     codes_of,
-    from_pandas,
     load_workload,
-    read_swf,
-    read_table,
     shuffled,
     with_codes,
-    write_swf,
-    write_table,
 )
 from hpcgym.workload.fingerprint import fingerprint
 
@@ -47,12 +38,6 @@ def plain(**columns: object) -> Workload:
 
 def coded() -> Workload:
     return with_codes(plain(), NAMES)
-
-
-def written(workload: Workload, folder: Path, name: str) -> Workload:
-    path = folder / name
-    (write_swf if ".swf" in name else write_table)(workload, path)
-    return read_swf(path) if ".swf" in name else read_table(path, processors=workload.processors)
 
 
 # --- Names ----------------------------------------------------------------------------------
@@ -121,82 +106,6 @@ def test_codes_that_are_none(arguments: tuple[str, int, float], problem: str) ->
 
 
 # --- Files ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name", ["a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.json", "a.json.gz", "a.parquet"]
-)
-def test_names_survive_files(tmp_path: Path, name: str) -> None:
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    again = written(coded(), tmp_path, name)
-    assert again.executable.tolist() == [1, 2, 1, 3]
-    assert again.header["Code"] == coded().header["Code"]
-    assert again.cleaning == {}
-
-
-def test_names_survive_whatever_is_done_with_jobs() -> None:
-    workload = coded()
-    for other in (
-        workload.take([1, 2]),
-        pickle.loads(pickle.dumps(workload)),
-        workload.with_columns(run_time=[1, 1, 1, 1]),
-        clean(workload),
-        load_workload(workload, processors=3),
-    ):
-        assert code_names(other) == code_names(workload)
-    assert codes_of(workload.take([3]), NAMES[3:]).tolist() == [0]
-
-
-def test_numbers_stay_and_jobs_may_lack_a_code(tmp_path: Path) -> None:
-    large = 2**60 + 1
-    header = {"Code": [f"{large} big", "7 small", "9 unused"]}
-    columns = {**JOBS, "executable": [large, 7, -1, 5]}
-    workload = Workload.from_columns(columns, processors=4, header=header)
-    for name in ("a.csv", "a.json"):
-        again = written(workload, tmp_path, name)
-        assert again.executable.tolist() == [large, 7, -1, 5]
-        assert again.header["Code"] == ["7 small", f"{large} big"]  # what no job runs is not told
-
-
-def test_tables_that_tell_names_alone(tmp_path: Path) -> None:
-    text = "submit_time,requested_processors,code\n0,1,mg\n0,1, cg\n1,1,\n2,1,mg\n"
-    (tmp_path / "a.csv").write_text(text)
-    workload = read_table(tmp_path / "a.csv")
-    assert workload.executable.tolist() == [1, 2, -1, 1]
-    assert workload.header["Code"] == ["1 mg", "2 cg"]
-    assert workload.cleaning == {"repaired: missing executable set to -1": 1}
-
-
-@pytest.mark.parametrize(
-    ("columns", "problem"),
-    [
-        ({"code": ["a", 5, "b"]}, "workload, row 1: column code is 5, not the name of a code"),
-        ({"code": ["a", "b\nc", "b"]}, r"workload, row 1: 'b\\nc' is no name of a code"),
-        (
-            {"code": ["a", "b", "c"], "executable": [1, 2, 2]},
-            "workload, row 2: executable 2 is 'c' here, and 'b' before",
-        ),
-        (
-            {"code": ["a", "b", None], "executable": [1, -1, -1]},
-            "row 1: executable is -1, no number for the code 'b'",
-        ),
-        ({"code": ["a", "b", "c"], "executable": [1, None, 3]}, "row 1: .* no number for .* 'b'"),
-        ({"codes": ["a", "b", "c"]}, "unknown column 'codes'; did you mean 'code'?"),
-        ({"executable": ["a", "b", "c\nd"]}, r"row 2: 'c\\nd' is no name of a code"),
-    ],
-)
-def test_tables_whose_codes_are_none(columns: dict[str, list[object]], problem: str) -> None:
-    frame = pd.DataFrame({"submit_time": [0, 1, 2], "requested_processors": [1, 1, 1], **columns})
-    with pytest.raises(WorkloadError, match=problem):
-        from_pandas(frame)
-
-
-def test_a_column_that_is_there_twice() -> None:
-    frame = pd.DataFrame([[0, 1, "a", "b"]])
-    frame.columns = pd.Index(["submit_time", "requested_processors", "code", "code"])
-    with pytest.raises(WorkloadError, match="has the column 'code' twice"):
-        from_pandas(frame)
 
 
 def test_a_simulation_hangs_on_its_codes() -> None:

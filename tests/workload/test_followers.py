@@ -6,19 +6,15 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from drawing import given, settings
+from drawing import given
 from drawing import strategies as st
 from few_jobs import few_jobs
 
 from hpcgym import load_workload
-from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.workload import from_pandas
+from hpcgym.errors import WorkloadError
 from hpcgym.workload.followers import followed
 from hpcgym.workload.io.sacct_fields import dependency_of_line
-from hpcgym.workload.io.swf import write_swf
-from hpcgym.workload.io.tables import write_table
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*jobs? follows? others")
@@ -83,67 +79,12 @@ def test_they_stay(
     assert told(part) == there([numbers[k] for k in left], [others[k] for k in left])
 
 
-@settings(max_examples=20)
-@given(graphs(), st.sampled_from(["csv", "json", "parquet", "csv.gz"]))
-def test_they_stay_in_tables(
-    tmp_path_factory: pytest.TempPathFactory, graph: tuple[list[int], list[list[int]]], ending: str
-) -> None:
-    path = tmp_path_factory.mktemp("table") / f"jobs.{ending}"
-    workload = jobs_of(*graph)
-    write_table(workload, path)
-    again = load_workload(path, "none", processors=4)
-    assert told(again) == there(*graph)
-    assert again.preceding_job.tolist() == workload.preceding_job.tolist()
-    assert told(from_pandas(workload.to_pandas(), processors=4)) == there(*graph)
-
-
-def test_an_extract_keeps_those_of_its_past(tmp_path: Path) -> None:
-    workload = jobs_of([1, 2, 3, 4], [[], [], [1, 2], [3, 2]]).with_columns(wait_time=[0] * 4)
-    part = workload.extract(3)
-    write_table(part, tmp_path / "part.csv")
-    again = load_workload(tmp_path / "part.csv", "none", processors=4)
-    assert again.more_preceding is not None
-    assert again.more_preceding.tolist() == [[3, 2], [4, 2]]
-
-
-def test_swf_has_no_place_for_them(tmp_path: Path) -> None:
-    workload = jobs_of([1, 2, 3], [[], [1], [1, 2]])
-    with pytest.warns(WorkloadWarning, match=r"1 of 3 jobs have: preceding jobs beside the first"):
-        write_swf(workload, tmp_path / "jobs.swf")
-    again = load_workload(tmp_path / "jobs.swf", "none")
-    assert told(again) == {1: set(), 2: {1}, 3: {1}}
-
-
 def test_runs_of_one_job_all_follow_the_last_run_of_another() -> None:
     workload = jobs_of([1, 2, 2, 1], [[], [1, 3], [1, 3], []])
     following = followed(workload)
     assert following.job.tolist() == [1, 2]
     assert following.other.tolist() == [3, 3]
     assert following.missing.tolist() == [False, True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (["-1", "1 x"], "row 2: column preceding_job is '1 x', not a number"),
-        (["-1", "1 2.5"], "row 2: column preceding_job is '1 2.5', not a number"),
-        (["-1", "1 0"], "row 2: column preceding_job is '1 0', not a number"),
-        (["-1", "1 -1"], "row 2: column preceding_job is '1 -1', not a number"),
-    ],
-)
-def test_what_is_no_list(column: list[str], message: str) -> None:
-    frame = pd.DataFrame({"submit_time": [0, 1], "preceding_job": column}, index=[1, 2])
-    frame["requested_processors"] = 1
-    with pytest.raises(WorkloadError, match=message):
-        from_pandas(frame, processors=1)
-    assert len(from_pandas(frame, processors=1, errors="skip")) == 1
-
-
-def test_a_job_without_a_number_follows_one_at_most() -> None:
-    frame = pd.DataFrame({"submit_time": [0, 1], "preceding_job": ["-1", "3 4"]})
-    frame = frame.assign(job_number=[1, -1], requested_processors=1)
-    with pytest.raises(WorkloadError, match="a job that follows several others needs a job_number"):
-        from_pandas(frame, processors=1)
 
 
 @pytest.mark.parametrize("pairs", [[[1, 0]], [[1, 2, 3]], [1, 2], [[1.5, 2]]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,9 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 
-from hpcgym import load_workload
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import JOB_COLUMNS
 from hpcgym.workload import (
-    SWF_COLUMNS,
     Workload,
     clean,
     interesting_extracts,
@@ -25,8 +22,6 @@ from hpcgym.workload import (
     read_swf,
     slices,
     weeks,
-    write_swf,
-    write_table,
 )
 from hpcgym.workload.extracts import MONTH_S, WEEK_S
 from hpcgym.workload.fingerprint import workload_digest
@@ -34,16 +29,28 @@ from hpcgym.workload.model import REORDERED
 
 
 def make(**columns):
-    return Workload.from_columns({"submit_time": [0, 5, 5], **columns}, processors=4)
+    others = {
+        name: columns.pop(name) for name in ("units", "per_unit", "killed") if name in columns
+    }
+    return Workload.from_columns({"submit_time": [0, 5, 5], **columns}, processors=4, **others)
+
+
+DEMANDS = {"gpu": [1, 0, 2], "core": [2, 4, 1], "mem": [10, 20, 30]}
 
 
 def test_jobs_come_in_order_of_submission():
-    killed = np.array([True, False, False])
-    workload = Workload.from_columns(
-        {"submit_time": [7, 3, 3], "job_number": [1, 2, 3]}, processors=4, killed=killed
+    workload = make(
+        submit_time=[7, 3, 3],
+        job_number=[1, 2, 3],
+        killed=np.array([True, False, False]),
+        units=[3, 2, 1],
+        per_unit=DEMANDS,
     )
     assert workload.job_number.tolist() == [2, 3, 1]
     assert workload.killed.tolist() == [False, False, True]
+    assert workload.units.tolist() == [2, 1, 3]
+    assert workload.per_unit["mem"].tolist() == [20, 30, 10]
+    assert workload.requested_processors.tolist() == [8, 1, 6]
     assert workload.cleaning == {REORDERED: 2}
     again = workload.with_columns(submit_time=[0, 1, 2])
     assert again.job_number.tolist() == [2, 3, 1]
@@ -62,42 +69,41 @@ def test_nobody_can_change_a_workload():
     other = make(run_time=window)
     mine[0] = 77
     assert other.run_time[0] == 99
-    kept = make(run_time=workload.run_time)
-    assert np.shares_memory(kept.run_time, workload.run_time)
+    assert np.shares_memory(make(run_time=workload.run_time).run_time, workload.run_time)
 
 
-def test_take_and_counts():
-    workload = make(run_time=[1, 2, 3]).counted({"a": 1, "b": 0})
-    for rows in (slice(1, 3), np.array([False, True, True]), [1, 2]):
-        part = workload.take(rows, cleaning={"a": 2, "c": 1}, name="part")
-        assert part.run_time.tolist() == [2, 3]
-        assert part.wait_time.tolist() == [-1, -1]
-        assert part.wait_time.strides == (0,)
-        assert part.cleaning == {"a": 3, "c": 1}
-        assert part.name == "part"
+@pytest.mark.parametrize("rows", [slice(1, 3), np.array([False, True, True]), [1, 2]])
+def test_take_and_counts(rows):
+    workload = make(run_time=[1, 2, 3], units=[3, 2, 1], per_unit=DEMANDS)
+    workload = workload.counted({"a": 1, "b": 0})
+    part = workload.take(rows, cleaning={"a": 2, "c": 1}, name="part")
+    assert part.run_time.tolist() == [2, 3]
+    assert part.units.tolist() == [2, 1]
+    assert part.per_unit["gpu"].tolist() == [0, 2]
+    assert part.wait_time.tolist() == [-1, -1]
+    assert part.wait_time.strides == (0,)
+    assert part.cleaning == {"a": 3, "c": 1}
+    assert part.name == "part"
     assert workload.cleaning == {"a": 1}
     assert len(workload.take(slice(0, 0))) == 0
 
 
-def test_pickle_keeps_everything_and_stays_small():
+def test_a_pickle_stays_small():
     number = 100_000
-    original = Workload.from_columns(
-        {"submit_time": np.arange(number)},
-        processors=4,
-        name="many",
-        killed=np.arange(number) == 7,
-        header={"Note": ["text"]},
-        cleaning={"reason": 3},
-    )
-    packed = pickle.dumps(original)
-    assert len(packed) < 10 * number
-    again = pickle.loads(packed)
-    assert all(np.array_equal(again.columns[c], original.columns[c]) for c in SWF_COLUMNS)
-    assert again.killed.tolist() == original.killed.tolist()
-    assert (again.name, again.processors) == ("many", 4)
-    assert again.header == original.header
-    assert again.cleaning == original.cleaning
-    assert not again.submit_time.flags.writeable
+    original = Workload.from_columns({"submit_time": np.arange(number)}, processors=4)
+    assert len(pickle.dumps(original)) < 10 * number
+
+
+def test_cores_come_first_and_tell_the_processors():
+    workload = make(units=[3, 2, 1], per_unit=DEMANDS, requested_processors=[6, -1, 1])
+    assert list(workload.per_unit) == ["core", "gpu", "mem"]
+    assert workload.requested_processors.tolist() == [6, 8, 1]
+    assert workload.to_pandas().columns[18:].tolist() == ["units", "core", "gpu", "mem"]
+    shared = make(per_unit={"gpu": [1, 1, 1]}, units=[2, 1, 3], requested_processors=[8, 8, -1])
+    assert shared.per_unit["core"].tolist() == [4, 8, 1]
+    assert make(per_unit=DEMANDS).units.tolist() == [1, 1, 1]
+    assert make(units=[1, 2, 3]).per_unit["core"].tolist() == [1, 1, 1]
+    assert (make().units, dict(make().per_unit)) == (None, {})
 
 
 @pytest.mark.parametrize(
@@ -109,9 +115,19 @@ def test_pickle_keeps_everything_and_stays_small():
         ({"run_time": [1, np.nan, 3]}, "column 'run_time' must hold whole numbers"),
         ({"user_id": np.array([1, 2, 2**63], dtype=np.uint64)}, "must hold whole numbers within"),
         ({"run_time": ["a", "b", "c"]}, "column 'run_time' holds <U1, not numbers"),
-        ({"run_time": [1, 2, 2**53 + 1]}, r"column 'run_time', row 2, is 9.*3, beyond 2\^53 s"),
         ({"run_time": [1, 2, -(2**63)]}, r"column 'run_time', row 2, is -9.*, beyond 2\^53 s"),
         ({"average_cpu_time": [1, 2, np.inf]}, "'average_cpu_time' must hold finite numbers"),
+        ({"power_w": [1, np.nan, 2]}, "'power_w' must hold finite numbers"),
+        ({"power_w": [1, -2.0, -1]}, "column 'power_w', row 1, is -2.0, but must be at least 0"),
+        ({"slowdown": [1, 1000.5, -1]}, "'slowdown', row 1, is 1000.5, but must be from 1 to 1000"),
+        ({"units": [1, 1]}, r"column 'units' has shape \(2,\)"),
+        ({"units": [1, 1, 1.5]}, "column 'units' must hold whole numbers"),
+        ({"per_unit": {"run_time": [1, 1, 1]}}, "'run_time' cannot be the name of a resource"),
+        (
+            {"units": [3, 2, 1], "per_unit": DEMANDS, "requested_processors": [6, 9, 1]},
+            r"job of row 1 requests 9 processors, which is not its units \* core = 2 \* 4",
+        ),
+        ({"killed": np.array([True, False])}, "'killed' has shape"),
     ],
 )
 def test_columns_that_make_no_workload(columns, problem):
@@ -125,35 +141,24 @@ def test_arguments_that_make_no_workload():
     for processors in (0, -3, 2.5, "many", None, float("inf")):
         with pytest.raises(WorkloadError, match="processors must be a whole number"):
             Workload.from_columns({"submit_time": [1]}, processors=processors)
-    with pytest.raises(WorkloadError, match="'killed' has shape"):
-        Workload.from_columns({"submit_time": [1]}, processors=1, killed=np.array([True, False]))
     with pytest.raises(AttributeError, match="no attribute 'runtime'"):
         make().runtime  # noqa: B018
 
 
 def test_the_first_submission_is_that_of_the_log():
-    log = Workload.from_columns(
-        {"submit_time": [900, 100, 400], "run_time": [1, 2, 3]}, processors=4
-    )
+    log = make(submit_time=[900, 100, 400], run_time=[1, 2, 3])
     assert log.first_submit_s == 100
     assert log.since_first_submit.tolist() == [0, 300, 800]
-    parts = [log.take([1, 2]), log.take(slice(1, 3)), pickle.loads(pickle.dumps(log.take([2])))]
-    parts += [
+    for part in (
+        *(log.take([1, 2]), log.take(slice(1, 3)), log.take(slice(0, 0)), log.counted({"a": 1})),
         log.take([1]).with_columns(run_time=[7]),
-        log.take(slice(0, 0)),
-        log.counted({"a": 1}),
-    ]
-    for part in parts:
-        assert part.first_submit_s == 100
-        assert pickle.loads(pickle.dumps(part)).first_submit_s == 100
-
-
-def test_the_first_submission_moves_with_the_jobs():
-    log = make().take([1, 2])  # submitted at 5, 5 s after the first
-    later = log.with_columns(submit_time=log.submit_time + 1_700_000_000)
+    ):
+        assert part.first_submit_s == pickle.loads(pickle.dumps(part)).first_submit_s == 100
+    late = make().take([1, 2])  # submitted at 5, 5 s after the first
+    later = late.with_columns(submit_time=late.submit_time + 1_700_000_000)
     assert later.first_submit_s == 1_700_000_000
-    assert later.since_first_submit.tolist() == log.since_first_submit.tolist() == [5, 5]
-    assert log.with_columns(submit_time=log.submit_time + 0).first_submit_s == 0
+    assert later.since_first_submit.tolist() == late.since_first_submit.tolist() == [5, 5]
+    assert late.with_columns(submit_time=late.submit_time + 0).first_submit_s == 0
 
 
 @pytest.mark.parametrize(
@@ -169,6 +174,9 @@ def test_jobs_are_called_by_numbers_of_their_own() -> None:
     )
     names = [workload.called(row) for row in range(4)]
     assert names == ["job 7 (row 0)", "job 8", "job 7 (row 2)", "the job of row 3"]
+
+
+# --- Slices ---------------------------------------------------------------------------------------
 
 
 def make_slices(submit, run, wait=None, **options):
@@ -194,24 +202,20 @@ def test_jobs_that_cross_a_boundary_are_dropped_and_counted():
     assert parts[0].processors == 8
 
 
-def test_a_job_belongs_to_the_period_it_was_submitted_in():
-    parts = slices(make_slices([150], [9], wait=[70]), 100, origin_s=0)
-    assert [part.name for part in parts] == ["log period 1"]
-
-
-def test_unknown_wait_counts_as_none():
-    parts = slices(make_slices([150, 160], [40, 50]), 100, origin_s=0)
-    assert parts[0].job_number.tolist() == [0]
-
-
-def test_the_first_period_can_be_kept():
-    parts = slices(make_slices([-50, 0, 150], [9, 9, 9]), 100, first=0)
-    assert [part.name for part in parts] == ["log period 0", "log period 1"]
-
-
-def test_empty_periods_are_left_out_however_many():
-    parts = slices(make_slices([0, 150, 10**15], [9, 9, 9]), 100)
-    assert [part.name for part in parts] == ["log period 1", "log period 10000000000000"]
+@pytest.mark.parametrize(
+    ("submit", "run", "options", "periods"),
+    [
+        ([150], [9], {"wait": [70], "origin_s": 0}, {1: 1}),  # the period it was submitted in
+        ([150, 160], [40, 50], {"origin_s": 0}, {1: 1}),  # an unknown wait counts as none
+        ([-50, 0, 150], [9, 9, 9], {"first": 0}, {0: 1, 1: 1}),
+        ([0, 150, 10**15], [9, 9, 9], {}, {1: 1, 10**13: 1}),
+        ([1000, 1130, 1210], [9, 9, 9], {}, {1: 1, 2: 1}),
+    ],
+)
+def test_periods_and_their_jobs(submit, run, options, periods):
+    log = make_slices(submit, run, options.pop("wait", None))
+    parts = slices(log, 100, **options)
+    assert {int(part.name.removeprefix("log period ")): len(part) for part in parts} == periods
 
 
 def test_nothing_to_slice():
@@ -279,11 +283,7 @@ def test_every_job_is_in_its_slice_or_counted():
         dropped = sum(part.cleaning.values())
         assert len(part) + dropped == np.count_nonzero(submit // 500 == number)
     assert len(parts) == 9
-
-
-def test_slices_share_memory():
-    parts = slices(make_slices(range(0, 1000, 10), [0] * 100), 100)
-    assert parts[0].submit_time.base is parts[1].submit_time.base
+    assert parts[0].submit_time.base is parts[1].submit_time.base  # they share memory
 
 
 def test_weeks_of_a_real_trace(trace):
@@ -306,6 +306,8 @@ def test_weeks_of_a_real_trace(trace):
     assert first.min() - 566_129 >= WEEK_S
     assert first.max() - 566_129 < 2 * WEEK_S
 
+
+# --- Digests --------------------------------------------------------------------------------------
 
 READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
@@ -353,7 +355,10 @@ def test_other_things_that_count_and_that_do_not() -> None:
         workload.take(slice(0, 2)),
         jobs(group_id=[1, 2, 3]),
         jobs(queue=[1, 2, 3]),  # the same numbers in another column
-        Workload.from_columns(COLUMNS, processors=4, units=[1, 2, 3], per_unit={"core": [1, 1, 1]}),
+        *(
+            Workload.from_columns(COLUMNS, processors=4, units=[1, 2, 3], per_unit=one)
+            for one in ({"core": [1] * 3}, {"gpu": [0] * 3}, {"gpu": [1] * 3}, {"mic": [0] * 3})
+        ),
     ]
     assert len({digest, *map(workload_digest, others)}) == len(others) + 1
     named = replace(workload, name="other", header={"Note": ["x"]}, cleaning={"dropped: y": 3})
@@ -376,15 +381,7 @@ def test_what_an_extract_begins_with_counts() -> None:
     assert workload_digest(part) != workload_digest(replace(part, initial=None))
 
 
-@pytest.mark.parametrize("name", ["copy.swf", "copy.swf.gz", "copy.csv", "copy.parquet"])
-def test_a_copy_in_another_format_is_the_same_workload(tmp_path: Path, name: str) -> None:
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
-    workload = load_workload("lublin:jobs=200,processors=32,seed=3")
-    write = write_swf if ".swf" in name else write_table
-    write(workload, tmp_path / name)
-    copy = load_workload(tmp_path / name, processors=32)
-    assert workload_digest(copy) == workload_digest(workload)
+# --- Intervals under stress ----------------------------------------------------------------------
 
 
 def trace(rows: list[tuple[int, int, int, int]], processors: int = 4) -> Workload:

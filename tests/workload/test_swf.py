@@ -15,7 +15,7 @@ from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
 from hpcgym.workload.io import swf as swf_module
 from hpcgym.workload.io.swf import KINDS, parse_line
-from hpcgym.workload.model import MAX_TIME, REORDERED, kind_of
+from hpcgym.workload.model import REORDERED, kind_of
 
 JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"
 HEADER = "; Version: 2.2\n; MaxProcs: 64\n"
@@ -46,12 +46,6 @@ def test_reads_all_fields_in_order(tmp_path):
         assert values.dtype == kind_of(column).dtype
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 0
-
-
-def test_columns_that_no_job_has_take_no_memory(tmp_path):
-    workload = read(tmp_path, HEADER + "\n".join([JOB] * 100) + "\n")
-    assert workload.used_memory.strides == (0,)
-    assert workload.used_memory.tolist() == [-1] * 100
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
@@ -341,50 +335,6 @@ def test_real_traces_equal_a_plain_reading(trace, tmp_path, file, jobs, processo
     copy = read_swf(tmp_path / "copy.swf")
     assert (copy.header, copy.processors) == (workload.header, processors)
     assert same(copy, workload)
-
-
-def test_written_header_tells_version_and_machine(tmp_path):
-    header = {"MaxProcs": ["64"], "Note": ["one\n\ntwo", "three"], "": ["free", "text"]}
-    workload = Workload.from_columns({"submit_time": [0]}, processors=32, header=header)
-    write_swf(workload, tmp_path / "log.swf")
-    again = read_swf(tmp_path / "log.swf")
-    assert again.processors == 32
-    assert again.header == header | {"Version": ["2.2"], "MaxProcs": ["32"]}
-
-
-whole = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-2, 200)
-times = st.integers(-MAX_TIME, MAX_TIME) | st.integers(-1, 10**6)
-seconds = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1, 10**6).map(float)
-text = st.from_regex(r"[a-z0-9(][a-zA-Z0-9 ,.()=\u00e9]{0,20}[a-z0-9)]", fullmatch=True)
-value = st.lists(text, min_size=1, max_size=3).map("\n".join)
-keys = st.sampled_from(["Computer", "Note", "Queue", "Local"])
-
-
-@st.composite
-def workloads(draw):
-    number = draw(st.integers(1, 5))
-    columns = {}
-    for column in SWF_COLUMNS:
-        fields = times if column.endswith("_time") else whole
-        fields = seconds if column == "average_cpu_time" else fields
-        if column == "submit_time" or draw(st.booleans()):
-            columns[column] = draw(st.lists(fields, min_size=number, max_size=number))
-    processors = draw(st.integers(1, 10**6))
-    header = draw(st.dictionaries(keys, st.lists(value, min_size=1, max_size=3)))
-    header |= {"Version": ["2.2"], "MaxProcs": [str(processors)]}
-    return Workload.from_columns(columns, processors=processors, header=header)
-
-
-@settings(deadline=None)
-@given(workload=workloads(), packed=st.booleans())
-def test_round_trip(tmp_path_factory, workload, packed):
-    path = tmp_path_factory.getbasetemp() / ("log.swf.gz" if packed else "log.swf")
-    write_swf(workload, path)
-    again = read_swf(path)
-    assert same(again, workload)
-    assert again.header == workload.header
-    assert again.processors == workload.processors
-    assert again.cleaning == {}
 
 
 @pytest.mark.parametrize(
