@@ -105,11 +105,12 @@ _TRACES = (
 
 #: Name -> trace.
 TRACES = {trace.name: trace for trace in _TRACES}
+_FOLDED = {name.casefold(): name for name in TRACES}
 
 
 def is_trace(name: str) -> bool:
     """Tell whether ``name`` is that of a trace of the archive, in any case."""
-    return name.casefold() in (known.casefold() for known in TRACES)
+    return name.casefold() in _FOLDED
 
 
 def trace_of(source: object) -> Trace | None:
@@ -119,16 +120,15 @@ def trace_of(source: object) -> Trace | None:
     name, path = os.fspath(source), Path(source)
     for trace in TRACES.values():
         ours = trace.is_archive_file(path) or trace.is_studied_file(path)
-        if ours or trace.name.casefold() == str(name).casefold():
+        if ours:
             return trace
-    return None
+    return find_trace(str(name)) if is_trace(str(name)) else None
 
 
 def find_trace(name: str) -> Trace:
     """Return what is known of the trace ``name``, in any case, or name those there are."""
-    for known, trace in TRACES.items():
-        if known.casefold() == name.casefold():
-            return trace
+    if is_trace(name):
+        return TRACES[_FOLDED[name.casefold()]]
     names = {known.casefold(): known for known in (*TRACES, *own_traces())}
     near = get_close_matches(name.casefold(), names, n=1)
     hint = f", did you mean {names[near[0]]}?" if near else ";"

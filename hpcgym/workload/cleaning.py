@@ -191,11 +191,10 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
         elif name in FILTERS:
             names.append(name)
         else:
+            told = f"recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
             near = get_close_matches(name, [*RECIPES, *FILTERS], n=1)
-            raise WorkloadError(
-                f"unknown cleaning recipe {name!r}{f', did you mean {near[0]!r}?' if near else ';'}"
-                f" recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
-            )
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise WorkloadError(f"unknown cleaning recipe {name!r}; {hint}{told}")
     return tuple(names)
 
 

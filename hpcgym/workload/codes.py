@@ -11,15 +11,14 @@ program takes by itself: 6356 s requested for 4540 s, 4858 s for 3470 s, 1.4 in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, nearest, unknown
 from hpcgym.naming import positive, whole
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of
 from hpcgym.workload.model import MAX_TIME, Workload
@@ -40,7 +39,6 @@ Ints = NDArray[np.int64]
 HEADER_KEY = HEADER_KEYS["executable"]
 
 MOST_PROCESSES = 2**31
-_SHOWN = 5  # names in an error
 
 
 @dataclass(frozen=True)
@@ -189,12 +187,7 @@ def _no_code(number: int, names: dict[int, str], codes: Sequence[str]) -> str:
     """Return why a job has none of the known codes."""
     if number not in names:
         return f"has no code: no line {HEADER_KEY!r} of the header names its executable, {number}"
-    near = get_close_matches(names[number], codes, n=3)
-    if near:
-        hint = f"did you mean {' or '.join(map(repr, near))}?"
-    else:
-        more = ", ..." if len(codes) > _SHOWN else ""
-        hint = f"there are {', '.join(codes[:_SHOWN])}{more}"
+    hint = nearest(names[number], codes)
     return f"runs {names[number]!r}, which is none of the {len(codes)} codes; {hint}"
 
 
@@ -351,11 +344,13 @@ def generate_code_jobs(
     if not len(codes) or not all(isinstance(code, Code) for code in codes):
         raise WorkloadError(f"{_NAME}: codes must be Code after Code, at least one, not {codes!r}")
     names = [code.name for code in codes]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise WorkloadError(f"{_NAME}: the code {name!r} stands there twice")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise WorkloadError(f"{_NAME}: the code {twice!r} stands there twice")
     seed = whole(_NAME, "seed", seed, 0, 2**64)
-    mix, arrivals = _one_of("mix", mix, MIXES), _one_of("arrivals", arrivals, ARRIVALS)
+    for name, value, words in (("mix", mix, MIXES), ("arrivals", arrivals, ARRIVALS)):
+        if value not in list(words):  # also of what has no hash
+            raise WorkloadError(f"{_NAME}: {unknown(name, value, words)}")
     distance = _interval(arrivals, interval_s)
     factor = positive(_NAME, "the factor of requested times", requested_factor)
     if factor is None or factor < 1:
@@ -387,22 +382,6 @@ def generate_code_jobs(
             "Note": [f"jobs of {len(codes)} codes: {told}"],
         },
     )
-
-
-def _one_of(name: str, value: Any, known: Mapping[str, str]) -> str:
-    """Return an argument that must be one of some words."""
-    if value not in list(known):  # also of what has no hash
-        raise WorkloadError(
-            f"{_NAME}: {name} must be one of {', '.join(known)}, not {value!r}"
-            f"{_meant(str(value), known)}"
-        )
-    return str(value)
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Return what a wrong word may mean, for the end of a message."""
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _interval(arrivals: str, interval_s: Any) -> float:
@@ -446,8 +425,7 @@ def _told_counts(
     places = {code.name: place for place, code in enumerate(codes)}
     for name in frequencies:
         if name not in places:
-            hint = _meant(name, places)
-            raise WorkloadError(f"{_NAME}: frequencies: there is no code {name!r}{hint}")
+            raise WorkloadError(f"{_NAME}: frequencies: {unknown('code', name, places)}")
     counts = [
         whole(_NAME, f"the frequency of {name!r}", count, 0, MOST_JOBS)
         for name, count in frequencies.items()

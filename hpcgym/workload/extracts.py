@@ -317,9 +317,8 @@ def interesting_extracts(
             "interesting_extracts takes a workload, as of load_workload or result.as_workload(),"
             f" not a {type(workload).__name__}"
         )
-    for name, value in (("number", number), ("length_s", length_s)):
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise WorkloadError(f"{name} must be a whole number of at least 1, not {value!r}")
+    number = whole("interesting_extracts", "number", number, 1, MAX_TIME)
+    length_s = whole("interesting_extracts", "length_s", length_s, 1, MAX_TIME)
     submit, wait, run = workload.submit_time, workload.wait_time, recorded_run_time(workload)
     known = (wait >= 0) & (run >= 1)
     if not known.any():

@@ -382,18 +382,21 @@ class Workload:
 
     def weeks(self, origin_s: int | None = None) -> list[Workload]:
         """Return the weeks of the trace; see :func:`hpcgym.workload.extracts.weeks`."""
-        return _room().weeks(self, origin_s)
+        parts: list[Workload] = _room().weeks(self, origin_s)
+        return parts
 
     def months(self, origin_s: int | None = None) -> list[Workload]:
         """Return the months of the trace; see :func:`hpcgym.workload.extracts.months`."""
-        return _room().months(self, origin_s)
+        parts: list[Workload] = _room().months(self, origin_s)
+        return parts
 
     def extract(self, start: float, end: float | None = None) -> Workload:
         """Return an interval of the trace, with the state of the machine at its beginning.
 
         See :func:`hpcgym.workload.extracts.extract`.
         """
-        return _room().extract(self, start, end)
+        part: Workload = _room().extract(self, start, end)
+        return part
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.

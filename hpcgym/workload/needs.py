@@ -160,7 +160,20 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     ------
     WorkloadError : a job that asks for a resource which the machine lacks, or for no processors.
     """
-    needs = _needs_of_units(workload, resources)
+    units, demands = demands_of(workload)
+    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
+    needs[:, 0] = units
+    for resource, demand in demands.items():
+        if resource in resources:
+            needs[:, 1 + resources.index(resource)] = demand
+        elif resource != MEMORY and (demand > 0).any():
+            job = int((demand > 0).argmax())
+            near = near_name(resource, resources)
+            raise WorkloadError(
+                f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
+                f" unit, which the machine lacks; it has {', '.join(resources)}"
+                f"{f', of which {near!r} may be meant' if near else ''}"
+            )
     parts = [place for place, name in enumerate(resources) if name.startswith(PARTITION)]
     named = partitions_of(workload) if parts else None
     for place in parts:
@@ -177,24 +190,23 @@ def lacking(workload: Workload, resources: Sequence[str]) -> NDArray[np.bool_]:
     return lacks
 
 
-def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
-    """Return what each job asks for, but for its partition."""
-    if workload.units is None:
-        return _needs_of_processors(workload, resources)
-    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
-    needs[:, 0] = workload.units
-    for resource, demand in workload.per_unit.items():
-        if resource in resources:
-            needs[:, 1 + resources.index(resource)] = demand
-        elif resource != MEMORY and (demand > 0).any():
-            job = int((demand > 0).argmax())
-            near = near_name(resource, resources)
-            raise WorkloadError(
-                f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
-                f" unit, which the machine lacks; it has {', '.join(resources)}"
-                f"{f', of which {near!r} may be meant' if near else ''}"
-            )
-    return needs
+def demands_of(
+    workload: Workload,
+) -> tuple[NDArray[np.int64], Mapping[str, NDArray[np.int64]]]:
+    """Return the units of each job, (n_jobs,), and what each of them asks for, by resource.
+
+    Raises
+    ------
+    WorkloadError : a job that asks for no processors.
+    """
+    if workload.units is not None:
+        return workload.units, workload.per_unit
+    units = workload.requested_processors
+    if (units < 1).any():
+        job = int((units < 1).argmax())
+        raise WorkloadError(f"{workload.name}: {workload.called(job)} asks for no processors")
+    kilobytes = np.maximum(workload.requested_memory, 0)
+    return units, {CORE: np.ones(len(units), np.int64), MEMORY: -(-kilobytes // 1000)}
 
 
 def check_fits(
@@ -381,24 +393,3 @@ def _is_number(value: Any) -> bool:
         return not math.isnan(float(value))
     except (TypeError, ValueError):
         return False
-
-
-def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
-    """Return the needs of jobs that ask for processors: units of one core."""
-    units = workload.requested_processors
-    if (units < 1).any():
-        job = int((units < 1).argmax())
-        raise WorkloadError(f"{workload.name}: {workload.called(job)} asks for no processors")
-    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
-    needs[:, 0] = units
-    needs[:, 1 + resources.index(CORE)] = 1
-    if MEMORY in resources:
-        needs[:, 1 + resources.index(MEMORY)] = megabytes(workload)
-    return needs
-
-
-def megabytes(workload: Workload) -> NDArray[np.int64]:
-    """Return the memory that each job asks for on each processor [MB], (n_jobs,), 0 if unknown."""
-    kilobytes = np.maximum(workload.requested_memory, 0)
-    rounded_up: NDArray[np.int64] = -(-kilobytes // 1000)
-    return rounded_up

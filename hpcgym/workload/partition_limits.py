@@ -18,7 +18,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import CORE, MEMORY, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload, read_only
-from hpcgym.workload.needs import called_in, lacking, megabytes, needs_of, partitions_of
+from hpcgym.workload.needs import called_in, demands_of, lacking, needs_of, partitions_of
 
 # --- Which jobs partitions let run, by time, nodes, account, QOS and state ------------------------
 #
@@ -253,14 +253,11 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 
     The resources are those of the jobs and of the machine, cores first.
     """
-    nothing = np.zeros(len(workload), np.int64)
-    none = dict.fromkeys(cluster.node_resources, nothing)
-    if workload.units is not None:
-        return {_UNITS: workload.units, **none, **workload.per_unit}
-    asked = {_UNITS: workload.requested_processors, **none, CORE: nothing + 1}
-    if MEMORY in asked:
-        asked[MEMORY] = megabytes(workload)
-    return asked
+    units, demands = demands_of(workload)
+    none = dict.fromkeys((CORE, *cluster.node_resources), np.zeros(len(workload), np.int64))
+    of_processors = workload.units is None  # whose memory counts on machines that have it alone
+    kept = {name: a for name, a in demands.items() if name in none or not of_processors}
+    return {_UNITS: units, **none, **kept}
 
 
 def _are_alike(cluster: Cluster, one: Partition) -> bool:

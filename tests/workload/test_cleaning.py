@@ -104,7 +104,7 @@ def test_filters_compose_in_order():
     assert clean(workload, "none") is clean(workload, ()) is workload
     assert workload.run_time.tolist() == COLUMNS["run_time"]
     for unknown, told in (
-        *((name, "'glessr', did you mean 'gles") for name in ("glesser+glessr", ["glessr"])),
+        *((name, "'glessr'; did you mean 'gles") for name in ("glesser+glessr", ["glessr"])),
         ("", "''; recipes: none, default"),
     ):
         with pytest.raises(WorkloadError, match=f"unknown cleaning recipe {told}"):

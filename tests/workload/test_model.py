@@ -433,8 +433,8 @@ def test_all_three_must_be_high() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "number must be a whole number of at least 1, not 0"),
-        ((1, 0), "length_s must be a whole number of at least 1, not 0"),
+        ((0,), "number must be a whole number from 1 to .*, not 0"),
+        ((1, 0), "length_s must be a whole number from 1 to .*, not 0"),
         ((1, 1000), "has submissions in 1 s, which is less than an interval of 1000 s"),
     ],
 )

@@ -15,10 +15,9 @@ from sacct_dumps import EPOCH, STATUS, dump
 from hpcgym import load_workload, simulate
 from hpcgym.cluster import NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
-from hpcgym.naming import MOST_NICE, SWF_COLUMNS
-from hpcgym.workload import Workload, write_swf, write_table
-from hpcgym.workload.io.sacct_fields import nice_of_line
-from hpcgym.workload.io.swf_header import HEADER_KEYS, names_of
+from hpcgym.naming import MOST_NICE
+from hpcgym.workload import Workload
+from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.load import format_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
@@ -33,13 +32,6 @@ def read(folder: Path, text: str, **options: object) -> Workload:
 def called(workload: Workload, column: str) -> list[str | None]:
     names = names_of(workload, column)
     return [names.get(number) for number in workload.columns[column].tolist()]
-
-
-def check_same(one: Workload, other: Workload) -> None:
-    for column in SWF_COLUMNS:
-        assert np.array_equal(one.columns[column], other.columns[column]), column
-    for column in HEADER_KEYS:
-        assert called(one, column) == called(other, column)
 
 
 def check_dump(folder: Path, seed: int, records: int) -> Workload:
@@ -108,18 +100,7 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_large_dump_is_all_there(tmp_path: Path, seed: int) -> None:
-    workload = check_dump(tmp_path, seed, 20_000)
-    assert len(workload) > 15_000
-    for name in ("a.csv", "a.json", "a.swf.gz"):
-        path = tmp_path / name
-        (write_swf if ".swf" in name else write_table)(workload, path)
-        again = load_workload(path, "none", processors=workload.processors)
-        check_same(again, workload)
-        if ".swf" not in name and workload.units is not None:
-            assert again.units is not None
-            assert again.units.tolist() == workload.units.tolist()
-            for resource, demand in workload.per_unit.items():
-                assert again.per_unit[resource].tolist() == demand.tolist()
+    assert len(check_dump(tmp_path, seed, 20_000)) > 15_000
 
 
 @given(seed=st.integers(0, 2**32), records=st.integers(20, 120))
@@ -193,22 +174,17 @@ def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> No
         JOB.replace("|4", "|x"),
         "",
     ]
-    workload = read(tmp_path, text(JOB, *wrong), errors="skip")
+    # as of ``cat january.txt february.txt``, with a job that ran in both
+    workload = read(tmp_path, text(JOB, *wrong, HEAD, JOB), errors="skip")
     assert workload.cleaning == {
+        "dropped: line that stands there twice": 1,
+        "dropped: line with the names of fields again": 1,
         "dropped: line with too few fields": 1,
         "dropped: line with too many fields": 1,
         "dropped: line with a wrong State": 1,
         "dropped: line with a wrong AllocCPUS": 1,
     }
     assert len(workload) == 1
-
-
-def test_dumps_that_overlap_have_each_job_once(tmp_path: Path) -> None:
-    """As of ``cat january.txt february.txt``, with a job that ran in both."""
-    other = JOB.replace("alice", "bob")
-    workload = read(tmp_path, text(JOB, HEAD, JOB, other))
-    assert len(workload) == 2
-    assert workload.cleaning["dropped: line that stands there twice"] == 1
 
 
 @given(data=st.data())
@@ -256,13 +232,9 @@ def test_separators_of_all_kinds(tmp_path: Path) -> None:
         load_workload(packed, format="sact")
     with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is none"):
         load_workload("lublin:jobs=5", format="sacct")
-
-
-def test_a_dump_without_its_names_says_what_is_missing(tmp_path: Path) -> None:
-    file = tmp_path / "jobs.txt"
-    file.write_text(text(JOB).partition("\n")[2])
+    nameless = text(JOB).partition("\n")[2]
     with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with a line of names"):
-        load_workload(file)
+        read(tmp_path, nameless)
 
 
 def test_clocks_that_are_set_back(tmp_path: Path) -> None:
@@ -367,77 +339,47 @@ def test_a_log_is_simulated_without_more_words(tmp_path: Path) -> None:
 
 
 LIFTED = "repaired: nice of -1, which stands for an unknown one, taken for 0"
+NO_NICE = "repaired: nice that is no number from -2,147,483,645 to 2,147,483,645 taken for 0"
 
 
 @pytest.mark.parametrize(
-    ("line", "nice"),
+    ("line", "nice", "reason"),
     [
-        ("sbatch run.sh", 0),
-        ("sbatch --nice run.sh", 100),
-        ("sbatch -n 4 --nice=50 run.sh", 50),
-        ("sbatch --nice=-20 run.sh", -20),
-        ("sbatch --nice=+7 run.sh", 7),
-        ("sbatch --ni=5 run.sh", 5),
-        ("sbatch --nice=5 --nice=6 run.sh", 6),
-        ("sbatch --nice=5 --nice run.sh", 100),
-        ("srun --nice 50 run.sh", 100),  # 50 is what is run
-        ("sbatch --nice=12abc run.sh", 12),
-        ("sbatch --nice=abc run.sh", None),
-        (f"sbatch --nice={MOST_NICE} run.sh", MOST_NICE),
-        (f"sbatch --nice={MOST_NICE + 1} run.sh", None),
-        ("sbatch --nicer=5 run.sh", 0),
-        ("sbatch --n=5 run.sh", 0),
-        ("sbatch x--nice=5", 0),
-        ("", 0),
+        ("sbatch run.sh", 0, ""),
+        ("sbatch --nice run.sh", 100, ""),
+        ("sbatch -n 4 --nice=50 run.sh", 50, ""),
+        ("sbatch --nice=-20 a|b", -20, ""),
+        ("sbatch --nice=+7 run.sh", 7, ""),
+        ("sbatch --ni=5 run.sh", 5, ""),
+        ("sbatch --nice=5 --nice=6 run.sh", 6, ""),
+        ("sbatch --nice=5 --nice run.sh", 100, ""),
+        ("srun --nice 50 run.sh", 100, ""),  # 50 is what is run
+        ("sbatch --nice=12abc run.sh", 12, ""),
+        ("sbatch --nice=abc run.sh", 0, NO_NICE),
+        ("sbatch --nice=-1 run.sh", 0, LIFTED),
+        (f"sbatch --nice={MOST_NICE} run.sh", MOST_NICE, ""),
+        (f"sbatch --nice={MOST_NICE + 1} run.sh", 0, NO_NICE),
+        ("sbatch --nicer=5 run.sh", 0, ""),
+        ("sbatch --n=5 run.sh", 0, ""),
+        ("sbatch x--nice=5", 0, ""),
+        ("", 0, ""),
     ],
 )
-def test_commands(line: str, nice: int | None) -> None:
-    assert nice_of_line(line) == nice
+def test_nice_of_commands(tmp_path: Path, line: str, nice: int, reason: str) -> None:
+    usual = "8" + JOB[1:] + "|sbatch --nice=3 a.sh"
+    workload = read(tmp_path, text(usual, f"{JOB}|{line}", head=f"{HEAD}|SubmitLine"))
+    assert workload.nice.tolist() == [3, nice]
+    assert workload.cleaning == ({reason: 1} if reason else {})
 
 
-def read_nice(folder: Path, field: str, *told: str) -> Workload:
-    """Return jobs that have each so much in a field."""
-    lines = [f"JobID|State|Submit|Start|ElapsedRaw|AllocCPUS|{field}"]
-    time = "2024-03-01T12:00:00"
-    lines += [f"{k}|COMPLETED|{time}|{time}|60|1|{text}" for k, text in enumerate(told, 1)]
-    path = folder / "jobs.txt"
-    path.write_text("\n".join(lines) + "\n")
-    return load_workload(path, "none", processors=8)
-
-
-def test_commands_with_what_is_no_nice_are_counted(tmp_path: Path) -> None:
-    jobs = read_nice(tmp_path, "SubmitLine", "sbatch --nice=abc a", "sbatch --nice=5 b", "sbatch c")
-    assert jobs.nice.tolist() == [0, 5, 0]
-    (counted,) = (n for why, n in jobs.cleaning.items() if "nice that is no number" in why)
-    assert counted == 1
-
-
-def test_a_dump_with_commands(tmp_path: Path) -> None:
-    jobs = read_nice(
-        tmp_path, "SubmitLine", "sbatch --nice a", "sbatch b", "sbatch --nice=-1 c|d", ""
-    )
-    assert jobs.nice.tolist() == [100, 0, 0, 0]
-    assert jobs.cleaning[LIFTED] == 1
-    none = read_nice(tmp_path, "SubmitLine", "sbatch a", "sbatch b")
-    assert none.nice.tolist() == [-1, -1]
-    assert "nice" not in none.to_pandas()
-
-
-def test_a_dump_with_a_column_of_squeue(tmp_path: Path) -> None:
-    jobs = read_nice(tmp_path, "NICE", "5", "", "-7", "-1")
-    assert jobs.nice.tolist() == [5, 0, -7, 0]
-    assert jobs.cleaning[LIFTED] == 1
-    with pytest.raises(WorkloadError, match=r"line 3: Nice is 'much', no whole number from -2,147"):
-        read_nice(tmp_path, "Nice", "5", "much")
-
-
-def test_tables_hold_it(tmp_path: Path) -> None:
-    jobs = read_nice(tmp_path, "Nice", "5", "0", "-7")
-    write_table(jobs, tmp_path / "jobs.csv")
-    assert load_workload(tmp_path / "jobs.csv", processors=8).nice.tolist() == [5, 0, -7]
-    (tmp_path / "wrong.csv").write_text(f"submit_time,run_time,nice\n0,1,5\n1,1,{-MOST_NICE - 1}\n")
-    with pytest.raises(WorkloadError, match="nice is -2147483646, but must be from -2147483645 to"):
-        load_workload(tmp_path / "wrong.csv", processors=8)
+def test_nice_of_squeue_and_of_nobody(tmp_path: Path) -> None:
+    rows = [f"{k}{JOB[1:]}|{nice}" for k, nice in enumerate(("5", "", "-7", "-1"), 1)]
+    workload = read(tmp_path, text(*rows, head=f"{HEAD}|NICE"))
+    assert workload.nice.tolist() == [5, 0, -7, 0]
+    assert workload.cleaning[LIFTED] == 1
+    with pytest.raises(WorkloadError, match=r"line 2: Nice is 'much', no whole number from -2,147"):
+        read(tmp_path, text(f"{JOB}|much", head=f"{HEAD}|Nice"))
+    assert "nice" not in read(tmp_path, text(f"{JOB}|0", head=f"{HEAD}|Nice")).to_pandas()
 
 
 def test_network_cards_may_be_a_resource() -> None:

@@ -25,7 +25,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +139,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
     check_values(others, str(path), WorkloadError)
     for key in others:
         if key not in _KEYS:
-            near = get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KEYS)}"
-            raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
+            raise WorkloadError(f"{path}: {unknown('entry', key, _KEYS)}")
     for number, job in enumerate(top["jobs"], 1):
         _check_job(f"{path}, job {number}", job)
     columns = list(dict.fromkeys(field for job in top["jobs"] for field in job))
