@@ -76,10 +76,11 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         _check_name(path, mark)
     files = [path for path, _ in outputs if not is_stream(path)]
     if outputs:
-        others = [value for name, value in values.items() if name not in marks]
-        inputs = [path for value in others for path in _files_of(value)]
-        _check_not_read([path for path, _ in outputs], inputs)
-        _check_apart(files)
+        _check_not_read([path for path, _ in outputs], _read(command, values))
+        for place, path in enumerate(files):
+            one = next((one for one in files[:place] if same_file(path, one)), None)
+            if one is not None:
+                raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
     for path in [path for path, mark in named if isinstance(mark, WrittenFolder)]:
         _check_folder(path, values["force"])
     begun = [path for path, mark in named if isinstance(mark, Resumed)]
@@ -159,16 +160,6 @@ def _check_not_read(files: Iterable[Path], inputs: Collection[Path]) -> None:
             if same_file(path, one) and not one.is_char_device():
                 what = "is" if path == one else f"is the same file as {one}, which is"
                 raise HpcgymError(f"{path} {what} read here: choose another name to write to")
-
-
-def _check_apart(files: Iterable[Path]) -> None:
-    """Say so if a file to write is another one to write."""
-    done: list[Path] = []
-    for path in files:
-        for one in done:
-            if same_file(path, one):
-                raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
-        done.append(path)
 
 
 def _files_of(value: Any) -> Iterator[Path]:

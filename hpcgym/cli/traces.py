@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +18,6 @@ from hpcgym.naming import counted
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hpcgym.workload import Workload
     from hpcgym.workload.archive import Trace
 
@@ -43,67 +41,59 @@ _ESTIMATES = {
 
 def print_summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[str]) -> None:
     """Print what a workload is like, and what is odd of it."""
-    from hpcgym.workload.summary import SHARES
-
     out = output.console()
+
+    def say(line: str, style: str | None = None) -> None:
+        out.print(line, style=style, markup=False, soft_wrap=True)
+
     load = "" if facts["load"] is None else f" · load {facts['load']:.3g}"
     jobs, processors = counted(facts["jobs"], "job"), counted(facts["processors"], "processor")
-    line = f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}"
-    out.print(line, style="bold", markup=False)
+    say(f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}", "bold")
     if facts["begin"] is not None:
-        out.print(f"first submission {facts['begin']}", markup=False)
-    out.print(f"SHA-256 of the jobs {facts['sha256_of_jobs']}", markup=False)
-    status = ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items())
-    out.print(f"status: {status}", markup=False, soft_wrap=True)
+        say(f"first submission {facts['begin']}")
+    say(f"SHA-256 of the jobs {facts['sha256_of_jobs']}")
+    say("status: " + ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items()))
     output.print_cleaning(out, workload)
     for line in warnings:
-        out.print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
-    spreads = [
-        (_LABELS[key], *(f"{value:,.4g}" for value in facts[key].values()))
-        for key in _LABELS
-        if facts[key] is not None
+        say(f"warning: {line}", "yellow")
+    for heads, rows, left in _tables(facts):
+        out.print()
+        out.print(table_of(heads, rows, left=left))
+
+
+def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], list[Any], Sequence[int]]]:
+    """Return the tables of a summary: headings, rows of texts, and columns to the left."""
+    from hpcgym.workload.summary import SHARES
+
+    spreads = {label: facts[key] for key, label in _LABELS.items() if facts[key] is not None}
+    rows = [(name, *(f"{one:,.4g}" for one in spread.values())) for name, spread in spreads.items()]
+    yield ("", "mean", "median", "95 %", "maximum"), rows, (0,)
+    widths = [
+        *((one["processors"], one["jobs"], one["area"]) for one in facts["widths"]["classes"]),
+        ("powers of 2", facts["widths"]["powers_of_2"], None),
     ]
-    _table(out, ("", "mean", "median", "95 %", "maximum"), spreads)
-    widths = facts["widths"]["classes"]
-    rows = [(one["processors"], _percent(one["jobs"]), _percent(one["area"])) for one in widths]
-    _table(out, ("processors", "of jobs", "of processor time"), rows)
-    out.print(f"powers of 2: {_percent(facts['widths']['powers_of_2'])} of jobs", markup=False)
-    estimates = [(label, _percent(facts["estimates"][key])) for key, label in _ESTIMATES.items()]
-    _table(out, ("requested times", ""), estimates)
+    rows = [(name, *map(_percent, shares)) for name, *shares in widths]
+    yield ("processors", "of jobs", "of processor time"), rows, (0,)
+    rows = [(label, _percent(facts["estimates"][key])) for key, label in _ESTIMATES.items()]
+    yield ("requested times", ""), rows, (0,)
     if facts["arrivals"] is not None:
         hours = {f"{hour:02} h": jobs for hour, jobs in enumerate(facts["arrivals"]["hours"])}
-        _bars(out, "submitted by hour", hours)
-        _bars(out, "by weekday", facts["arrivals"]["weekdays"])
+        days = facts["arrivals"]["weekdays"]
+        for title, jobs in (("submitted by hour", hours), ("by weekday", days)):
+            most = max(*jobs.values(), 1)
+            bars = [(name, f"{n:,}", "█" * round(_BAR * n / most)) for name, n in jobs.items()]
+            yield (title, "jobs", ""), bars, (0, 2)
     for key in SHARES:
         found = facts[key]
         if found["number"] > (key != "users"):
-            some = [
-                (one["name"], f"{one['jobs']:,}", _percent(one["area"])) for one in found["first"]
-            ]
             title = f"{found['number']:,} {key if found['number'] > 1 else key[:-1]}"
-            _table(out, (title, "jobs", "of processor time"), some)
+            first = found["first"]
+            rows = [(one["name"], f"{one['jobs']:,}", _percent(one["area"])) for one in first]
+            yield (title, "jobs", "of processor time"), rows, (0,)
 
 
-def _bars(out: Console, title: str, jobs: Mapping[str, int]) -> None:
-    """Print numbers as bars."""
-    most = max(max(jobs.values()), 1)
-    rows = [(name, f"{n:,}", "█" * round(_BAR * n / most)) for name, n in jobs.items()]
-    _table(out, (title, "jobs", ""), rows, left=(0, 2))
-
-
-def _table(
-    out: Console,
-    heads: Iterable[str],
-    rows: Iterable[tuple[str, ...]],
-    left: tuple[int, ...] = (0,),
-) -> None:
-    """Print a table, the columns at the places ``left`` to the left."""
-    out.print()
-    out.print(table_of(heads, rows, left=left))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 # --- ``hpcgym traces``: the Parallel Workloads Archive --------------------------------------------
