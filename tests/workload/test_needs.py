@@ -54,16 +54,26 @@ def test_processors_are_units_of_one_core():
     workload = make(requested_processors=[3, 1, 2], requested_memory=[1000, -1, 1001])
     assert needs_of(workload, RESOURCES).tolist() == [[3, 1, 1, 0], [1, 1, 0, 0], [2, 1, 2, 0]]
     assert needs_of(workload, ("core",)).tolist() == [[3, 1], [1, 1], [2, 1]]
-    with pytest.raises(WorkloadError, match=r"log: job 11 asks for no processors"):
-        needs_of(make(requested_processors=[1, 0]), RESOURCES)
+    for number, called in ((11, "job 11"), (-1, "the job of row 1")):
+        workload = make(requested_processors=[1, 0], job_number=[10, number])
+        with pytest.raises(WorkloadError, match=f"log: {called} asks for no processors"):
+            needs_of(workload, RESOURCES)
 
 
-def test_a_resource_that_the_machine_lacks():
-    workload = make(units=[1, 1, 1], per_unit={"mic": [0, 0, 2]})
-    problem = r"log: job 12 asks for 2 'mic' a unit, which the machine lacks; it has core"
-    with pytest.raises(WorkloadError, match=problem):
-        needs_of(workload, RESOURCES)
-    assert needs_of(workload.take(slice(0, 2)), RESOURCES).tolist() == [[1, 1, 0, 0]] * 2
+@pytest.mark.parametrize(
+    ("asked", "resources", "told"),
+    [
+        ("mic", RESOURCES, "job 12 asks for 2 'mic' a unit, which the machine lacks; it has core,"),
+        ("gpus", RESOURCES, "it has core, mem, gpu, of which 'gpu' may be meant$"),
+        ("gpus", ("core", "GPUs"), "it has core, GPUs, of which 'GPUs' may be meant$"),
+        ("gpus", ("core", "mic"), "it has core, mic$"),
+    ],
+)
+def test_a_resource_that_the_machine_lacks(asked, resources, told):
+    workload = make(units=[1, 1, 1], per_unit={asked: [0, 0, 2]})
+    with pytest.raises(WorkloadError, match=f"log: .*{told}"):
+        needs_of(workload, resources)
+    assert needs_of(workload.take(slice(0, 2)), resources)[:, :2].tolist() == [[1, 1]] * 2
 
 
 def test_a_machine_without_memory_does_not_count_it():
@@ -119,29 +129,11 @@ def test_expected_waits_by_the_names_of_queues():
     with pytest.warns(WorkloadWarning, match=strange):
         waits = expected_waits(workload, {"parallel jobs of 6 h": 5, "LONG": 1})
     assert waits.tolist() == [5, 5, 1, 5, 5]
-
-
-@pytest.mark.filterwarnings("error")
-def test_nothing_is_strange_of_queues_that_are_known_or_not_told():
-    workload = make(queue=[1, -1], header={"Queue": ["1 debug"]})
-    assert expected_waits(workload, {"debug": 60, "long": 600}).tolist() == [60, 600]
-    assert expected_waits(workload, {}).tolist() == [1.0] * 2
-
-
-def test_a_resource_that_is_called_otherwise():
-    workload = make(units=[1], per_unit={"gpus": [2]})
-    with pytest.raises(WorkloadError, match=r"has core, mem, gpu, of which 'gpu' may be meant$"):
-        needs_of(workload, RESOURCES)
-    with pytest.raises(WorkloadError, match=r"has core, GPUs, of which 'GPUs' may be meant$"):
-        needs_of(workload, ("core", "GPUs"))
-    with pytest.raises(WorkloadError, match=r"it has core, mic$"):
-        needs_of(workload, ("core", "mic"))
-
-
-def test_a_job_without_a_number_is_named_by_its_row():
-    workload = make(requested_processors=[1, 0], job_number=[-1, -1])
-    with pytest.raises(WorkloadError, match="log: the job of row 1 asks for no processors"):
-        needs_of(workload, RESOURCES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = make(queue=[1, -1], header={"Queue": ["1 debug"]})
+        assert expected_waits(known, {"debug": 60, "long": 600}).tolist() == [60, 600]
+        assert expected_waits(known, {}).tolist() == [1.0] * 2
 
 
 RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
@@ -188,6 +180,10 @@ def test_processors_become_nodes(tmp_path: Path) -> None:
     found = hpcgym.cluster.find_cluster(machine(tmp_path))
     assert with_whole_nodes(jobs, found) is jobs
     hpcgym.validate_schedule(hpcgym.simulate(jobs, "easy", cluster=found))
+    alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
+    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
+        hpcgym.simulate(alone, cluster=found)
+    assert load(tmp_path, HEAD, "0,whole,3,,9", "1,whole,,,9", clean="none").units is None
 
 
 def test_units_share_nodes_of_the_job(tmp_path: Path) -> None:
@@ -204,13 +200,6 @@ def test_jobs_that_do_not_fit_stay_as_they_are(tmp_path: Path) -> None:
         WorkloadError, match="job 1 asks for 25 units of 1 core, in partition whole"
     ):
         hpcgym.simulate(jobs, cluster=machine(tmp_path))
-
-
-def test_jobs_that_share_exclusive_nodes_are_told(tmp_path: Path) -> None:
-    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,some,3,,9\n1,whole,3,,9\n")
-    alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
-    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
-        hpcgym.simulate(alone, cluster=machine(tmp_path))
 
 
 def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
@@ -237,11 +226,6 @@ def test_many_simulations_look_and_tell_once(
             hpcgym.simulate(jobs, scheduler, cluster=found)
     assert len(looked) <= 1
     assert sum("is not followed" in str(one.message) for one in told) == 1
-
-
-def test_unknown_processors_change_nothing(tmp_path: Path) -> None:
-    jobs = load(tmp_path, HEAD, "0,whole,3,,9", "1,whole,,,9", clean="none")
-    assert jobs.units is None
 
 
 def test_single_cores_are_whole_nodes_as_they_are() -> None:
@@ -322,15 +306,10 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     assert within_limits(kept, found) is kept
     with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
         within_limits(workload.take([1, 3]), found)
-
-
-def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path: Path) -> None:
     jobs, machine = table(tmp_path, ("wide", 3, 60, 60), ("wide", 2, 60, 60), ("free", 1, 60, 60))
     Path(machine).write_text(f"{CONF_PARTITIONS}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
     workload = hpcgym.load_workload(jobs, cluster=machine)
-    with pytest.raises(
-        WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of partition 'wide'"
-    ):
+    with pytest.raises(WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of part"):
         hpcgym.simulate(workload, "easy", cluster=machine)
     kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
     assert kept.job_number.tolist() == [1, 3]
@@ -392,27 +371,20 @@ def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[i
 
 
 def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
+    """One that ran for longer than DefaultTime asked for more, but for no more than MaxTime."""
     rows = [("batch", 1, 60, -1), ("batch", 1, 700, -1), ("long", 1, 60, -1), ("free", 1, 60, -1)]
-    jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90))
+    jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90), ("batch", 1, 3610, -1))
     workload = hpcgym.load_workload(jobs, cluster=machine)
-    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90]
+    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90, 3600]
+    assert workload.run_time.tolist() == [60, 700, 60, 60, 60, 3600]
     assert workload.cleaning == {
-        _REPAIRED: 2,
+        _REPAIRED: 3,
         "repaired: requested_time taken from run_time": 2,
+        "repaired: run_time cut at requested_time": 1,
     }
     assert hpcgym.load_workload(jobs, "none", cluster=machine).requested_time[0] == -1
     pool = hpcgym.load_workload(jobs, processors=16)
-    assert pool.requested_time.tolist() == [60, 700, 60, 60, 90]
-
-
-def test_a_job_that_was_killed_late_asked_for_no_more_than_its_partition_allows(
-    tmp_path: Path,
-) -> None:
-    jobs, machine = table(tmp_path, ("batch", 1, 3610, -1), ("batch", 1, 700, -1))
-    workload = hpcgym.load_workload(jobs, cluster=machine)
-    assert workload.requested_time.tolist() == [3600, 700]
-    assert workload.cleaning[_REPAIRED] == 1
-    assert hpcgym.simulate(workload, "easy", cluster=machine).end[0] == 3600
+    assert pool.requested_time.tolist() == [60, 700, 60, 60, 90, 3610]
 
 
 @given(

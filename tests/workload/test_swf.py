@@ -1,6 +1,7 @@
 """Reading and writing SWF, and its two ways to read a line."""
 
 import gzip
+import re
 import warnings
 
 import numpy as np
@@ -49,21 +50,18 @@ def test_reads_all_fields_in_order(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
-def test_line_ends_blank_lines_tabs_and_comments_in_the_middle(tmp_path, end):
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log"])
+def test_line_ends_blank_lines_tabs_and_comments_in_the_middle(tmp_path, end, name):
+    """Packed or not: the content tells which."""
     lines = [*HEADER.split("\n"), JOB, "", "   ", "  ; a remark", job(submit_time=3), "\t"]
     tabbed = job(submit_time=9).replace(" ", "\t") + "\t "
     text = end.join([*lines, tabbed])  # no line end at the end
-    for mark in ("", "\ufeff"):
-        workload = read(tmp_path, mark + text)
+    for content in (text, f"\ufeff{text}", gzip.compress(text.encode())):
+        workload = read(tmp_path, content, name=name)
         assert workload.submit_time.tolist() == [0, 3, 9]
         assert (workload.header["MaxProcs"], workload.header[""]) == (["64"], ["a remark"])
         assert workload.cleaning == {}
-
-
-@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log"])
-def test_gzip_is_told_by_content(tmp_path, name):
-    text = (HEADER + JOB + "\n").encode()
-    assert [len(read(tmp_path, one, name=name)) for one in (text, gzip.compress(text))] == [1, 1]
+        assert workload.used_memory.strides == (0,)  # what no job has takes no memory
 
 
 ROUNDED = "repaired: {} rounded to a whole number"
@@ -213,28 +211,54 @@ def test_missing_file_folder_and_wrong_option(tmp_path):
         write_swf(read(tmp_path, JOB), tmp_path / "none" / "log.swf")
 
 
+_NO_SIZE = "no size of a machine: taken to be"
+
+
 @pytest.mark.parametrize(
-    ("header", "processors"),
+    ("header", "size", "told"),
     [
-        ("; MaxNodes: 8\n; MaxProcs: 32\n", 32),
-        (";maxprocs:32 (of 40)\n", 32),
-        ("; MaxNodes: 8\n; MaxProcs: -1\n", 8),
-        ("; MaxProcs:\n; MaxNodes: 8\n", 8),
-        ("; MaxProcs: 1152 (72*16)\n", 1152),
-        ("; MaxNodes: 100 nodes\n", 100),
-        ("; MaxProcs: 128[8 spare]\n", 128),
-        ("; MaxProcs: 128, of which 8 are spare\n", 128),
-        ("; MaxProcs: 1024 processors in 128 nodes\n", 1024),
-        ("; MaxProcs: 1024 = 8 * 128\n", 1024),
-        ("; MaxProcs: 1024 processors, 128 nodes\n", 1024),
-        ("; MaxProcs: 128.\n;   8 of them are spare\n", 128),
-        ("; MaxProcs: 32\n; MaxNodes: 6 4\n", 32),
+        ("MaxNodes: 8; MaxProcs: 32", 32, ""),
+        ("maxprocs:32 (of 40)", 32, ""),
+        ("MaxProcs: 1152 (72*16)", 1152, ""),
+        ("MaxNodes: 100 nodes", 100, ""),
+        ("MaxProcs: 128[8 spare]", 128, ""),
+        ("MaxProcs: 128, of which 8 are spare", 128, ""),
+        ("MaxProcs: 1024 processors in 128 nodes", 1024, ""),
+        ("MaxProcs: 1024 = 8 * 128", 1024, ""),
+        ("MaxProcs: 1024 processors, 128 nodes", 1024, ""),
+        ("MaxProcs: 128.;   8 of them are spare", 128, ""),
+        ("MaxProcs: 32; MaxNodes: 6 4", 32, ""),
+        ("MaxProcs: 128; MaxProcs: 128 (16*8); MaxProcs: -1; MaxNodes: 16", 128, ""),
+        ("MaxProcs:; MaxNodes: 8", 8, ""),
+        ("MaxNodes: 8; MaxProcs: -1", 8, rf"MaxProcs is '-1' \(line 2\), {_NO_SIZE} 8 proc"),
+        ("MaxNodes: 8; MaxProcs: 0", 8, rf"MaxProcs is '0' \(line 2\), {_NO_SIZE} 8 proc"),
+        (
+            "MaxProcs: 128; MaxProcs: 256",
+            128,
+            r"MaxProcs is '128' \(line 1\) and '256' \(line 2\): taken to be 128 processors",
+        ),
+        (
+            "MaxProcs: -1; MaxProcs: 64; Note: x; MaxProcs: 12k",
+            64,
+            r"MaxProcs is '64' \(line 2\) and '12k' \(line 4\): taken to be 64 processors",
+        ),
+        ("MaxNodes: 8; MaxNodes: 9", 8, r"MaxNodes is '8' \(line 1\) and '9' \(line 2\): taken to"),
+        ("Note: x; MaxProcs: many", 6, rf"'many' \(line 2\), {_NO_SIZE} its largest job, 6 proc"),
+        ("MaxProcs:", 6, "log.swf does not say how large its machine was: taken to be its largest"),
     ],
 )
-def test_machine_size(tmp_path, header, processors):
-    text = header + "\n".join([job(allocated_processors=6, requested_processors=5), JOB])
-    assert read(tmp_path, text).processors == processors
-    assert read(tmp_path, text, processors=3).processors == 3
+def test_machine_size(tmp_path, header, size, told):
+    """What is odd is said in one line, and nothing if the size is given."""
+    text = "".join(f"; {line}\n" for line in header.split("; "))
+    jobs = [job(allocated_processors=6, requested_processors=5, wait_time=-1), JOB]
+    text += "\n".join(jobs)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert read(tmp_path, text).processors == size
+        assert len(found) == bool(told)
+        assert read(tmp_path, text, processors=3).processors == 3
+    assert len(found) == bool(told)
+    assert all(re.search(told, str(warning.message)) for warning in found)
 
 
 NO_NUMBERS = (
@@ -335,57 +359,6 @@ def test_real_traces_equal_a_plain_reading(trace, tmp_path, file, jobs, processo
     copy = read_swf(tmp_path / "copy.swf")
     assert (copy.header, copy.processors) == (workload.header, processors)
     assert same(copy, workload)
-
-
-@pytest.mark.parametrize(
-    ("header", "size", "told"),
-    [
-        (
-            "; MaxProcs: 128\n; MaxProcs: 256\n",
-            128,
-            r"MaxProcs is '128' \(line 1\) and '256' \(line 2\): taken to be 128 processors",
-        ),
-        (
-            "; MaxProcs: -1\n; MaxProcs: 64\n; Note: x\n; MaxProcs: 12k\n",
-            64,
-            r"MaxProcs is '64' \(line 2\) and '12k' \(line 4\): taken to be 64 processors",
-        ),
-        (
-            "; MaxNodes: 8\n; MaxNodes: 9\n",
-            8,
-            r"MaxNodes is '8' \(line 1\) and '9' \(line 2\): taken to be 8 processors",
-        ),
-        (
-            "; MaxNodes: 8\n; MaxProcs: 0\n",
-            8,
-            r"MaxProcs is '0' \(line 2\), no size of a machine: taken to be 8 processors",
-        ),
-        *(
-            (
-                f"; Note: x\n; MaxProcs: {value}\n",
-                4,
-                rf"log\.swf: MaxProcs is '{value}' \(line 2\), no size of a machine: taken to be"
-                " its largest job, 4 processors; processors=... or --processors",
-            )
-            for value in ("many", "0", "-1")
-        ),
-        ("; MaxProcs:\n", 4, "log.swf does not say how large its machine was: taken to be its"),
-    ],
-)
-def test_an_odd_size_of_the_machine_is_said_in_one_line(tmp_path, header, size, told):
-    with pytest.warns(WorkloadWarning, match=told) as found:
-        assert read(tmp_path, header + JOB).processors == size
-    assert len(found) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read(tmp_path, header + JOB, processors=7).processors == 7
-
-
-def test_a_size_that_is_told_twice_alike_is_not_odd(tmp_path):
-    header = "; MaxProcs: 128\n; MaxProcs: 128 (16*8)\n; MaxProcs: -1\n; MaxNodes: 16\n"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read(tmp_path, header + JOB).processors == 128
 
 
 token = st.from_regex(rb"[+-]?[0-9]{0,19}(\.[0-9]{0,6})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)

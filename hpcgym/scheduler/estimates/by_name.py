@@ -398,7 +398,7 @@ def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
     Raises
     ------
     HpcgymError : an unknown name, a class in place of a predictor, or predictions that are no list
-        of finite numbers.
+        of finite numbers from 0 to 2^53 s.
     """
     if isinstance(estimate, str):
         return _check_name(estimate, argument)
@@ -422,6 +422,9 @@ def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
         raise HpcgymError(f"{argument} must hold finite numbers of seconds")
     if (given < 0).any():
         raise HpcgymError(f"{argument} must not hold negative times; give requested times instead")
+    if (given > MAX_TIME).any():
+        job = int((given > MAX_TIME).argmax())
+        raise HpcgymError(f"{argument} holds {given[job]:g} s for job {job}, beyond 2^53 s")
     if given.flags.writeable:
         given = given.copy()
         given.flags.writeable = False
