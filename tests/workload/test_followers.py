@@ -14,7 +14,6 @@ from few_jobs import few_jobs
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.followers import followed
-from hpcgym.workload.io.sacct_fields import dependency_of_line
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*jobs? follows? others")
@@ -104,6 +103,7 @@ _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
 _START = "not used: Dependency after, which is on the start of a job"
 _ITSELF = "not used: Dependency of a job on itself"
+_UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
 _TASK = "not used: Dependency on a task of an array that is not there"
 
 
@@ -119,12 +119,11 @@ def read(folder: Path, *jobs: tuple[str, str], head: str = HEAD) -> Workload:
 
 
 def others_of(workload: Workload, number: int) -> set[int]:
-    """Return the numbers of the jobs that a job follows."""
+    """Return the numbers of the jobs that a job follows, also of those that are not there."""
     rows = zip(workload.job_number.tolist(), workload.preceding_job.tolist(), strict=True)
     found = {other for job, other in rows if job == number and other > 0}
-    if workload.more_preceding is not None:
-        found |= {other for job, other in workload.more_preceding.tolist() if job == number}
-    return found
+    more = [] if workload.more_preceding is None else workload.more_preceding.tolist()
+    return found | {other for job, other in more if job == number}
 
 
 @pytest.mark.parametrize(
@@ -167,6 +166,52 @@ def test_what_a_job_follows(
     workload = read(tmp_path, COMPLETED, FAILED, *ARRAY, last)
     assert others_of(workload, 40) == {*others}
     assert workload.cleaning == dict.fromkeys(reasons, 1)
+    if text != "singleton":  # of which no job is known without names
+        nameless = [
+            (told.replace("|fit|", "|").replace("|a|", "|"), d)
+            for told, d in [COMPLETED, FAILED, *ARRAY, last]
+        ]
+        workload = read(tmp_path, *nameless, head=HEAD.replace("JobName|", ""))
+        unnamed = {12, 13} if "singleton" in text else set()
+        assert others_of(workload, 40) == {*others} - unnamed
+        assert (_UNNAMED in workload.cleaning) == ("singleton" in text)
+
+
+@pytest.mark.parametrize(
+    ("line", "others"),
+    [
+        ("sbatch --dependency=afterok:12:13 -p gpu run.sh", (12, 13)),
+        ("sbatch --dependency afterok:12,afterany:20_1 run.sh", (12, 21)),
+        ("/usr/bin/sbatch -d afterok:12 run.sh", (12,)),
+        ("sbatch -dsingleton run.sh", (12, 13)),
+        ("sbatch --depend=afterany:20_* run.sh", (20, 21, 22)),
+        ("sbatch --dependency='afterok:12?afterok:13' run.sh", ()),
+        ("srun -d after:12+5 hostname", ()),
+        ("sbatch -d afterok:12 -d afterok:13 run.sh", (13,)),  # the last holds
+        ("sbatch --deadline=now+1hour run.sh -d 5", ()),
+        ("sbatch run.sh --dep=none --wrap-d after", ()),
+        ("", ()),
+        ("sbatch --dependency=12 run.sh", (12,)),
+        ("sbatch --dependency=AFTEROK:12:13 run.sh", (12, 13)),
+        ("sbatch run.sh -d 12", ()),
+        ("sbatch -d afterok:12 --wrap 'a | b'", (12,)),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "|"])  # of sacct -P, and of --parsable
+def test_dependencies_of_commands(
+    tmp_path: Path, line: str, others: tuple[int, ...], end: str
+) -> None:
+    rows = [(told, f"sbatch a.sh{end}") for told, _ in (COMPLETED, FAILED, *ARRAY)]
+    last = ("40|40|ann|fit|COMPLETED", f"{line}{end}")
+    workload = read(tmp_path, *rows, last, head=HEAD.replace("Dependency", "SubmitLine") + end)
+    assert others_of(workload, 40) == {*others}
+    assert others_of(workload, 13) == set()
+    if "|" not in line + end:  # a column of dependencies holds before commands
+        rows = [(told, f"|{line}") for told, _ in rows]
+        last = ("40|40|ann|fit|COMPLETED", f"afterany:13|{line}")
+        head = HEAD.replace("Dependency", "Dependency|SubmitLine")
+        workload = read(tmp_path, *rows, last, head=head)
+        assert others_of(workload, 40) == {13}
 
 
 def test_tasks_follow_tasks(tmp_path: Path) -> None:
@@ -190,46 +235,6 @@ def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) ->
     assert workload.cleaning[reason] == 4
 
 
-@pytest.mark.parametrize(
-    ("line", "dependency"),
-    [
-        ("sbatch --dependency=afterok:12:13 -p gpu run.sh", "afterok:12:13"),
-        ("sbatch --dependency afterok:12,afterany:13_4 run.sh", "afterok:12,afterany:13_4"),
-        ("/usr/bin/sbatch -d afterok:12 run.sh", "afterok:12"),
-        ("sbatch -dsingleton run.sh", "singleton"),
-        ("sbatch --depend=afterany:20_* run.sh", "afterany:20_*"),
-        ("sbatch --dependency='afterok:12?afterok:13' run.sh", "afterok:12?afterok:13"),
-        ("srun -d after:12+5 hostname", "after:12+5"),
-        ("sbatch -d afterok:12 -d afterok:13 run.sh", "afterok:13"),  # the last holds
-        ("sbatch --deadline=now+1hour run.sh -d 5", ""),
-        ("sbatch run.sh --dep=none --wrap-d after", ""),
-        ("", ""),
-        ("sbatch --dependency=12 run.sh", "12"),
-        ("sbatch --dependency=AFTEROK:12:13 run.sh", "AFTEROK:12:13"),
-        ("sbatch run.sh -d 12", ""),
-    ],
-)
-def test_dependencies_of_commands(line: str, dependency: str) -> None:
-    assert dependency_of_line(line) == dependency
-
-
-@pytest.mark.parametrize("end", ["", "|"])  # of sacct -P, and of --parsable
-def test_a_dump_with_commands(tmp_path: Path, end: str) -> None:
-    head = HEAD.replace("Dependency", "SubmitLine") + end
-    line = f"sbatch -d afterok:12 --wrap 'a | b'{end}"
-    rows = [(told, f"sbatch a.sh{end}") for told, _ in (COMPLETED, FAILED)]
-    workload = read(tmp_path, *rows, ("40|40|ann|fit|COMPLETED", line), head=head)
-    assert others_of(workload, 40) == {12}
-    assert others_of(workload, 13) == set()
-
-
-def test_a_column_of_dependencies_holds_before_commands(tmp_path: Path) -> None:
-    head = HEAD.replace("Dependency", "SubmitLine|Dependency")
-    last = ("40|40|ann|fit|COMPLETED", "sbatch -d afterok:12 run.sh|afterany:13")
-    workload = read(tmp_path, *((told, "|") for told, _ in (COMPLETED, FAILED)), last, head=head)
-    assert others_of(workload, 40) == {13}
-
-
 def test_one_at_a_time(tmp_path: Path) -> None:
     """Each of one user and name follows all before it, through the last that did so as well."""
     names = ["ann|a", "ann|b", "bob|a", "ann|a", "ann|a", "ann|b", "ann|a"]
@@ -248,15 +253,6 @@ def test_one_at_a_time(tmp_path: Path) -> None:
             reached |= new
         # job 5 does not mind who runs beside it, and is minded by job 7
         assert reached == (before if alone[job - 1] else set())
-
-
-def test_one_at_a_time_without_names(tmp_path: Path) -> None:
-    head = HEAD.replace("JobName|", "")
-    rows = [("1|1|ann|COMPLETED", ""), ("2|2|ann|COMPLETED", "singleton")]
-    workload = read(tmp_path, *rows, head=head)
-    assert others_of(workload, 2) == set()
-    reason = "not used: Dependency singleton, without the fields JobName and User"
-    assert workload.cleaning == {reason: 1}
 
 
 def test_a_job_to_run_by_itself_that_was_requeued_came_when_it_first_did(tmp_path: Path) -> None:

@@ -399,15 +399,18 @@ def test_users_have_unequal_jobs() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("light-esp:users=0", "light-esp: users must be from 1 to 10000, not 0"),
-        ("light-esp:repeat=1.5", "light-esp: repeat must be from 1 to 10000, not 1.5"),
-        ("light-esp:load=0", "light-esp: load must be above 0, not 0"),
+        ("light-esp:users=0", "light-esp: users must be a whole number from 1 to 10000, not 0"),
+        (
+            "light-esp:repeat=1.5",
+            "repeat must be a whole number from 1 to 10000, not 1.5",
+        ),
+        ("light-esp:load=0", "light-esp: load must be a number above 0, not 0"),
         ("light-esp:load=1e-300", "light-esp: load must be so large"),
         ("light-esp:spread=1", "light-esp: spread must be from 0 to less than 1, not 1"),
-        ("light-esp:unequal=2", "light-esp: unequal must be 0 or 1, not 2"),
+        ("light-esp:unequal=2", "light-esp: unequal must be a whole number from 0 to 1, not 2"),
         ("light-esp:node_cores=7", "light-esp: processors must be a multiple of node_cores, 7"),
-        ("light-esp:node_cores=181", "light-esp: node_cores must be from 1 to 180, not 181"),
-        ("light-esp:seed=-1", "light-esp: seed must be from 0 to"),
+        ("light-esp:node_cores=181", "light-esp: node_cores must be a whole number from 1 to 180"),
+        ("light-esp:seed=-1", "light-esp: seed must be a whole number from 0 to"),
         ("light-esp:jobs=3", "generator 'light-esp' has no argument 'jobs'"),
     ],
 )

@@ -260,6 +260,18 @@ def test_clocks_that_are_set_back(tmp_path: Path) -> None:
         read(tmp_path, text(*jobs), tz="Berlin")
 
 
+def test_a_job_comes_when_it_is_eligible(tmp_path: Path) -> None:
+    """Unless that is unknown, or after its start, which no schedule can mean."""
+    times = ("12:00:05", "12:00:20", "")
+    rows = [f"{k}{JOB[1:]}|{time and f'2024-03-01T{time}'}" for k, time in enumerate(times, 7)]
+    workload = read(tmp_path, text(*rows, head=f"{HEAD}|Eligible"))
+    assert workload.job_number.tolist() == [8, 9, 7]
+    assert workload.submit_time.tolist() == [0, 0, 5]
+    assert workload.wait_time.tolist() == [10, 10, 5]
+    held = "repaired: submit_time moved to when the job became eligible"
+    assert workload.cleaning == {held: 1}
+
+
 def test_durations_memory_and_resources(tmp_path: Path) -> None:
     head = "JobID|Submit|Start|Elapsed|Timelimit|ReqCPUS|ReqMem|ReqTRES|NNodes"
     times = "2024-03-01T12:00:00|2024-03-01T12:00:00"
@@ -269,21 +281,22 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
         f"3|{times}|00:00:09|UNLIMITED|4|0n||2",
         f"4|{times}|00:00:09||6||cpu=6,mem=1.5T,node=3,gres/gpu:a=3,gres/gpu:b=6,gres/gpumem=9G|3",
         f"5|{times}|00:00:09||7||cpu=7,mem=700M,node=2|2",
+        f"6|{times}|00:00:09||4||cpu=4,node=2,gres/gpu=3|2",  # one unit, that no GPU is lost
     ]
     workload = read(tmp_path, text(*rows, head=head), processors=8)
-    assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9]
-    assert workload.requested_time.tolist() == [172_800, 600, -1, -1, -1]
+    assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9, 9]
+    assert workload.requested_time.tolist() == [172_800, 600, -1, -1, -1, -1]
     assert workload.units is not None
-    assert workload.units.tolist() == [1, 2, 2, 3, 2]
-    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 4]
-    assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0]
-    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 350]
+    assert workload.units.tolist() == [1, 2, 2, 3, 2, 1]
+    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 4, 4]
+    assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0, 3]
+    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 350, 0]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
     reason = (
         "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or"
         " larger ones"
     )
-    assert workload.cleaning[reason] == 1
+    assert workload.cleaning[reason] == 2
 
 
 def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:

@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE
+from hpcgym.naming import CORE, positive, whole
 from hpcgym.workload.model import MAX_TIME, MISSING, Workload
 
 USUAL_W = 358.0
 MOST = 10_000  # users, repetitions
+_NAME = "light-esp"
 
 
 class JobType(NamedTuple):
@@ -103,17 +104,18 @@ def light_esp(
     WorkloadError
         An argument out of range.
     """
-    numbers = (("processors", processors, 2**31), ("repeat", repeat, MOST), ("users", users, MOST))
-    for name, value, most in (*numbers, ("node_cores", node_cores, processors)):
-        _check(name, isinstance(value, int) and 1 <= value <= most, value, f"from 1 to {most}")
-    _check("seed", isinstance(seed, int) and 0 <= seed < 2**63, seed, "from 0 to 2^63")
-    _check("unequal", unequal in (0, 1), unequal, "0 or 1")
-    _check("spread", 0 <= spread < 1, spread, "from 0 to less than 1")
-    _check("load", 0 < load < math.inf, load, "above 0")
-    whole = processors % node_cores == 0
-    _check("processors", whole, processors, f"a multiple of node_cores, {node_cores}")
-    span = WORK_S * repeat / load
-    _check("load", span < MAX_TIME, load, "so large that times stay below 2^53 s")
+    processors = whole(_NAME, "processors", processors, 1, 2**31)
+    repeat, users = whole(_NAME, "repeat", repeat, 1, MOST), whole(_NAME, "users", users, 1, MOST)
+    node_cores = whole(_NAME, "node_cores", node_cores, 1, processors)
+    seed = whole(_NAME, "seed", seed, 0, 2**63)
+    unequal = whole(_NAME, "unequal", unequal, 0, 1)
+    if not 0 <= spread < 1:
+        raise WorkloadError(f"{_NAME}: spread must be from 0 to less than 1, not {spread!r}")
+    if processors % node_cores:
+        raise WorkloadError(f"{_NAME}: processors must be a multiple of node_cores, {node_cores}")
+    span = WORK_S * repeat / (positive(_NAME, "load", load) or 1.0)
+    if span >= MAX_TIME:
+        raise WorkloadError(f"{_NAME}: load must be so large that times stay below 2^53 s")
     orders, dealing = np.random.default_rng(seed).spawn(2)
     kinds = np.repeat(np.arange(len(TYPES)), [kind.jobs for kind in TYPES])
     kind = np.concatenate([orders.permutation(kinds) for _ in range(repeat)])
@@ -148,12 +150,6 @@ def light_esp(
         units=size // node_cores if node_cores > 1 else None,
         per_unit={CORE: np.full(len(kind), node_cores)} if node_cores > 1 else None,
     )
-
-
-def _check(name: str, right: bool, value: Any, must: str) -> None:
-    """Raise a WorkloadError for an argument that is not right."""
-    if not right:
-        raise WorkloadError(f"light-esp: {name} must be {must}, not {value!r}")
 
 
 def _cores(kind: JobType, processors: int, node_cores: int) -> int:
