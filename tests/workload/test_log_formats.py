@@ -130,6 +130,7 @@ def test_what_jobs_asked_for(tmp_path: Path, nodes: str, processors: int) -> Non
         (TORQUE[:300], "line 2: neither end nor resources_used.walltime is there"),
         (TORQUE[:30], "line 2: no record such as .*; it is the last line: is the file truncated"),
         (TORQUE.replace("end=1118088437", "end=1"), "line 2: end is before start"),
+        (TORQUE.replace("ctime=1118087915", "ctime=abc"), "ctime is 'abc', no whole number"),
         (TORQUE.replace("00:16:40", "long"), "Resource_List.walltime is 'long', no duration such"),
         (TORQUE.replace("n1/0+", "n1+"), r"line 2: exec_host is 'n1\+n1/1.*', no hosts such as"),
         (TORQUE.replace("ctime", "c").replace("qtime", "q"), "neither ctime nor qtime tells when"),
