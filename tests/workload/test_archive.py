@@ -69,6 +69,11 @@ def files(folder):
 
 
 def test_the_registry_agrees_with_the_files(trace, monkeypatch):
+    assert find_trace("kth-sp2") is TRACES["KTH-SP2"]
+    assert find_trace("METACENTRUM").name == "MetaCentrum"
+    for unknown, told in (("KTH-SP3", ", did you mean KTH-SP2"), ("zzz", "; there are KTH-SP2")):
+        with pytest.raises(WorkloadError, match=f"unknown trace '{unknown}'{told}"):
+            find(unknown)
     monkeypatch.undo()  # these files are where all tests have them
     for name, known in TRACES.items():
         assert known.name == name
@@ -82,15 +87,6 @@ def test_the_registry_agrees_with_the_files(trace, monkeypatch):
         assert abs(len(log) - known.jobs) <= 1  # KTH's log has one line less than its page tells
         if known.sha256:
             assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
-
-
-def test_names_in_any_case_and_near_ones():
-    assert find_trace("kth-sp2") is TRACES["KTH-SP2"]
-    assert find_trace("METACENTRUM").name == "MetaCentrum"
-    with pytest.raises(WorkloadError, match="unknown trace 'KTH-SP3', did you mean KTH-SP2"):
-        find_trace("KTH-SP3")
-    with pytest.raises(WorkloadError, match="unknown trace 'zzz'; there are KTH-SP2, CTC-SP2"):
-        find("zzz")
 
 
 @pytest.mark.parametrize(
@@ -137,36 +133,31 @@ def test_fetch_downloads_once_and_remembers_the_checksum(site, cache, headers):
     assert record == f"{hashlib.sha256(LOG).hexdigest()}  {FILE}\n"
     fetch("KTH-SP2")
     assert site.asked == [PATH]
-
-
-def test_a_file_that_changed_since_it_was_fetched(site, cache):
-    site.answers[PATH] = LOG
-    fetch("KTH-SP2").write_bytes(OTHER_LOG)
+    path.write_bytes(OTHER_LOG)  # it has changed since
     with pytest.raises(WorkloadError, match=r"is not what was fetched .*traces fetch KTH-SP2"):
         find("KTH-SP2")
     assert fetch("KTH-SP2").read_bytes() == LOG
     assert site.asked == [PATH, PATH]
 
 
-def test_another_file_than_at_the_first_download(site, cache):
+@pytest.mark.parametrize("published", [True, False])
+def test_another_file_than_is_known(site, cache, monkeypatch, published):
+    """By its published checksum, or by that of the first download."""
     site.answers[PATH] = LOG
-    fetch("KTH-SP2").unlink()
+    if published:
+        known = replace(TRACES["KTH-SP2"], sha256=hashlib.sha256(LOG).hexdigest())
+        monkeypatch.setitem(TRACES, "KTH-SP2", known)
+    else:
+        fetch("KTH-SP2").unlink()
+    left = [] if published else [f"{FILE}.sha256"]
     site.answers[PATH] = OTHER_LOG
-    with pytest.raises(WorkloadError, match="the file there has changed: its SHA-256 is not"):
+    url = f"http://127.0.0.1:{site.server_port}{PATH}"
+    with pytest.raises(WorkloadError, match=f"KTH-SP2 from {url}: the file there has changed: its"):
         fetch("KTH-SP2")
-    assert files(cache) == [f"{FILE}.sha256"]
-
-
-def test_a_known_checksum_is_checked(site, cache, monkeypatch):
-    trace = replace(TRACES["KTH-SP2"], sha256=hashlib.sha256(LOG).hexdigest())
-    monkeypatch.setitem(TRACES, "KTH-SP2", trace)
-    site.answers[PATH] = OTHER_LOG
-    with pytest.raises(WorkloadError, match=f"KTH-SP2 from {trace.url}: the file there has chang"):
-        fetch("KTH-SP2")
-    assert files(cache) == []
+    assert files(cache) == left
     site.answers[PATH] = LOG
     assert fetch("KTH-SP2").read_bytes() == LOG
-    assert files(cache) == [FILE]
+    assert files(cache) == [FILE, *left]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +178,14 @@ def test_failed_downloads_leave_nothing(site, cache, answer, problem):
     assert files(cache) == []
 
 
-def test_without_a_network(site, cache, monkeypatch):
+def test_without_a_network_or_a_cache(site, cache, monkeypatch):
+    site.answers[PATH] = LOG
+    cache.write_text("")
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "cache_folder", lambda: cache / "cache")
+        with pytest.raises(WorkloadError, match="cannot be written"):
+            fetch("KTH-SP2")
+    cache.unlink()
     monkeypatch.setattr(archive, "SITE", "http://127.0.0.1:9")  # nobody listens there
     with pytest.raises(WorkloadError) as error:
         fetch("KTH-SP2")
@@ -195,15 +193,6 @@ def test_without_a_network(site, cache, monkeypatch):
         f"cannot download KTH-SP2 from http://127.0.0.1:9{PATH}: no connection; get {FILE} another"
         " way, put it into a folder and set HPCGYM_DATA to that folder"
     )
-    assert files(cache) == []
-
-
-def test_a_cache_that_cannot_be_written(site, tmp_path, monkeypatch):
-    site.answers[PATH] = LOG
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(archive, "cache_folder", lambda: tmp_path / "file" / "cache")
-    with pytest.raises(WorkloadError, match="cannot be written"):
-        fetch("KTH-SP2")
 
 
 def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):

@@ -304,7 +304,7 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
     times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00"
     rows = [
         f"1|{times}|2||cpu=2,node=1,gres/fpga=2",
-        f"2|{times}|4||cpu=4,node=2,gres/fpga:u280=2,gres/gpu=4,gres/gpumem=9G",
+        f"2|{times}|4||cpu=4,node=2,gres/fpga:u280=2,gres/gpu:a=2,gres/gpu=4,gres/gpumem=9",
         f"3|{times}|2||cpu=2,node=1,license/matlab=1",
         f"4|{times}|2|cpu=2,node=1,gres/fpga=1|",
         f"5|{times}|2||cpu=2,node=1,gres/users=1,gres/core=1",
