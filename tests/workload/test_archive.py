@@ -5,6 +5,7 @@ import os
 import re
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -12,7 +13,15 @@ import pytest
 from hpcgym.errors import WorkloadError
 from hpcgym.sweep.simulations import input_file
 from hpcgym.workload import archive, load_workload, read_swf
-from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, own_traces
+from hpcgym.workload.archive import (
+    TRACES,
+    fetch,
+    find,
+    find_own,
+    find_trace,
+    own_traces,
+    trace_of,
+)
 
 LOG = gzip.compress(b"; MaxProcs: 4\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
 OTHER_LOG = gzip.compress(b"; MaxProcs: 8\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
@@ -212,6 +221,13 @@ def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):
     assert files(cache) == [FILE]
     (cache / f"{FILE}.sha256").touch()
     assert find("KTH-SP2") == cache / FILE
+
+
+def test_the_trace_that_a_source_names():
+    for source in ("kth-sp2", f"some/{FILE}", Path("KTH-SP2-1996-2.swf")):
+        assert trace_of(source) is TRACES["KTH-SP2"]
+    assert trace_of("SDSC-BLUE-2000-4.1-cln.swf.gz") is TRACES["SDSC-BLUE"]  # of studies
+    assert trace_of("mine.swf") is trace_of(3) is None
 
 
 # --- traces of one's own --------------------------------------------------------------------------

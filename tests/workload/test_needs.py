@@ -233,6 +233,12 @@ def test_single_cores_are_whole_nodes_as_they_are() -> None:
     cluster = Cluster(groups=(nodes,), partitions=(Partition("1", (0, 1), exclusive=True),))
     jobs = hpcgym.load_workload("lublin:jobs=9,processors=4").with_columns(partition=[1] * 9)
     assert with_whole_nodes(jobs, cluster) is jobs
+    groups = (NodeGroup("n", 4, {"core": 4}),)
+    larger = Cluster(groups=groups, partitions=cluster.partitions)
+    whole = with_whole_nodes(make(requested_processors=[3], partition=[1]), larger)
+    asked = make(requested_processors=[3], partition=[1], requested_memory=[5000])
+    for jobs in (whole, with_whole_nodes(asked, larger)):  # which has no memory to be asked for
+        assert {name: amount.tolist() for name, amount in jobs.per_unit.items()} == {"core": [4]}
 
 
 @settings(max_examples=100)
