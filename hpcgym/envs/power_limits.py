@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.core.base import (
+    CONTROLS,
     DEFAULT_WORKLOAD,
     WEIGHTS_KIND,
     Definition,
@@ -16,23 +20,66 @@ from hpcgym.envs.core.base import (
     check_moving,
     read_interval,
     read_options,
-)
-from hpcgym.envs.core.machines import (
-    CONTROLS,
-    LimitsOf,
-    daily_caps,
-    one_budget,
-    read_controls,
-    read_limits,
-    read_machine,
-    switches_nodes,
+    read_policy_features,
 )
 from hpcgym.envs.core.model import clock_of
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
+from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.limited import may_switch
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+# --- Limits of an episode -------------------------------------------------------------------------
+
+Limits = tuple[Limit, ...]
+DAY = 86_400  # [s]
+
+
+def _daily_caps(watts: float, begin: int, end: int, clock: int, workload: Workload) -> Limits:
+    """Return caps from one hour to another on days up to the last submission of an episode.
+
+    ``clock``: the time of the week at the trace's time 0 [s].
+    """
+    first, last = (int(workload.submit_time[k]) + clock for k in (0, -1))
+    days = range(first // DAY, last // DAY + 1)
+    windows = [(day * DAY + 3600 * begin, day * DAY + 3600 * end) for day in days]
+    return tuple(
+        PowerCap(watts, max(start - clock, 0), stop - clock)
+        for start, stop in windows
+        if stop > first and start <= last
+    )
+
+
+def _one_budget(given: Callable[[int, int], Limit], workload: Workload) -> Limits:
+    """Return the budget from the first to the last submission of an episode."""
+    return (given(int(workload.submit_time[0]), int(workload.submit_time[-1]) + 1),)
+
+
+def _from_first_submission(given: Limits, workload: Workload) -> Limits:
+    """Return limits by the clock of an episode's jobs."""
+    first, found = int(workload.submit_time[0]), []
+    for limit in given:
+        times = {name: getattr(limit, name, None) for name in ("start", "end", "announced")}
+        moved = {name: time + first for name, time in times.items() if time is not None}
+        found.append(replace(limit, **moved))
+    return tuple(found)
+
+
+def _hours(hours: Any) -> tuple[int, int]:
+    """Return two hours of a day, checked."""
+    listed = list(hours) if isinstance(hours, Iterable) and not isinstance(hours, str) else []
+    whole = [hour for hour in listed if isinstance(hour, int) and 0 <= hour <= 24]
+    if len(listed) != 2 or len(whole) != 2 or whole[0] >= whole[1]:
+        raise HpcgymError(f"hours must be two whole hours of a day, as (8, 20), not {hours!r}")
+    return whole[0], whole[1]
+
+
+# --- Arguments ------------------------------------------------------------------------------------
 
 
 def read_power_cap(
@@ -40,20 +87,14 @@ def read_power_cap(
     *,
     share: float = 0.6,
     hours: tuple[int, int] = (8, 20),
-    limits: Any = None,
-    controls: Sequence[str] = CONTROLS,
-    policy_features: Sequence[str] = (),
-    interval: Any = "hour",
     power: str = "dvfs",
     **arguments: Any,
 ) -> Definition:
-    """Return what the environment is by its arguments; others are for ``read_options``."""
-    given = read_machine(workload, arguments, "curie")
-    usual = daily_caps(given["cluster"], share, hours, clock_of(given["workload"]))
-    return _under_limits(
-        {**given, "power": power}, read_limits(limits, usual), limits, controls, policy_features,
-        interval,
-    )  # fmt: skip
+    """Return what the environment is by its arguments; others are for ``read_steering``."""
+    given = _with_nodes(workload, arguments, "curie")
+    watts, clock = PowerCap.of(given["cluster"], share).watts, clock_of(given["workload"])
+    usual = partial(_daily_caps, watts, *_hours(hours), clock)
+    return read_steering(usual, False, power=power, **given)
 
 
 def read_energy_budget(
@@ -62,55 +103,84 @@ def read_energy_budget(
     share: float = 0.6,
     period: int = 600,
     shutdown: bool = False,
+    power: str = "none",
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_steering``."""
+    given = _with_nodes(workload, arguments, "taurus")
+    budget = partial(EnergyBudget.of, given["cluster"], share, period=period, shutdown=shutdown)
+    budget(0, 1)  # checks
+    return read_steering(partial(_one_budget, budget), shutdown, power=power, **given)
+
+
+def _with_nodes(workload: Any, arguments: Mapping[str, Any], usual: str) -> dict[str, Any]:
+    """Return arguments with the workload loaded and a machine that has nodes.
+
+    Without ``cluster`` that is a node of one core for each processor, with the power of a node of
+    the machine ``usual``.
+    """
+    settled = dict(arguments)
+    processors, cluster = settled.pop("processors", None), settled.pop("cluster", None)
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload, processors=processors, cluster=cluster)
+    machine = machine_of(workload, cluster, processors)
+    if cluster is None:
+        power = find_cluster(usual).groups[0].power
+        machine = Cluster(groups=(NodeGroup(usual, machine.processors, {"core": 1}, power),))
+    return {**settled, "workload": workload, "cluster": machine}
+
+
+def read_steering(
+    usual: Callable[[Workload], Limits],
+    shutdown: bool,
+    /,
+    *,
     limits: Any = None,
     controls: Sequence[str] = CONTROLS,
     policy_features: Sequence[str] = (),
     interval: Any = "hour",
-    power: str = "none",
     **arguments: Any,
 ) -> Definition:
-    """Return what the environment is by its arguments; others are for ``read_options``."""
-    given = read_machine(workload, arguments, "taurus")
-    usual = one_budget(given["cluster"], share, period, shutdown)
-    return _under_limits(
-        {**given, "power": power}, read_limits(limits, usual), limits, controls, policy_features,
-        interval, shutdown,
-    )  # fmt: skip
-
-
-def _under_limits(
-    given: dict[str, Any],
-    limits_of: LimitsOf,
-    limits: Any,
-    controls: Any,
-    policy_features: Any,
-    interval: Any,
-    shutdown: bool = False,
-) -> Definition:
-    """Return what an environment under limits is.
+    """Return what an environment under limits is; other arguments are for ``read_options``.
 
     Parameters
     ----------
-    given : the arguments of ``read_options``.
-    limits_of : an episode's.
-    limits : as they are given.
+    usual : returns the limits of an episode's jobs, where none are given.
     shutdown : whether the usual limits switch idle nodes off.
+    limits : limits whose times count from the episode's first submission; or a function of the
+        episode's jobs that returns limits by their clock.
     """
-    names, features = read_controls(controls, policy_features)
+    if isinstance(controls, str) or not isinstance(controls, Sequence):
+        raise HpcgymError(f"controls must be names of controls, not {controls!r}")
+    for name in controls:
+        check_choice("controls", name, CONTROLS)
+    check_each_once("controls", controls)
+    none = isinstance(policy_features, Sequence) and not policy_features
+    features = () if none else read_policy_features(policy_features)
+    if not controls and not features:
+        raise HpcgymError("controls and policy_features: at least one must be named")
     held = read_interval(interval)
     if held[0] == "pass":
         raise HpcgymError("interval: controls hold for stretches of time, not for single passes")
-    power = Scheduler(power=given["power"]).power
-    switches = switches_nodes(given["cluster"], names, limits, shutdown, power)
-    limited = Limited(names, limits_of, switches)
-    n_numbers = len(names) + len(features)
-    options = read_options(**given)
+    power, cluster = Scheduler(power=arguments["power"]).power, arguments["cluster"]
+    if limits is None:
+        limits_of = usual
+        switches = power in ("shut", "mix") or cluster.shutdown_after_s is not None
+    elif callable(limits):  # it may give budgets that switch nodes off
+        limits_of, switches = limits, True
+    else:
+        given = check_limits(limits)
+        limits_of = partial(_from_first_submission, given)
+        switches = may_switch(Scheduler(power=power), cluster, given)
+    limited = Limited(tuple(controls), limits_of, switches or shutdown or "nodes" in controls)
+    options = read_options(**arguments)
     check_moving(interval, features, options.scheduler)
+    n_numbers = len(controls) + len(features)
     return Definition(
         WEIGHTS_KIND,
         options,
         spaces.Box(-1.0, 1.0, (n_numbers,), np.float32),
-        {"controls": names, "policy_features": features},
+        {"controls": tuple(controls), "policy_features": features},
         # the weights of features come first in simulations, and last in actions
         np.roll(np.arange(n_numbers), len(features)),
         features=features,
@@ -119,10 +189,14 @@ def _under_limits(
     )
 
 
+# --- The environments -----------------------------------------------------------------------------
+
+
 class SteeringEnv(SchedulingEnv):
     """What the environments under limits share: controls, and weights of features."""
 
     action_kind: ClassVar[str] = "controls"
+    passes_on = (read_steering, read_options)
     controls: tuple[str, ...]
     policy_features: tuple[str, ...]
 

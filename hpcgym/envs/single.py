@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    Described,
     define,
     has_matplotlib,
     read_index,
     read_numbers,
+    read_options,
     read_options_of_reset,
     set_signature,
 )
@@ -73,7 +73,7 @@ class StepView(NamedTuple):
     jobs: int
 
 
-class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  # a property
+class SchedulingEnv(gymnasium.Env[Any, Any]):
     """What the environments share: arguments, episodes, observations, rewards, snapshots.
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
@@ -91,6 +91,8 @@ class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
+    #: What reads in turn those that these do not name.
+    passes_on: ClassVar[tuple[Callable[..., Any], ...]] = (read_options,)
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -177,12 +179,13 @@ class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  
 
     def render(self) -> Any:
         """Return the present state as text or as an image, by ``render_mode``."""
-        from hpcgym.envs.render.view import ansi, rgb_array
+        from hpcgym.envs.render import look, picture_of, text_of  # takes long to import
 
         if self.render_mode is None:
             gymnasium.logger.warn("render_mode is None: give one to gymnasium.make")
             return None
-        return ansi(self) if self.render_mode == "ansi" else rgb_array(self)
+        view = look(self.simulations, type(self).__name__)
+        return text_of(view) if self.render_mode == "ansi" else picture_of(view)
 
     # -- the state in plain terms ------------------------------------------------------------------
 
@@ -211,7 +214,7 @@ class SchedulingEnv(Described, gymnasium.Env[Any, Any]):  # type: ignore[misc]  
     @property
     def time(self) -> Any:
         """The time [s], an int; where jobs share nodes a float."""
-        return self.simulations.seconds(self.simulations.out.told.item(0, 0))
+        return self.simulations.time(0)
 
     @property
     def free(self) -> int:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    Described,
     define,
     read_indices,
     read_numbers,
@@ -33,7 +32,7 @@ from hpcgym.envs.core.simulations import (
     save_row,
 )
 from hpcgym.envs.single import SchedulingEnv
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.processors import threads_here
 
 MANY = 32  # environments are worth more than one thread
@@ -50,7 +49,7 @@ class VectorSnapshot(NamedTuple):
     ends: bool
 
 
-class SchedulingVectorEnv(Described, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # a property
+class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     """What the vector environments share; all simulations lie in the same arrays.
 
     Environment i, seeded with s, goes through the same states as a single one seeded with s.
@@ -79,11 +78,13 @@ class SchedulingVectorEnv(Described, VectorEnv[Any, Any, Any]):  # type: ignore[
     single: ClassVar[type[SchedulingEnv]]
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
+    passes_on: ClassVar[tuple[Callable[..., Any], ...]]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "single" in vars(cls):
-            cls.action_kind, cls.read_arguments = cls.single.action_kind, cls.single.read_arguments
+            for name in ("action_kind", "read_arguments", "passes_on"):
+                setattr(cls, name, getattr(cls.single, name))
         set_signature(cls, SchedulingVectorEnv)
 
     def __init__(
@@ -98,9 +99,9 @@ class SchedulingVectorEnv(Described, VectorEnv[Any, Any, Any]):  # type: ignore[
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
-        check_count("num_envs", num_envs)
+        check_whole("num_envs", num_envs, 1)
         if max_episode_steps is not None:
-            check_count("max_episode_steps", max_episode_steps)
+            check_whole("max_episode_steps", max_episode_steps, 1)
         if not isinstance(copy, bool):
             raise HpcgymError(f"copy must be True or False, not {copy!r}")
         most = threads_here()
@@ -308,13 +309,6 @@ class SchedulingVectorEnv(Described, VectorEnv[Any, Any, Any]):  # type: ignore[
         truncated: NDArray[np.bool_] = self._steps >= most
         states["ended"][truncated] = 1
         return truncated
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise an HpcgymError unless an argument is a whole number of at least 1."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise HpcgymError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
 def _autoreset(mode: Any) -> AutoresetMode:

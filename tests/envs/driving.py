@@ -48,6 +48,23 @@ def jobs_of(rows: list[tuple[int, int, int]], processors: int, **more: Any) -> W
     return Workload.from_columns(columns, processors=processors, name="few")
 
 
+def four_jobs(**columns: list[int]) -> Workload:
+    """Four jobs of 10 s on 2 of 8 processors each, three of one user, all submitted at once."""
+    return jobs_of([(0, 2, 10)] * 4, 8, **{"user_id": [1, 1, 1, 2], **columns})
+
+
+#: On 4 processors at 100 s: 0 and 1 run, to 200 s and 110 s; 2, of two, and 3, of one, wait.
+TINY = Workload.from_columns(
+    {
+        "submit_time": [0, 10, 50, 90, 120],
+        "wait_time": [0, 40, 60, 20, 0],
+        "run_time": [200, 60, 30, 40, 10],
+        "requested_time": [300, 100, 30, 50, 10],
+        "requested_processors": [2, 2, 2, 1, 4],
+    },
+    processors=4,
+    name="tiny",
+)
 #: Jobs wait in it, and over-run their predictions where these are averages of two.
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
 
@@ -184,6 +201,141 @@ def with_files(gb_s: float = 0.5) -> dict[str, Any]:
         "cluster": replace(find_cluster(SHARED_NODES), io_bandwidth_gb_s=gb_s),
         "speedups": replace(speedups, io_share=share, io_demand_mb_s=np.where(share, 20, 0)),
     }
+
+
+# --- Where environments are tried -----------------------------------------------------------------
+
+#: Machines and rules; each property of environments is tried with each of them there.
+LEARNED: dict[str, Any] = {
+    "estimate": "e-loss",
+    "policy_estimate": "regression:over=absolute,under=squared,eta=1,l2=0",
+    "correction": "predicted-again",
+    "backfill_order": "lexp",
+    "features": ["wait", "predicted", "policy_time"],
+}
+#: The part of a busy log that begins in its middle.
+_MIDDLE = from_the_middle().take(slice(0, 30), name="part")
+CLOSED_THEN = f"{_MIDDLE.initial.begin + 600}/{_MIDDLE.initial.begin + 90_000}"
+PLACES: dict[str, dict[str, Any]] = {
+    "pool": {},
+    "per event": {"passes": "per-event", "backfill_order": "sjbf", "observation": "flat"},
+    "learned": LEARNED,
+    "surrounded": {"start": "warm", "arrivals": "continue", "horizon": "6h", "paid": "waiting",
+                   "window": "split:5"},
+    "to a horizon": {"horizon": 900, "paid": "end"},
+    "users": {"workload": USERS, "backfill_order": "fairshare", "fair_share": FAIR[0]},
+    "groups": {"workload": USERS, "backfill_order": "fs+efs", "fair_share": FAIR[1]},
+    "accounts on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
+                          "backfill_order": "fs+efs", "fair_share": FAIR[2]},
+    "a tree on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
+                        "backfill_order": "energy-fairshare", "fair_share": FAIR[3]},
+    "starved first": {"threshold": 900},
+    "switched off": {"workload": CALM, "cluster": SLEEPY},
+    "switched off by action": {"workload": CALM, "cluster": AWAKE, "shutdown_action": True},
+    "single cores": {"cluster": FOUR, "allocation": "worst-fit"},
+    "nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "best-fit"},
+    "random nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "random:5"},
+    "learned on nodes": {"workload": EURORA, "cluster": "eurora", **LEARNED},
+    "powers": {"workload": SMALL, "cluster": MIXED},
+    "own nodes": {"cluster": ASLEEP, "paid": "waiting"},
+    "in a row": {"cluster": ASLEEP, "allocation": "contiguous", "estimate": "ave2", "paid": "end"},
+    "quotas": KEPT,
+    "cores by name": KEPT | OF_NODES | {"maintenance": NODES_OF_CORES},
+    "closed nodes": {"workload": EURORA, **ON_NODES},
+    "after others": {"workload": chained(), "dependencies": "closed-loop", "quota": "user:jobs=9",
+                     "paid": "end"},
+    "submitted": {"workload": chained(), "cluster": "8x2x4", "quota": "all:submitted=30",
+                  "paid": "waiting"},
+    "requeued": {"workload": stopping(), "preemption": "queue:2>3>4"},
+    "cancelled": {"workload": stopping(), "preemption": "queue:2>3>4,cancel"},
+    "suspended": {"workload": stopping(), "cluster": "4x2x2",
+                  "preemption": "queue:2>3>4,suspend"},
+    "slurm": {"backfill": "slurm:bf_interval=600"},
+    "extract": {"workload": _MIDDLE,
+                "episodes": "whole", "estimate": "ave2"},
+    "extract under quotas": {"workload": _MIDDLE, "episodes": "whole",
+                             "quota": "user:jobs=2", "maintenance": CLOSED_THEN},
+    "slurm after others": {"workload": chained(), "backfill": "slurm", "quota": "user:jobs=2",
+                           "dependencies": "closed-loop"},
+    "slurm and stops": {"workload": stopping(), "cluster": "4x2x2", "backfill": "slurm",
+                        "preemption": "queue:2>3>4"},
+    "slurm on nodes": {"workload": EURORA, "cluster": "eurora", "backfill": "slurm"},
+    "extract of users": {"workload": from_the_middle().with_columns(user_id=np.arange(80) % 3),
+                         "episodes": "whole", "backfill_order": "fairshare", "fair_share": FAIR[0]},
+    "extract on nodes": {
+        "workload": from_the_middle(MIXED).take(slice(0, 30), name="part"),
+        "episodes": "whole", "cluster": MIXED, "allocation": "best-fit"},
+}  # fmt: skip
+#: Places where no agent names each job.
+_OF_QUEUES = (
+    *("requeued", "cancelled", "suspended", "starved first"),
+    *("slurm", "slurm after others", "slurm and stops", "slurm on nodes"),
+)
+#: Those whose episodes have other jobs than those that count.
+AROUND = ("surrounded", "to a horizon")
+MOVED = ("after others", "submitted", "slurm after others", "limits after others")
+#: Those where a snapshot may hide the future.
+HIDE = (
+    "pool", "per event", "learned", "users", "groups", "switched off", "switched off by action",
+    "surrounded", "to a horizon", "slurm", "extract", "extract of users", "single cores",
+    "starved first",
+)  # fmt: skip
+EXTRACTS = ("extract", "extract under quotas", "extract of users", "extract on nodes")
+STOPS = ("requeued", "cancelled", "suspended", "slurm and stops")
+STEERED: dict[str, dict[str, Any]] = {
+    "limits": {"limits": limits_that_grow, "controls": ("power", "nodes"), "paid": "end"},
+    "limits and weights": {"limits": limits_that_grow, "interval": 3, "power": "energy-bud",
+                           "policy_features": ("area", "wait"), "observation": "flat"},
+    "usual limits": {"cluster": None, "interval": "2h", "paid": "waiting"},
+    "limits and users": {"limits": limits_that_grow, "policy_features": ("wait", "fairshare"),
+                         "fair_share": FAIR[0], "threshold": 9000, "quota": "user:jobs=4"},
+    "limits after others": {"workload": chained(), "quota": "user:submitted=3", "paid": "end",
+                            "dependencies": "after", "limits": limits_that_grow},
+}  # fmt: skip
+SHARED: dict[str, dict[str, Any]] = {
+    "pairs": {"cluster": SHARED_NODES},
+    "pairs and files": {**with_files(), "observation": "flat"},
+    "pairs by scores": {"cluster": SHARED_NODES, "action": "scores"},
+    "compact pairs": {"cluster": SHARED_NODES, "allocation": "compact"},
+}
+CASES = [
+    *[
+        (name, place)
+        for place in PLACES
+        for name in NAMES
+        if not (name == "JobSelection" and place in _OF_QUEUES)
+        and (name == "JobSelection" or place != "switched off by action")
+    ],
+    *[(name, place) for place in STEERED for name in LIMITED],
+    *[("CoSchedule", place) for place in SHARED],
+]
+
+
+def mode_of(name: str, place: str, turn: int = 0) -> AutoresetMode:
+    """Return a mode of resetting: quick tests see one at each place, as many of each."""
+    return MODES[(CASES.index((name, place)) + turn) % len(MODES)]
+
+
+def given(name: str, place: str, **more: Any) -> dict[str, Any]:
+    """Return the arguments of an environment at a place: short episodes, in which it asks often."""
+    if name == "CoSchedule":
+        return (
+            {"workload": SIXTEEN, "jobs": 12, "window": 6, "neighbours": 3} | SHARED[place] | more
+        )
+    arguments: dict[str, Any] = {"workload": BUSY, "jobs": 12, "window": 6}
+    if name in LIMITED:
+        return arguments | {"workload": LOADED, "cluster": CHASSIS} | STEERED[place] | more
+    if name == "MixedPolicy":
+        arguments["interval"] = "pass" if place in MOVED else 4
+    return arguments | PLACES[place] | more
+
+
+def single(name: str, place: str, **more: Any) -> Any:
+    return SINGLE[name](**given(name, place, **more))
+
+
+def many(name: str, place: str, mode: Any = AutoresetMode.NEXT_STEP, **more: Any) -> Any:
+    return VECTOR[name](3, autoreset_mode=mode, **given(name, place, **more))
 
 
 # --- What is drawn --------------------------------------------------------------------------------

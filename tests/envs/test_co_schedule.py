@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from drawing import given, settings
@@ -24,10 +22,9 @@ from driving import (
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.envs import CoSchedule, CoScheduleVector
-from hpcgym.envs.render.view import look
-from hpcgym.errors import HpcgymError
-from hpcgym.speedups import Heatmap, generate_speedups
+from hpcgym.envs import CoSchedule
+from hpcgym.envs.render import look
+from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload
 
 #: a is fast beside b, b is slow beside a, and both lose beside their own kind.
@@ -302,82 +299,7 @@ def test_returns_are_metrics(cluster: Any) -> None:
     assert elapsed == pytest.approx(metrics["makespan_s"])
 
 
-def test_masked_actions_stand_for_the_first_that_is_not() -> None:
-    options = whole(load_workload(SIXTEEN), cluster=SHARED_NODES)
-    one, other = CoSchedule(**options), CoSchedule(**options)
-    _, info = one.reset()
-    other.reset()
-    rng, ended = np.random.default_rng(0), False
-    while not ended:
-        mask = info["action_mask"]
-        masked = int(rng.choice(np.flatnonzero(mask == 0)))
-        *step, info = one.step(masked)
-        assert_same([*step, info], list(other.step(int(np.flatnonzero(mask)[0]))))
-        ended = step[2]
-        assert ended or info["action_mask"].any()
-
-
 # --- What it refuses ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"allocation": "part:13"}, "have no 13 parts"),
-        ({"allocation": "contiguous"}, "allocation: with speedups it is compact"),
-        ({"partners": "worst"}, "partners"),
-        ({"cluster": Cluster(256)}, "give a cluster"),
-        ({"speedups": "nowhere.csv"}, "nowhere.csv: no such file"),
-        ({"speedups": generate_speedups(3)}, "which is none of the 3 codes"),
-        ({"cluster": with_files()["cluster"]}, "says nothing without what codes read"),
-        ({"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
-        ({"action": "pairs"}, "did you mean 'pair'"),
-        ({"neighbours": 0}, "neighbours must be a whole number"),
-        ({"window": True}, "window must be a whole number"),
-        ({"reward": "makespan"}, "unknown reward 'makespan'"),
-        ({"observation": "image"}, "observation"),
-        ({"workload": "lublin:jobs=50,processors=192"}, "has no code"),
-    ],
-    ids=str,
-)
-def test_bad_arguments(options: dict[str, Any], message: str) -> None:
-    given_options: dict[str, Any] = {
-        "workload": SIXTEEN,
-        "cluster": SHARED_NODES,
-        "jobs": 10,
-        **options,
-    }
-    for make in (CoSchedule, CoScheduleVector):
-        with pytest.raises(HpcgymError, match=re.escape(message)):
-            make(**given_options)
-
-
-@pytest.mark.parametrize("rule", ["backfill", "quota", "maintenance", "preemption", "dependencies"])
-def test_arguments_of_other_environments(rule: str) -> None:
-    for make in (CoSchedule, CoScheduleVector):
-        with pytest.raises(TypeError, match=rule):
-            make(workload=SIXTEEN, **{rule: "none"})
-    with pytest.raises(HpcgymError, match="unknown reward 'throughput'"):
-        gymnasium.make("hpcgym/JobSelection-v0", reward="throughput")
-
-
-@pytest.mark.parametrize("action", [-1, 273, 1.5, "wait", None])
-def test_bad_actions(action: Any) -> None:
-    env = CoSchedule(SIXTEEN, cluster=SHARED_NODES, jobs=10)
-    env.reset(seed=0)
-    with pytest.raises(HpcgymError, match="action must be an index from 0 to 272"):
-        env.step(action)
-    many = CoScheduleVector(2, SIXTEEN, cluster=SHARED_NODES, jobs=10)
-    many.reset(seed=0)
-    with pytest.raises(HpcgymError, match="actions must be"):
-        many.step([action, action])
-
-
-def test_dispatchers_know_nothing_of_it() -> None:
-    env = CoSchedule(SIXTEEN, cluster=SHARED_NODES, jobs=10)
-    env.reset(seed=0)
-    with pytest.raises(HpcgymError, match="dispatchers know nothing"):
-        env.pass_view()
 
 
 def test_what_is_drawn_is_in_seconds() -> None:
@@ -385,11 +307,11 @@ def test_what_is_drawn_is_in_seconds() -> None:
     env.reset(seed=0)
     for _ in range(60):
         env.step(int(np.flatnonzero(env.action_masks())[0]))
-    view = look(env)
+    view = look(env.simulations, "CoSchedule")
     assert (view.schedule.wait >= 0).all()
     assert (view.schedule.end[view.running] == view.now).all()
-    assert view.with_predicted_ends().end.max() > view.now
-    assert view.schedule.wait.max() < view.elapsed
+    assert view.drawn()[0].end.max() > view.now
+    assert view.schedule.wait.max() < view.now - view.first
 
 
 # --- What cannot be known -------------------------------------------------------------------------
@@ -435,10 +357,3 @@ def altered(env: CoSchedule, now: float, seed: int) -> Workload:
         columns["requested_processors"].append(int(rng.integers(1, 33)))
         columns["executable"].append(int(rng.integers(1, 4)))
     return Workload.from_columns(columns, processors=32, name="drawn", header=dict(jobs.header))
-
-
-def test_the_default_environment() -> None:
-    env = gymnasium.make("hpcgym/CoSchedule-v0")
-    steps = play(env, random_acts(env.action_space, 0), seed=0)
-    assert steps[-1].info["metrics"]["jobs"] == 256
-    assert steps[-1].info["metrics"]["mean_bsld"] > 1.2  # jobs wait

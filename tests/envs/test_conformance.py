@@ -15,50 +15,35 @@ import gymnasium
 import numpy as np
 import pytest
 from driving import (
-    ASLEEP,
-    AWAKE,
+    AROUND,
     BUSY,
-    CALM,
+    CASES,
     CHASSIS,
-    EURORA,
     EVERY,
-    FAIR,
-    FOUR,
-    KEPT,
+    EXTRACTS,
+    HIDE,
     LIMITED,
-    LOADED,
-    MIXED,
-    MODES,
+    MOVED,
     NAMES,
-    NEEDY,
-    NODES_OF_CORES,
-    NODES_WITH_MEM,
-    OF_NODES,
-    ON_NODES,
-    SHARED_NODES,
+    SHARED,
     SINGLE,
-    SIXTEEN,
-    SLEEPY,
-    SMALL,
-    USERS,
-    VECTOR,
+    STEERED,
+    STOPS,
     assert_alike,
     assert_same,
-    chained,
     drive,
-    from_the_middle,
+    given,
     go_on,
     label,
-    limits_that_grow,
+    many,
+    mode_of,
     play,
     random_acts,
     rows_of,
-    stopping,
+    single,
     visible_acts,
-    with_files,
 )
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 
 import hpcgym
@@ -74,130 +59,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 ids = pytest.mark.parametrize("name", NAMES)
 all_ids = pytest.mark.parametrize("name", [*NAMES, *LIMITED])
 
-LEARNED: dict[str, Any] = {
-    "estimate": "e-loss",
-    "policy_estimate": "regression:over=absolute,under=squared,eta=1,l2=0",
-    "correction": "predicted-again",
-    "backfill_order": "lexp",
-    "features": ["wait", "predicted", "policy_time"],
-}
-_MIDDLE = from_the_middle().take(slice(0, 30), name="part")
-CLOSED_THEN = f"{_MIDDLE.initial.begin + 600}/{_MIDDLE.initial.begin + 90_000}"
-PLACES: dict[str, dict[str, Any]] = {
-    "pool": {},
-    "per event": {"passes": "per-event", "backfill_order": "sjbf", "observation": "flat"},
-    "learned": LEARNED,
-    "surrounded": {"start": "warm", "arrivals": "continue", "horizon": "6h", "paid": "waiting",
-                   "window": "split:5"},
-    "to a horizon": {"horizon": 900, "paid": "end"},
-    "users": {"workload": USERS, "backfill_order": "fairshare", "fair_share": FAIR[0]},
-    "groups": {"workload": USERS, "backfill_order": "fs+efs", "fair_share": FAIR[1]},
-    "accounts on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
-                          "backfill_order": "fs+efs", "fair_share": FAIR[2]},
-    "a tree on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
-                        "backfill_order": "energy-fairshare", "fair_share": FAIR[3]},
-    "starved first": {"threshold": 900},
-    "switched off": {"workload": CALM, "cluster": SLEEPY},
-    "switched off by action": {"workload": CALM, "cluster": AWAKE, "shutdown_action": True},
-    "single cores": {"cluster": FOUR, "allocation": "worst-fit"},
-    "nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "best-fit"},
-    "random nodes": {"workload": EURORA, "cluster": "eurora", "allocation": "random:5"},
-    "learned on nodes": {"workload": EURORA, "cluster": "eurora", **LEARNED},
-    "powers": {"workload": SMALL, "cluster": MIXED},
-    "own nodes": {"cluster": ASLEEP, "paid": "waiting"},
-    "in a row": {"cluster": ASLEEP, "allocation": "contiguous", "estimate": "ave2", "paid": "end"},
-    "quotas": KEPT,
-    "cores by name": KEPT | OF_NODES | {"maintenance": NODES_OF_CORES},
-    "closed nodes": {"workload": EURORA, **ON_NODES},
-    "after others": {"workload": chained(), "dependencies": "closed-loop", "quota": "user:jobs=9",
-                     "paid": "end"},
-    "submitted": {"workload": chained(), "cluster": "8x2x4", "quota": "all:submitted=30",
-                  "paid": "waiting"},
-    "requeued": {"workload": stopping(), "preemption": "queue:2>3>4"},
-    "cancelled": {"workload": stopping(), "preemption": "queue:2>3>4,cancel"},
-    "suspended": {"workload": stopping(), "cluster": "4x2x2",
-                  "preemption": "queue:2>3>4,suspend"},
-    "slurm": {"backfill": "slurm:bf_interval=600"},
-    "extract": {"workload": _MIDDLE,
-                "episodes": "whole", "estimate": "ave2"},
-    "extract under quotas": {"workload": _MIDDLE, "episodes": "whole",
-                             "quota": "user:jobs=2", "maintenance": CLOSED_THEN},
-    "slurm after others": {"workload": chained(), "backfill": "slurm", "quota": "user:jobs=2",
-                           "dependencies": "closed-loop"},
-    "slurm and stops": {"workload": stopping(), "cluster": "4x2x2", "backfill": "slurm",
-                        "preemption": "queue:2>3>4"},
-    "slurm on nodes": {"workload": EURORA, "cluster": "eurora", "backfill": "slurm"},
-    "extract on nodes": {
-        "workload": from_the_middle(MIXED).take(slice(0, 30), name="part"),
-        "episodes": "whole", "cluster": MIXED, "allocation": "best-fit"},
-}  # fmt: skip
-#: Places where no agent names each job.
-_OF_QUEUES = (
-    *("requeued", "cancelled", "suspended", "starved first"),
-    *("slurm", "slurm after others", "slurm and stops", "slurm on nodes"),
-)
-#: Those whose episodes have other jobs than those that count.
-_AROUND = ("surrounded", "to a horizon")
-_MOVED = ("after others", "submitted", "slurm after others")
-#: Those where a snapshot may hide the future.
-_HIDE = (
-    "pool", "per event", "learned", "users", "groups", "switched off", "switched off by action",
-    "surrounded", "to a horizon", "slurm", "extract", "single cores", "starved first",
-)  # fmt: skip
-_EXTRACTS = ("extract", "extract under quotas", "extract on nodes")
-_STOPS = ("requeued", "cancelled", "suspended", "slurm and stops")
-STEERED: dict[str, dict[str, Any]] = {
-    "limits": {"limits": limits_that_grow, "controls": ("power", "nodes"), "paid": "end"},
-    "limits and weights": {"limits": limits_that_grow, "interval": 3, "power": "energy-bud",
-                           "policy_features": ("area", "wait"), "observation": "flat"},
-    "usual limits": {"cluster": None, "interval": "2h", "paid": "waiting"},
-}  # fmt: skip
-SHARED: dict[str, dict[str, Any]] = {
-    "pairs": {"cluster": SHARED_NODES},
-    "pairs and files": {**with_files(), "observation": "flat"},
-    "pairs by scores": {"cluster": SHARED_NODES, "action": "scores"},
-    "compact pairs": {"cluster": SHARED_NODES, "allocation": "compact"},
-}
-CASES = [
-    *[
-        (name, place)
-        for place in PLACES
-        for name in NAMES
-        if not (name == "JobSelection" and place in _OF_QUEUES)
-        and (name == "JobSelection" or place != "switched off by action")
-    ],
-    *[(name, place) for place in STEERED for name in LIMITED],
-    *[("CoSchedule", place) for place in SHARED],
-]
 THREADS = min(2, threads_here())
 every = pytest.mark.parametrize(("name", "place"), CASES)
-
-
-def mode_of(name: str, place: str, turn: int = 0) -> AutoresetMode:
-    """Return a mode of resetting: quick tests see one at each place, as many of each."""
-    return MODES[(CASES.index((name, place)) + turn) % len(MODES)]
-
-
-def given(name: str, place: str, **more: Any) -> dict[str, Any]:
-    """Return the arguments of an environment at a place: short episodes, in which it asks often."""
-    if name == "CoSchedule":
-        return (
-            {"workload": SIXTEEN, "jobs": 12, "window": 6, "neighbours": 3} | SHARED[place] | more
-        )
-    arguments: dict[str, Any] = {"workload": BUSY, "jobs": 12, "window": 6}
-    if name in LIMITED:
-        return arguments | {"workload": LOADED, "cluster": CHASSIS} | STEERED[place] | more
-    if name == "MixedPolicy":
-        arguments["interval"] = "pass" if place in _MOVED else 4
-    return arguments | PLACES[place] | more
-
-
-def single(name: str, place: str, **more: Any) -> Any:
-    return SINGLE[name](**given(name, place, **more))
-
-
-def many(name: str, place: str, mode: Any = AutoresetMode.NEXT_STEP, **more: Any) -> Any:
-    return VECTOR[name](3, autoreset_mode=mode, **given(name, place, **more))
 
 
 @pytest.mark.parametrize("turn", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
@@ -227,7 +90,7 @@ def test_what_follows_a_snapshot_follows_again(name: str, place: str) -> None:
     saved, copied = env.snapshot(), pickle.loads(pickle.dumps(env))
     first = go_on(env, acts, begun[-1].observation, begun[-1].info)
     result = env.result()
-    if place in _HIDE:
+    if place in HIDE:
         env.restore(saved)
         observation, info = env.restore(env.snapshot(hide=True))
         assert_same(observation, begun[-1].observation)
@@ -236,8 +99,9 @@ def test_what_follows_a_snapshot_follows_again(name: str, place: str) -> None:
     else:
         with pytest.raises(HpcgymError, match="hidden on pools of processors only"):
             env.snapshot(hide=True)
+    drawn = play(other, acts, seed=9)
     for each in (env, other, copied):
-        play(each, acts)
+        assert_same(play(each, acts, seed=9), drawn)  # a reset brings back what was hidden
         observation, info = each.restore(pickle.loads(pickle.dumps(saved)))
         assert_same(observation, begun[-1].observation)
         assert_same(go_on(each, acts, observation, info), first)
@@ -263,7 +127,7 @@ def told(steps: list[Any]) -> list[Any]:
     return steps
 
 
-@pytest.mark.parametrize(("name", "place"), [case for case in CASES if case[1] not in _AROUND])
+@pytest.mark.parametrize(("name", "place"), [case for case in CASES if case[1] not in AROUND])
 def test_returns_are_metrics(name: str, place: str) -> None:
     """With something around them, they are worked out by hand in ``test_honest_episodes.py``."""
     env = single(name, place, reward=["bsld", "wait", "energy"])
@@ -279,7 +143,7 @@ def test_returns_are_metrics(name: str, place: str) -> None:
     known = {key: value for key, value in metrics.items() if value == value}
     assert steps[-1].info["metrics"] == pytest.approx(known)
     hpcgym.validate_schedule(env.result())
-    if not ({"cluster", "limits"} & {*given(name, place)} or place in (*STEERED, *_EXTRACTS)):
+    if not ({"cluster", "limits"} & {*given(name, place)} or place in (*STEERED, *EXTRACTS)):
         jobs, cluster = env.episode_workload, env.options.cluster
         most = cluster.busy_power_w * cluster.processors * (np.ptp(jobs.submit_time) + 1)
         assert -energy == pytest.approx(metrics["energy_j"] / most, rel=1e-9)
@@ -289,7 +153,7 @@ def test_returns_are_metrics(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [case for case in CASES if case[1] not in (*_AROUND, *_MOVED, *_STOPS)]
+    ("name", "place"), [case for case in CASES if case[1] not in (*AROUND, *MOVED, *STOPS)]
 )
 def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
     """Times are those at the frequencies of jobs, and compact ones where they share nodes."""
@@ -328,7 +192,7 @@ def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [case for case in CASES if case[1] not in (*_MOVED, "per event", "suspended")],
+    [case for case in CASES if case[1] not in (*MOVED, "per event", "suspended")],
 )
 def test_the_state_in_plain_terms(name: str, place: str) -> None:
     """Who waits, who runs, what is free, and what of it is seen, at each decision."""
@@ -370,7 +234,7 @@ def test_the_state_in_plain_terms(name: str, place: str) -> None:
     [
         (name, place)
         for name, place in CASES
-        if name in NAMES and place not in (*_AROUND, "learned", "learned on nodes")
+        if name in NAMES and place not in (*AROUND, "learned", "learned on nodes")
     ],
 )
 def test_a_baseline_makes_the_schedule_of_simulate(name: str, place: str, policy: str) -> None:
@@ -391,6 +255,26 @@ def test_a_baseline_makes_the_schedule_of_simulate(name: str, place: str, policy
         assert_same(tuple(found.allocation), tuple(expected.allocation))
     assert found.metrics["energy_j"] == pytest.approx(expected.metrics["energy_j"], rel=1e-12)
     hpcgym.validate_schedule(found)
+
+
+@pytest.mark.parametrize(("name", "place"), [case for case in CASES if case[0] in LIMITED])
+def test_controls_that_limit_nothing(name: str, place: str) -> None:
+    """The schedule is that of the same limits alone, also where weights order the queue."""
+    env = single(name, place, jobs=60)
+    weights = np.array([0.5, -0.25][: len(env.policy_features)])
+    action = np.append(np.ones(len(env.controls)), weights)
+    play(env, lambda *_: action, seed=3)
+    found, policy = env.result(), "fcfs"
+    if weights.size:
+        shares = (weights / np.abs(weights).sum()).tolist()
+        policy = dict(zip(env.policy_features, shares, strict=True))
+    machine = {"cluster": env.options.cluster, "limits": found.limits, "policy": policy}
+    same = hpcgym.simulate(env.episode_workload, **machine, **env.scheduler_rules)
+    for column in ("start", "end", "predicted_run_time", "backfilled", "frequency"):
+        assert_same(getattr(found, column), getattr(same, column))
+    assert found.workload.submit_time.tolist() == same.workload.submit_time.tolist()
+    assert_same(found.allocation.node, same.allocation.node)
+    assert found.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +298,7 @@ def test_it_shows_itself(name: str, place: str) -> None:
         return acts(number, observation, info)
 
     last = play(text, look, seed=1)[-1]
-    assert not last.terminated or place in _AROUND or "0 queued, " in text.render()
+    assert not last.terminated or place in AROUND or "0 queued, " in text.render()
     frames = []
     for steps in (0, 2):
         play(picture, acts, seed=1, most=steps)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
-    INTERVALS,
     NAMES,
     SEEDS,
     SINGLE,
     SLOW,
-    VECTOR,
+    TINY,
     assert_same,
     go_on,
     on_nodes,
@@ -34,13 +32,10 @@ from test_schedules import PLAIN, extract_of
 import hpcgym
 from hpcgym import HpcgymError, simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.cluster import Cluster
 from hpcgym.envs.core.infos import means_of, state_of
 from hpcgym.errors import WorkloadError
-from hpcgym.evaluation import evaluate
-from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
-from hpcgym.workload.codes import with_codes
 
 names = pytest.mark.parametrize("name", NAMES)
 
@@ -62,30 +57,6 @@ def assert_metrics(env: Any, expected: Any) -> None:
 
 
 # --- As in `simulate` -----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@settings(SLOW, max_examples=100)
-@given(
-    st.data(),
-    workloads(max_jobs=30),
-    INTERVALS,
-    st.tuples(st.sampled_from([0.0, 1e-5]), st.sampled_from([1.0, -0.5])),
-    st.sampled_from([60.0, 3600.0, 604_800.0]),
-)
-def test_what_users_had_used_before_counts(
-    data: st.DataObject, workload: Workload, interval: Any, weights: Any, half_life_s: float
-) -> None:
-    part = extract_of(data, workload)
-    rules = {"backfill_order": "fairshare", "fair_share": FairShare(half_life_s=half_life_s)}
-    features = ("wait", "fairshare")
-    env = make("MixedPolicy", part, interval=interval, policy_features=features, **rules)
-    size = sum(map(abs, weights))
-    policy = {name: w / size for name, w in zip(features, weights, strict=True)}
-    expected = simulate(part, policy=policy, **env.scheduler_rules)
-    for _ in range(2):
-        play(env, lambda *_: np.array(weights))
-        assert env.result().start.tolist() == expected.start.tolist()
 
 
 @pytest.mark.slow
@@ -171,19 +142,6 @@ def test_a_hidden_future_counts_what_is_known(
 
 
 # --- By hand --------------------------------------------------------------------------------------
-
-#: On 4 processors at 100 s: 0 and 1 run, to 200 s and 110 s; 2, of two, and 3, of one, wait.
-TINY = Workload.from_columns(
-    {
-        "submit_time": [0, 10, 50, 90, 120],
-        "wait_time": [0, 40, 60, 20, 0],
-        "run_time": [200, 60, 30, 40, 10],
-        "requested_time": [300, 100, 30, 50, 10],
-        "requested_processors": [2, 2, 2, 1, 4],
-    },
-    processors=4,
-    name="tiny",
-)
 
 
 @names
@@ -274,8 +232,7 @@ def test_what_is_drawn_begins_with_the_extract() -> None:
     env = make("JobSelection", TINY.extract(100), window=3, render_mode="ansi")
     env.reset()
     lines = env.render().splitlines()
-    assert lines[1] == "time        day 0, 00:00:10 since the episode began; 110 s"
-    assert lines[3] == "jobs        2 queued, 1 running, 1 ended"
+    assert lines[1] == "10 s since the episode began, at 110 s: 2 queued, 1 running, 1 ended"
     behind = lines[lines.index("Metrics so far") + 1 :]
     metrics = {line[2:42].strip(): line[42:].strip() for line in behind}
     assert metrics["mean bounded slowdown, ended jobs"] == "-"
@@ -286,26 +243,6 @@ def test_what_is_drawn_begins_with_the_extract() -> None:
 
 
 # --- What is refused ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, r"^episodes='windows' begin with an empty machine, and tiny from 100 with the jobs"
-             r" that run at 100 s: use episodes='whole', or windows of the whole trace$"),
-        ({"episodes": "weeks"}, "^episodes='weeks' begin with an empty machine"),
-        ({"episodes": "whole", "part": "test"}, "^part='test': an episode of tiny from 100 begins"
-                                                " with all jobs that run or wait at 100 s, rows 0"),
-        ({"episodes": "whole", "part": "train"}, "^part='train': an episode .*, rows 0:4$"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("kinds", [SINGLE, VECTOR], ids=["single", "vector"])
-def test_episodes_without_the_running_jobs(
-    kinds: Any, arguments: dict[str, Any], message: str
-) -> None:
-    number = [2] if kinds is VECTOR else []
-    with pytest.raises(HpcgymError, match=message):
-        kinds["QueueOrdering"](*number, TINY.extract(100), **arguments)
 
 
 def test_rows_of_an_extract() -> None:
@@ -320,31 +257,3 @@ def test_rows_of_an_extract() -> None:
         assert_metrics(env, simulate(part.take(slice(0, 4)), "easy"))
     play(env, lambda *_: np.zeros(4), options={"slice": "whole"})
     assert_metrics(env, simulate(part, "easy"))
-    running = TINY.take(slice(0, 2), name="both").extract(100)
-    with pytest.raises(
-        HpcgymError, match=r"^part='all': all its jobs run at 100 s, when both from"
-    ):
-        make("QueueOrdering", running)
-
-
-def test_machines_that_must_be_empty() -> None:
-    part = TINY.extract(100)
-    nodes = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,))),))
-    coded = with_codes(TINY, ["code-1"] * 5).extract(100)
-    for arguments in (
-        {"id": "hpcgym/PowerCap-v0", "workload": part, "cluster": nodes},
-        {"id": "hpcgym/CoSchedule-v0", "workload": coded, "cluster": nodes},
-        {"id": "hpcgym/JobSelection-v0", "workload": part, "shutdown_action": True},
-        {"id": "hpcgym/QueueOrdering-v0", "workload": part,
-         "cluster": Cluster(4, shutdown_after_s=5)},
-    ):  # fmt: skip
-        with pytest.raises(HpcgymError, match="do not go together"):
-            gymnasium.make(**arguments, episodes="whole")
-        if arguments["id"] in ("hpcgym/PowerCap-v0", "hpcgym/CoSchedule-v0"):
-            # whatever the episodes: no kind of them would do
-            with pytest.raises(HpcgymError, match=r"do not go together: .*leave the extract out"):
-                gymnasium.make(**arguments, episodes="windows")
-    with pytest.raises(HpcgymError, match=r"^shutdown_action and tiny from 100, which begins"):
-        make("JobSelection", part, shutdown_action=True)
-    with pytest.raises(HpcgymError, match=r"^evaluate begins each slice with an empty machine,"):
-        evaluate("easy", part, episodes="whole", slices="all", budget=0)

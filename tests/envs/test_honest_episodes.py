@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
-from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, jobs_of, play
+from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, play
 from strategies import workloads
 
 import hpcgym
@@ -168,21 +168,6 @@ def test_a_stream_never_ends_by_itself(trace: Workload, paid: str) -> None:
     total = sum(step.reward for step in steps[1:])
     expected = [sum(bslds) / len(trace), sum(waits) / HOUR / len(trace)]
     np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
-
-
-def test_a_horizon_charges_who_waits() -> None:
-    # 4 processors: job 0 has all for 100 s, job 1 waits from 10 s on
-    env = JobSelection(
-        jobs_of([(0, 4, 100), (10, 4, 20)], 4), jobs=2, horizon=60, reward=["bsld", "wait"]
-    )
-    steps = play(env, first_come, options={"slice": "window 0000"})
-    assert [step.truncated for step in steps[1:]] == [False] * (len(steps) - 2) + [True]
-    assert env.time == 60
-    total = sum(step.reward for step in steps[1:])
-    np.testing.assert_allclose(total, [-(1 + (50 + 20) / 20) / 2, -50 / HOUR / 2])
-    assert steps[-1].info["metrics"]["unserved_jobs"] == 1
-    assert steps[-1].info["metrics"]["utilization"] == 1
-    assert steps[-1].observation["mask"].tolist()[:2] == [1, 0]
 
 
 # --- When rewards are paid ------------------------------------------------------------------------

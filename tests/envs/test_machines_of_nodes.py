@@ -11,20 +11,16 @@ from drawing import strategies as st
 from driving import (
     ASLEEP,
     BUSY,
-    EURORA,
     FOUR,
-    MIXED,
     NAMES,
     POWER,
     RULES,
     SEEDS,
     SINGLE,
     SLOW,
-    SMALL,
     VECTOR,
     assert_same,
     jobs_of,
-    label,
     on_nodes,
     play,
     units_on_nodes,
@@ -97,24 +93,6 @@ def test_what_fits_is_seen(
     play(env, look)
 
 
-def test_the_text_says_what_fits_on_nodes() -> None:
-    """Of some jobs for which there are cores enough, but not on the right nodes."""
-    env = SINGLE["QueueOrdering"](EURORA, cluster="eurora", jobs=120, render_mode="ansi")
-    scattered = 0
-
-    def look(*_: Any) -> Any:
-        nonlocal scattered
-        lines = [line.split() for line in env.render().partition("Queue,")[2].splitlines()]
-        told = {line[0]: line[-1] for line in lines if line and line[-1] in ("yes", "no")}
-        rows, fits = env.queued()[:10], env.pass_view().fits()[:10]
-        assert told == {str(r): "yes" if fit else "no" for r, fit in zip(rows, fits, strict=True)}
-        scattered += ((env.episode_workload.requested_processors[rows] <= env.free) & ~fits).any()
-        return np.zeros(128)
-
-    play(env, look, most=60, seed=0)
-    assert scattered > 3
-
-
 @ids
 def test_jobs_of_single_cores_run_as_on_a_pool(name: str) -> None:
     options = {"jobs": 60, "window": 6, "estimate": "e-loss", **more(name)}
@@ -153,13 +131,6 @@ def test_packing_jobs_saves_energy() -> None:
         assert sum(step.reward for step in steps) == pytest.approx(-joules / 220)  # in one second
 
 
-def test_measured_powers_cannot_be_counted() -> None:
-    measured = SMALL.with_columns(power_w=np.full(len(SMALL), 5.0))
-    for cluster in (MIXED, None):
-        with pytest.raises(HpcgymError, match="power_w, count only where jobs have nodes"):
-            SINGLE["MixedPolicy"](measured, cluster=cluster, reward={"bsld": 1, "energy": 0.1})
-
-
 @pytest.mark.slow
 @ids
 def test_nodes_of_their_own_are_switched_often(name: str) -> None:
@@ -195,40 +166,3 @@ def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match=r"^pass_view: where jobs have nodes of their"):
         env.pass_view()
-
-
-def of_one_kind(**resources: int) -> Cluster:
-    return Cluster(groups=(NodeGroup("all", 100, resources),))
-
-
-_OTHER = NodeGroup("other", 4, {"core": 4}, POWER)
-_PLAIN = Cluster(groups=(NodeGroup("plain", 16, {"core": 2}),))
-#: Options on Eurora's jobs and machine, or of BUSY where the machine is of nodes of jobs' own.
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
-    ({"passes": "per-event"}, "passes='per-event' and a machine of nodes"),
-    ({"allocation": "best"}, "did you mean 'best-fit'"),
-    ({"processors": 1024}, "either cluster or processors, not both"),
-    ({"correction": "next-second"}, "'next-second' is for dispatchers only"),
-    ({"shutdown_action": True}, "shutdown_action"),
-    ({"cluster": FOUR, "workload": BUSY, "shutdown_action": True}, "shutdown_action"),
-    ({"cluster": of_one_kind(core=16)}, r"asks for \d+ '(gpu|mic)' a unit, which the machine"),
-    ({"cluster": of_one_kind(core=8, mem=16_000, gpu=2, mic=2)},
-     r"asks for \d+ units? of 16 core, .*; the empty machine holds 0\. The same holds for"),
-    ({"cluster": ASLEEP, "allocation": "best-fit"}, "^allocation: with nodes of their own jobs"),
-    ({"cluster": ASLEEP, "passes": "per-event"}, "^passes='per-event' and .* do not go together"),
-    ({"cluster": Cluster(groups=(*ASLEEP.groups, _OTHER), shutdown_after_s=1)},
-     "nodes that are all alike, but groups 'node' and 'other' differ"),
-    ({"cluster": _PLAIN, "allocation": "contiguous", "workload": BUSY},
-     "^with nodes of their own for jobs .* and group 'plain' has no power; give it one:"
-     " power=NodePower"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED, ids=label)
-def test_what_is_refused(options: dict[str, Any], message: str) -> None:
-    arguments = {"workload": EURORA, "cluster": "eurora", "jobs": 40, **options}
-    if isinstance(arguments["cluster"], Cluster) and arguments["cluster"].shutdown_after_s:
-        arguments["workload"] = BUSY
-    with pytest.raises(HpcgymError, match=message):
-        SINGLE["JobSelection"](**arguments)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
-from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
+from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
 from hpcgym.envs.page import arguments
@@ -159,37 +159,26 @@ def test_places_of_fields_where_jobs_share_nodes() -> None:
     assert f"({row.size},)" in " ".join((CoSchedule.__doc__ or "").split()).replace(", ", ",")
 
 
-def test_keys_of_info_where_jobs_share_nodes() -> None:
-    rows = table(CoSchedule.__doc__ or "", "Info")
-    env = CoSchedule(jobs=10)
-    always = {key for key, (when, *_) in rows.items() if "always" in when}
+@pytest.mark.parametrize("name", PAGES)
+def test_keys_of_info(name: str) -> None:
+    """Those that are always there, also of many, and those of the end."""
+    rows = table(PAGES[name].__doc__ or "", "Info")
+    if name not in ("JobSelection", "CoSchedule"):
+        del rows["action_mask"]
+    more: dict[str, Any] = {"paid": "end"} if name in NAMES else {}
+    env = PAGES[name](jobs=10, **more)
+    always = {key for key, (when, *_) in rows.items() if "at the end" not in when}
     _, info = env.reset(seed=0)
     assert set(info) == always
     terminated, seen = False, set(info)
     while not terminated:
-        *_, terminated, _, info = env.step(0)
-        seen |= set(info)
-    assert seen == set(rows)
-    many = CoScheduleVector(2, jobs=10)
-    assert {key for key in many.reset()[1] if not key.startswith("_")} == always
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_keys_of_info(name: str) -> None:
-    rows = table(SINGLE[name].__doc__ or "", "Info")
-    env = SINGLE[name](BUSY, jobs=10, **({} if name in LIMITED else {"paid": "end"}))
-    always = {key for key, (when, *_) in rows.items() if "always" in when or "paid" in when}
-    masked = {"action_mask"} if name == "JobSelection" else set()
-    _, info = env.reset(seed=0)
-    assert set(info) == always - {"action_mask"} | masked
-    seen: set[str] = set(info)
-    terminated = False
-    while not terminated:
-        action = env.action_space.sample() if name != "JobSelection" else 0
-        _, _, terminated, _, info = env.step(action)
+        action = env.action_space.sample() if env.action_space.shape else 0
+        *_, terminated, _, info = env.step(action)
         seen |= set(info)
         assert ("metrics" in info) == terminated
-    assert seen == set(rows) - {"action_mask"} | masked
+    assert seen == set(rows)
+    many = VECTOR[name](2, jobs=10, **more)
+    assert {key for key in many.reset()[1] if not key.startswith("_")} == always
 
 
 def test_names_of_slices() -> None:

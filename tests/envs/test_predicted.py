@@ -11,17 +11,15 @@ from driving import (
     NAMES,
     REGRESSIONS,
     SINGLE,
-    VECTOR,
     for_slow,
     go_on,
     play,
     random_acts,
     whole,
 )
-from predictors import Told
 from slow_environments import OnPool, Selecting, agent_on
 
-from hpcgym import HpcgymError, load_workload, simulate
+from hpcgym import load_workload, simulate
 
 HOURS = np.float32(3600)
 names = pytest.mark.parametrize("name", NAMES)
@@ -114,24 +112,6 @@ def make(name: str, workload: Any = BUSY, **options: Any) -> Any:
 # --- Refusals ---------------------------------------------------------------------------------
 
 
-@names
-@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
-def test_predictors_in_python_are_refused(name: str, rule: str) -> None:
-    for estimate in ("data-driven", Told(lambda x: 1.0)):
-        message = f"^{rule}=.* and environments do not go together: no Python runs inside"
-        with pytest.raises(HpcgymError, match=message):
-            SINGLE[name](BUSY, **{rule: estimate})
-        with pytest.raises(HpcgymError, match=message):
-            VECTOR[name](2, BUSY, **{rule: estimate})
-
-
-@names
-def test_given_times_are_for_all_jobs(name: str) -> None:
-    long = load_workload("lublin:jobs=3000,processors=32,seed=2")
-    with pytest.raises(HpcgymError, match="policy_estimate: predictions of one's own are for all"):
-        SINGLE[name](long, episodes="weeks", policy_estimate=long.run_time)
-
-
 @pytest.mark.parametrize("text", ["spf", "(queue == 2) * 1e6 - (wait % 97) * processors"])
 def test_weights_of_some_features_are_all_weights(text: str) -> None:
     """Also where times are learned, of which the feature does not know; in the middle of a log."""
@@ -154,6 +134,3 @@ def test_weights_of_some_features_are_all_weights(text: str) -> None:
         expected = simulate(part, policy=sqf, **rules)
         assert env.result().start.tolist() == expected.start.tolist()
     assert max(begins) > log.submit_time[0]
-
-
-OTHER_USERS = {"workload": BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))}  # as many jobs each

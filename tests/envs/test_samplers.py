@@ -125,19 +125,6 @@ def test_other_environments_have_samplers_too(kind: str) -> None:
     assert env.reset(seed=0)[1]["time"] >= 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"sampler": "hardest"}, "unknown sampler 'hardest'; did you mean 'hard'"),
-        ({"sampler": "hard", "episodes": "whole"}, "episodes='whole' are a single one"),
-        ({"sampler": "filtered", "episodes": "stream"}, "episodes='stream' are a single one"),
-    ],
-)
-def test_bad_samplers(arguments: dict[str, Any], text: str) -> None:
-    with pytest.raises(HpcgymError, match=text):
-        JobSelection(BUSY, **arguments)
-
-
 def test_where_nobody_waits_nothing_is_hard() -> None:
     five = np.full(40, 5)
     columns = {"submit_time": np.arange(40) * 100, "run_time": five, "requested_time": five,

@@ -29,19 +29,13 @@ def run(envs, number: int, seed: int = 0):
     return steps
 
 
-def test_spaces_are_those_of_one_environment():
-    envs = HpcVecEnv(SELECTION, num_envs=3, **SMALL)
-    single = gymnasium.make(SELECTION, **SMALL)
-    assert envs.num_envs == 3
-    assert envs.observation_space == single.observation_space
-    assert envs.action_space == single.action_space
-    assert envs.render_mode is None
-
-
 def test_it_goes_through_the_same_states_as_single_environments():
     number = 3
     envs = HpcVecEnv(SELECTION, num_envs=number, **SMALL)
     singles = [gymnasium.make(SELECTION, **SMALL) for _ in range(number)]
+    assert (envs.observation_space, envs.action_space, envs.num_envs, envs.render_mode) == (
+        singles[0].observation_space, singles[0].action_space, number, None,
+    )  # fmt: skip
     seen = [env.reset(seed=5 + e)[0] for e, env in enumerate(singles)]
     envs.seed(5)
     batch = envs.reset()
@@ -118,25 +112,18 @@ def test_attributes_and_methods():
     envs.close()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_does_not_fit_is_said():
+    same = {"num_envs": 2, "autoreset_mode": "SameStep"}
+    views = gymnasium.make_vec(SELECTION, copy=False, **same, **SMALL)
+    for given, message in (
         ((gymnasium.make(SELECTION, **SMALL),), "must be a vector environment"),
         ((gymnasium.make_vec(SELECTION, num_envs=2, **SMALL),), "autoreset_mode='SameStep'"),
         (("hpcgym/Nothing-v0",), "Nothing"),
-    ],
-)
-def test_what_does_not_fit_is_said(arguments, message):
-    with pytest.raises(hpcgym.HpcgymError, match=message):
-        HpcVecEnv(*arguments)
-
-
-def test_observations_that_are_overwritten_do_not_fit():
-    envs = gymnasium.make_vec(SELECTION, num_envs=2, autoreset_mode="SameStep", copy=False, **SMALL)
-    with pytest.raises(hpcgym.HpcgymError, match="copy=True"):
-        HpcVecEnv(envs)
-    with pytest.raises(hpcgym.HpcgymError, match="for the id"):
-        HpcVecEnv(envs, num_envs=2)
+        ((views,), "copy=True"),  # observations that are overwritten
+        ((views, 2), "for the id"),
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match=message):
+            HpcVecEnv(*given)
 
 
 def test_without_sb3_it_says_what_to_install():

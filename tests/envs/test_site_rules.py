@@ -22,12 +22,12 @@ from driving import (
     SLOW,
     Act,
     chained,
+    four_jobs,
     jobs_of,
     on_a_pool,
     on_nodes,
     play,
     rows_of,
-    stopping,
     whole,
 )
 from preemption_strategies import CLOSE, crowded
@@ -37,9 +37,9 @@ from strategies import SLURM, WEIGHTS
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.cluster import Cluster
 from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
-from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.reference import jobs as reference_jobs
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
@@ -243,14 +243,9 @@ def test_episodes_go_on_with_the_schedule_that_they_begin_in(
 # --- Quotas ---------------------------------------------------------------------------------------
 
 
-def four(**columns: list[int]) -> Workload:
-    """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once."""
-    return jobs_of([(0, 2, 10)] * 4, 8, **{"user_id": [1, 1, 1, 2], **columns})
-
-
 def test_masks_by_hand() -> None:
     """Of user 1 one job may run. What is masked stands for the first that may start."""
-    env = JobSelection(**whole(four(), window=5, quota="user:jobs=1"))
+    env = JobSelection(**whole(four_jobs(), window=5, quota="user:jobs=1"))
     observation, info = env.reset()
     assert info["action_mask"].tolist() == [1, 1, 1, 1, 0]
     observation, _, _, _, info = env.step(1)
@@ -268,7 +263,7 @@ def test_masks_by_hand() -> None:
 
 def test_who_stands_behind_the_window_is_served() -> None:
     """The one visible job may not start: the first place stands for the one that may."""
-    env = JobSelection(**whole(four(), window=1, quota="user:jobs=1"))
+    env = JobSelection(**whole(four_jobs(), window=1, quota="user:jobs=1"))
     starts = []
     for step in play(env, lambda *_: 0):
         assert step.info["action_mask"].tolist() == [int(not step.terminated)]
@@ -279,7 +274,7 @@ def test_who_stands_behind_the_window_is_served() -> None:
 def test_the_only_choice_is_forced() -> None:
     """After the first step user 1 may start none, then each time one: three steps of four."""
     for forced, steps in ((False, 4), (True, 2)):
-        env = JobSelection(**whole(four(), window=5, quota="user:jobs=1", skip_forced=forced))
+        env = JobSelection(**whole(four_jobs(), window=5, quota="user:jobs=1", skip_forced=forced))
         played = play(env, lambda _, __, info: int(np.argmax(info["action_mask"])))
         assert len(played) - 1 == steps
         assert env.result().start.tolist() == [0, 10, 20, 0]
@@ -324,7 +319,7 @@ def test_what_quotas_let_start_is_seen(name: str, quota: str | None) -> None:
 
 
 def test_features_that_compare_with_a_name() -> None:
-    jobs = replace(four(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
+    jobs = replace(four_jobs(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     env = JobSelection(**whole(jobs, window=5, features={"queue=night": None, "wait": None}))
     assert env.reset()[0]["jobs"][:, 0].tolist() == [0, 1, 1, 0, 0]
     assert pickle.loads(pickle.dumps(env.options)).names == ("queue=night", "wait")
@@ -453,54 +448,4 @@ def test_jobs_behind_the_window_come_in_order(order: str) -> None:
 
 # --- What is refused ------------------------------------------------------------------------------
 
-POWERED = Cluster(groups=(NodeGroup("thin", 8, {"core": 8}, NodePower(100, 200)),))
 QUOTA, AFTER, STOPS = "user:jobs=1", {"dependencies": "after"}, {"preemption": "queue:2>3"}
-BY_SUBMISSION = "not go with dependencies='after': they go by submissions"
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("JobSelection", {"quota": "user"}, "quota 'user' is neither a file nor a quota"),
-    ("JobSelection", {"quota": "all:processors=1"}, "more than the quota all:processors=1"),
-    ("JobSelection", {"maintenance": "soon"}, "window 'soon' is neither a file nor BEGIN/END"),
-    ("JobSelection", {"maintenance": "0/10:processors=99"}, "the machine has 8 processors"),
-    ("JobSelection", {"maintenance": "0/10:nodes=0"}, "a pool of processors has no nodes"),
-    ("JobSelection", {"maintenance": "0/10", "estimate": "ave2"}, "may be too short"),
-    ("JobSelection", {"quota": QUOTA, "hold": 0.1}, "hold and quota do not go together"),
-    ("JobSelection", {"quota": QUOTA, "reservation": "kept"}, "^reservation='kept' does not go"),
-    ("JobSelection", {"quota": QUOTA, "start": "conservative", "arrivals": "stop"},
-     "backfill='conservative' and quota='user:jobs=1' do not go together"),
-    ("JobSelection", {"quota": QUOTA, "shutdown_action": True}, "only where a job may"),
-    ("JobSelection", {"backfill": "slurm"}, "^backfill='slurm' and environments that ask for one"),
-    ("JobSelection", {"threshold": 60}, "^threshold and environments that ask for one job"),
-    ("JobSelection", STOPS, "one job after the other"),
-    ("QueueOrdering", {**STOPS, "warmup": "1d"}, "starts that are final"),
-    ("MixedPolicy", {**STOPS, "start": "easy"}, "starts that are final"),
-    ("QueueOrdering", {**STOPS, **AFTER}, "do not go together in environments"),
-    ("MixedPolicy", {**STOPS, "quota": "user:submitted=9"}, "do not go together"),
-    ("QueueOrdering", {**STOPS, "reward": len}, "no start is final"),
-    ("QueueOrdering", {**STOPS, "cluster": POWERED, "reward": "energy"}, "no start is final"),
-    ("JobSelection", {**AFTER, "start": "warm"}, "start='warm' does not go with dependencies="),
-    ("JobSelection", {**AFTER, "warmup": "1h"}, BY_SUBMISSION),
-    ("JobSelection", {**AFTER, "episodes": "stream"}, BY_SUBMISSION),
-    ("JobSelection", {**AFTER, "reservation": "kept"}, "^reservation='kept' does not go with"),
-    ("MixedPolicy", {**AFTER, "interval": 5}, "interval=5 does not go with dependencies='after'"),
-    ("MixedPolicy", {**AFTER, "policy_features": ("area", "f3")},
-     "feature 'f3' looks at when the log says"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
-def test_what_is_refused(name: str, arguments: dict[str, Any], message: str) -> None:
-    jobs = four()
-    if "preemption" in arguments:
-        jobs = stopping(60)
-    elif "dependencies" in arguments:
-        jobs = chained(80)
-    with pytest.raises((HpcgymError, WorkloadError), match=message) as caught:
-        SINGLE[name](jobs, **{"jobs": 4, **arguments})
-    assert "\n" not in str(caught.value)
-
-
-def test_dispatchers_are_not_told_of_quotas() -> None:
-    env = JobSelection(**whole(four(), backfill="none", quota=QUOTA))
-    env.reset()
-    with pytest.raises(HpcgymError, match="expert 'prb' is not told of quotas"):
-        find_baseline("prb").begin(env)

@@ -14,11 +14,9 @@ from driving import (
     SINGLE,
     USERS,
     VECTOR,
-    assert_same,
     go_on,
     jobs_of,
     play,
-    random_acts,
     visible_acts,
     whole,
 )
@@ -35,15 +33,6 @@ def make(name: str, **options: Any) -> Any:
     if name == "MixedPolicy":
         arguments.setdefault("interval", 3)
     return SINGLE[name](**arguments)
-
-
-@ids
-def test_a_reset_brings_back_what_was_hidden(name: str) -> None:
-    env, plain = make(name), make(name)
-    acts = random_acts(env.action_space, 0)
-    play(env, acts, most=4, seed=1)
-    env.restore(env.snapshot(hide=True))
-    assert_same(play(env, acts, seed=2), play(plain, acts, seed=2))
 
 
 def test_hidden_jobs_run_for_their_predictions() -> None:

@@ -1,4 +1,4 @@
-"""Machines under limits that an agent steers: against a slow one, `simulate`, and by hand."""
+"""Machines under limits that an agent steers: against a slow one, and by hand."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from driving import CHASSIS, LOADED, SEEDS, SLOW, THRESHOLDS, for_slow, jobs_of, play, rules, whole
+from driving import CHASSIS, LOADED, SEEDS, SLOW, for_slow, jobs_of, play, rules, whole
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
-from quota_strategies import with_queues
-from share_strategies import accounts
 from slow_controls import SteeredSimulation
-from strategies import WEIGHTS
-from submission_strategies import chains, fitted
 
-from hpcgym import Cluster, Workload, simulate, validate_schedule
+from hpcgym import Cluster, Workload
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.machines import LimitedMachines
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
@@ -39,7 +34,6 @@ SETS = st.sampled_from(
 )
 # often all, so that something can start at all; numbers between two levels and nodes
 NUMBERS = np.array([-1.0, -0.6, -0.2, 0.0, 0.1, 0.5, 0.75, 1.0, 1.0, 1.0], np.float32)
-QUOTAS = ("user:jobs=1", "all:jobs=2", "user:submitted=2", "queue:submitted=2+jobs=1")
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 
 
@@ -148,96 +142,6 @@ def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> 
     assert sorted(found) == sorted((n, CODES[state], b, e) for n, state, b, e in intervals)
 
 
-# --- Against `simulate` -------------------------------------------------------------------------
-
-
-@settings(SLOW, max_examples=200)
-@given(
-    st.booleans().flatmap(lambda learns: steered(learns, any_cores=True)),
-    INTERVALS,
-    st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)),
-    st.sampled_from([None, 1.0, -0.5]),
-    THRESHOLDS,
-    st.data(),
-)
-def test_controls_that_limit_nothing(
-    case: Case, interval: Any, weights: Any, usage: float | None, threshold: int | None, data: Any
-) -> None:
-    """The schedule is that of the same limits alone, also where weights order the queue."""
-    power = case.cluster.groups[0].power
-    assert power is not None
-    assert power.shutdown_w is not None
-    controls = ("frequency", "power")
-    if power.shutdown_w <= power.idle_w:
-        controls = ("nodes", *controls)  # else free nodes count as more where they may be switched
-    elif case.rules["power"] in ("shut", "mix"):
-        assume(any(isinstance(limit, PowerCap) for limit in case.limits))
-    features: Any = ()
-    fair = None
-    if weights is not None:
-        features = ("processors", "requested", "wait", "ratio", "expansion", "area")
-        if usage is not None:
-            fair, _ = data.draw(accounts(case.workload))
-            weights, features = (*weights, usage), (*features, "fairshare")
-    # without limits, `simulate` makes no pass where nodes are switched off, at which predictions
-    # that have run out would be corrected
-    assume(case.limits or case.cluster.shutdown_after_s is None)
-    case.rules["threshold"] = threshold
-    env = begin(
-        case,
-        controls=controls,
-        interval=interval,
-        policy_features=features,
-        threshold=threshold,
-        fair_share=fair,
-    )
-    neutral = np.array([1.0] * len(controls) + list(weights or ()))
-    play(env, lambda *_: neutral)
-    policy: Any = "fcfs"
-    if weights is not None:
-        shares = (np.array(weights) / np.abs(weights).sum()).tolist()
-        policy = dict(zip(features, shares, strict=True))
-    case.rules["fair_share"] = fair
-    same = simulate(
-        case.workload, cluster=case.cluster, limits=case.limits, **{**case.rules, "policy": policy}
-    )
-    result = env.result()
-    assert result.limits == same.limits
-    for name in ("start", "end", "predicted_run_time", "backfilled"):
-        assert getattr(result, name).tolist() == getattr(same, name).tolist(), name
-    assert np.array_equal(result.frequency, same.frequency)
-    assert np.array_equal(result.allocation.node, same.allocation.node)
-    assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
-
-
-@settings(SLOW, max_examples=100)
-@given(st.data(), steered(), st.sampled_from(["hour", "2h", "episode"]))
-@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
-def test_quotas_and_jobs_that_follow_others(data: st.DataObject, case: Case, interval: str) -> None:
-    """Without weights jobs are served as they come, as `simulate` does."""
-    power = case.cluster.groups[0].power
-    assert power is not None
-    assert power.shutdown_w is not None
-    assume(power.shutdown_w <= power.idle_w)
-    assume(case.limits or case.cluster.shutdown_after_s is None)
-    numbers = range(1, len(case.workload) + 1)
-    workload = with_queues(case.workload.with_columns(job_number=[*numbers]), [1, 2, 1])
-    more: dict[str, Any] = {"quota": data.draw(st.sampled_from(QUOTAS))}
-    if data.draw(st.booleans()):
-        workload, more["dependencies"], _ = data.draw(chains(workload))
-    case = replace(case, workload=workload, rules=fitted(case.rules, alone=True) | more)
-    env = begin(case, interval=interval, **more)
-    neutral = np.ones(env.action_space.shape)
-    play(env, lambda *_: neutral)
-    result = env.result()
-    same = simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
-    for name in ("start", "end", "predicted_run_time", "backfilled"):
-        assert getattr(result, name).tolist() == getattr(same, name).tolist(), name
-    assert result.workload.submit_time.tolist() == same.workload.submit_time.tolist()
-    assert np.array_equal(result.frequency, same.frequency)
-    assert np.array_equal(result.allocation.node, same.allocation.node)
-
-
 # --- By hand --------------------------------------------------------------------------------------
 
 #: Two levels, and switching takes no time.
@@ -272,29 +176,6 @@ def test_by_hand() -> None:
     assert play_one(-1, 1, 0).start.tolist() == [0, 0, 0, 0]
     everything = play_one(-1, -1, -1)  # one after the other, each on the first node
     assert everything.start.tolist() == [0, 5400, 10_800, 16_200]
-
-
-@pytest.mark.parametrize(
-    ("joules", "boot", "second"), [(250_000, 0, 900), (309_909, 0, 100), (309_910, 1, 1000)]
-)
-def test_nodes_boot_as_far_as_budgets_suffice(joules: int, boot: int, second: int) -> None:
-    """Three nodes are off from 0 s on, and may all be on again from 1 s on.
-
-    220,000 J are needed for the first job, its node idle, and three nodes off; 999 * 90 J more for
-    each that boots. The second job needs 10,000 J on a node that is on, and 88,500 J on one that is
-    off, at the lower level: (150 - 10) * 150 + 90 * 750.
-    """
-    few, budget = jobs_of([(0, 1, 900), (100, 1, 100)], 4), EnergyBudget(joules, 0, 1000)
-    env = PowerCapEnv(
-        **whole(few, cluster=FOUR_NODES, limits=[budget], interval=1), controls=["nodes"]
-    )
-    play(env, lambda number, *_: np.array([1.0 if number else -0.5]))
-    result = env.result()
-    validate_schedule(result)
-    assert result.start.tolist() == [0, second]
-    assert result.node_states.begin.tolist() == [0] * 3
-    assert result.node_states.end.tolist().count(1) == boot
-    assert result.metrics["budget_exceeded_j"] == 0
 
 
 # --- The limits of an episode -------------------------------------------------------------------
@@ -343,9 +224,3 @@ def test_times_of_limits_count_from_the_first_submission_or_are_a_function() -> 
     env.reset(seed=3)
     assert env.result().limits == (PowerCap(12e3, int(asked[1].submit_time[5])),)
     assert [len(workload) for workload in asked] == [30, 30]
-
-
-def test_a_cap_without_end_may_be_impossible() -> None:
-    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=30, limits=[PowerCap.of(CHASSIS, 0.45)])
-    with pytest.raises(HpcgymError, match=r"of \d+ nodes, can never start under the cap"):
-        env.reset(options={"start": 0, "jobs": 30})

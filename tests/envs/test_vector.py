@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +18,12 @@ from driving import (
     LOADED,
     MODES,
     NAMES,
-    VECTOR,
     assert_alike,
     assert_same,
     drive,
 )
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from hpcgym import HpcgymError
 from hpcgym.envs.co_schedule import DEFAULT_CODES
 from hpcgym.processors import threads_here
 
@@ -99,25 +94,6 @@ def test_infos_are_in_the_order_of_the_loop(mode: AutoresetMode) -> None:
     ]
     assert orders[0] == orders[1]
     assert len({*orders[0]}) == 2  # with and without ends
-
-
-def test_the_order_of_infos_is_that_of_all_processes() -> None:
-    code = (
-        "import gymnasium, hpcgym\n"
-        "env = gymnasium.make_vec('hpcgym/JobSelection-v0', num_envs=1, jobs=5,"
-        " workload='lublin:jobs=9', vectorization_mode='vector_entry_point')\n"
-        "env.reset(seed=0)\n"
-        "print(*env.step([0])[4])"
-    )
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout.split()
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert said[0] == said[1]
-    assert said[0][:4] == ["window", "_window", "time", "_time"]
 
 
 def test_infos_are_a_dict_as_any_other() -> None:
@@ -256,25 +232,3 @@ def test_who_has_what_is_told_may_write_into_it(name: str, mode: AutoresetMode) 
     saved = written.snapshot()
     written_over(other)
     assert_same(written.restore(saved)[0], expected[0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_envs": True}, "num_envs must be a whole number of at least 1, not True"),
-        ({"max_episode_steps": 2.5}, "max_episode_steps must be a whole number of at least 1, not"),
-        ({"max_episode_steps": "5"}, "max_episode_steps must be a whole number of at least 1, not"),
-        ({"copy": "no"}, "copy must be True or False, not 'no'"),
-    ],
-)
-def test_what_a_vector_does_not_take(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        VECTOR["JobSelection"](**{"num_envs": 2, "workload": BUSY, "jobs": 12, **arguments})
-
-
-@pytest.mark.parametrize("seed", [1.5, "a", [1, 2], [1, 2.5, 3], True])
-def test_seeds_are_whole_numbers(seed: Any) -> None:
-    env = make("JobSelection", AutoresetMode.NEXT_STEP, "vector_entry_point")
-    with pytest.raises(HpcgymError, match=r"seed must be a whole number, or 3 of them, not"):
-        env.reset(seed=seed)
-    assert_same(env.reset(seed=np.arange(3))[0], env.reset(seed=[0, 1, 2])[0])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import json
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
@@ -224,6 +222,10 @@ def read_options_of_reset(options: Any) -> Mapping[str, Any]:
 # --- What an environment is -----------------------------------------------------------------------
 
 
+#: What an agent may set of a machine under limits.
+CONTROLS = ("frequency", "nodes", "power")
+
+
 class Limited(NamedTuple):
     """What an environment says of a machine whose jobs have nodes of their own.
 
@@ -298,6 +300,11 @@ class Definition(NamedTuple):
     limited: Limited | None = None
     corun: Corun | None = None
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether limits of power or energy may hold."""
+        return self.limited is not None and self.limited.limits_of is not None
+
     def numbers(self, given: NDArray[Any]) -> NDArray[Any]:
         """Return actions, (..., n_numbers), as the simulations take them."""
         scaled = given if self.units is None else given * self.units
@@ -319,29 +326,31 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     )
 
 
-def signature_of(constructor: Callable[..., Any], read: Callable[..., Definition]) -> Signature:
-    """Return all that a class of environments takes: its constructor, and what reads the rest.
+def signature_of(base: Any, cls: Any) -> Signature:
+    """Return all that a class of environments takes.
 
     Parameters
     ----------
-    constructor : its ``__init__``; it hands on what it does not name itself.
-    read : reads that; what it does not name in turn is for ``read_options``.
+    base : the class whose constructor it has, which hands on what it does not name itself.
+    cls : its ``read_arguments`` reads that, and ``passes_on`` what this does not name in turn.
     """
-    own = inspect.signature(read).parameters.values()
-    others = [one for one in own if one.kind is Parameter.VAR_KEYWORD]
-    functions = (constructor, read, read_options) if others else (constructor, read)
+    own = inspect.signature(cls.read_arguments).parameters
+    functions = [base.__init__, cls.read_arguments]
+    if any(one.kind is Parameter.VAR_KEYWORD for one in own.values()):
+        functions += cls.passes_on
     parameters: dict[str, Parameter] = {}
     for function in functions:
         for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind is not Parameter.VAR_KEYWORD and name != "self":
+            named = parameter.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+            if named and name != "self":
                 parameters.setdefault(name, parameter)
-        if function is constructor:
+        if function is base.__init__:
             of_episodes = inspect.signature(Episodes).parameters
             for name in EPISODE_ARGUMENTS:
                 parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
-    for parameter in own:
-        if parameter.name == "workload":  # the constructors of all classes have None for the usual
-            parameters["workload"] = parameters["workload"].replace(default=parameter.default)
+    # the constructors of all classes have None for the usual workload
+    usual = own["workload"].default
+    parameters["workload"] = parameters["workload"].replace(default=usual)
     return Signature(sorted(parameters.values(), key=lambda parameter: parameter.kind))
 
 
@@ -362,7 +371,7 @@ def define(
         look for: they try arguments and leave out those that are refused so.
     HpcgymError, WorkloadError : a value that cannot be.
     """
-    known = list(signature_of(base.__init__, cls.read_arguments).parameters)
+    known = list(signature_of(base, cls).parameters)
     for name in arguments:
         if name not in known:
             raise TypeError(
@@ -387,48 +396,7 @@ def set_signature(cls: Any, base: Any) -> None:
     base : the class whose constructor it has.
     """
     plain = "__init__" not in vars(cls) and hasattr(cls, "read_arguments")
-    cls.__signature__ = signature_of(base.__init__, cls.read_arguments) if plain else None
-
-
-class Spec(EnvSpec):
-    """Gymnasium's description of an environment, which says what of it JSON cannot hold."""
-
-    def to_json(self) -> str:
-        """Return the description as JSON.
-
-        What ``EnvSpec.from_json`` makes of it makes the same environment. It is not equal where an
-        argument is a tuple, such as ``hours``: JSON has lists in their place.
-
-        Raises
-        ------
-        HpcgymError : an argument that is an object, such as a ``Workload``, a ``Cluster`` or a
-            function. What was given by its name, or as the path of a file, can be written.
-        """
-        for name, value in self.kwargs.items():
-            try:
-                json.dumps(value)
-            except (TypeError, ValueError):
-                raise HpcgymError(
-                    f"{name} is a {type(value).__name__}, which JSON cannot hold: make the"
-                    " environment with a text in its place, a name or a path, where it takes one"
-                ) from None
-        return super().to_json()
-
-
-class Described:
-    """What has been made by Gymnasium, and tells how by a :class:`Spec`."""
-
-    _spec: Spec | None = None
-
-    @property
-    def spec(self) -> Spec | None:
-        """How the environment was made, by ``gymnasium.make`` or ``make_vec``; else None."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, given: EnvSpec | None) -> None:
-        known = {each.name: getattr(given, each.name) for each in fields(Spec) if each.init}
-        self._spec = None if given is None else Spec(**known)
+    cls.__signature__ = signature_of(base, cls) if plain else None
 
 
 def has_matplotlib() -> bool:

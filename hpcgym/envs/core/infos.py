@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER
 from hpcgym.envs.core.base import PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import State
-from hpcgym.envs.core.observation import N_TOLD, Observation
+from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.schedule.measures import metrics_within
@@ -95,7 +95,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     out, terms = simulations.out, simulations.machines.terms
     info = {
         "window": out.told[e, N_TOLD:].copy(),
-        "time": simulations.seconds(out.told.item(e, 0)),
+        "time": simulations.time(e),
         "reward_terms": dict(zip(terms, out.terms[e].tolist(), strict=False)),
     }
     batch = simulations.batch
@@ -133,8 +133,7 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     return {"metrics": known, "episode_name": told.name}
 
 
-class _LATER:
-    """Stands for an entry that is not made yet, in copies of environments as well."""
+_LATER: Any = object  # stands for an entry that is not made yet, in copies of environments as well
 
 
 class Infos(dict[str, Any]):
@@ -145,13 +144,13 @@ class Infos(dict[str, Any]):
 
     Parameters
     ----------
-    make : returns the entry of a key, and maybe others with it.
-    names : the keys -> what stands for entries that are not made yet, see :func:`later`.
+    names : the keys, with what stands for entries that are not made yet.
+    make : returns the entry of a key.
     """
 
     __slots__ = ("_make",)
 
-    def __init__(self, make: Callable[[str], dict[str, Any]], names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any], make: Callable[[str], Any]) -> None:
         super().__init__(names)
         self._make = make
 
@@ -163,12 +162,10 @@ class Infos(dict[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
-        if value is not _LATER:
-            return value
-        for name, value in self._make(key).items():
-            if dict.get(self, name) is _LATER:
-                super().__setitem__(name, value)
-        return super().__getitem__(key)
+        if value is _LATER:
+            value = self._make(key)
+            super().__setitem__(key, value)
+        return value
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return an entry, or the default where there is none."""
@@ -178,18 +175,9 @@ class Infos(dict[str, Any]):
         return dict, (dict(self),)
 
 
-def later(names: Iterable[str]) -> dict[str, Any]:
-    """Return names, in their order, with what stands for entries that are not made yet."""
-    return dict.fromkeys(names, _LATER)
-
-
 def _when_made(name: str) -> Callable[..., Any]:
     method = getattr(dict, name)
-
-    def call(self: Infos, *given: Any) -> Any:
-        return method(self.made(), *given)
-
-    return call
+    return lambda self, *given: method(self.made(), *given)
 
 
 # dict(infos) and {**infos} copy entries as they lie there, unless __iter__ is not that of a dict
@@ -200,37 +188,23 @@ for _name in (
     setattr(Infos, _name, _when_made(_name))
 
 
-class Ended(NamedTuple):
-    """The jobs that were paid as they ended.
-
-    Attributes
-    ----------
-    counts : (num_envs,) how many.
-    rows, bsld : (num_envs, most) jobs of the episode, their bounded slowdowns; then anything.
-    """
-
-    counts: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    bsld: NDArray[np.float64]
-
-
 class Step(NamedTuple):
     """What is told of environments at a step; nothing changes it.
 
     Attributes
     ----------
-    told, terms : see :class:`hpcgym.envs.core.observation.Outputs`.
-    masks : (num_envs, n_actions); None where infos have none.
+    told, terms, masks : see :class:`hpcgym.envs.core.observation.Outputs`.
     beside : (num_envs, M) neighbours, and (num_envs,) how many there are; None where no nodes are
         shared.
-    ended : None where jobs are not paid when they end.
+    ended : where jobs are paid when they end, (num_envs,) how many were, and (num_envs, most) which
+        and their bounded slowdowns, then anything.
     """
 
     told: NDArray[np.int64]
     terms: NDArray[np.float64]
-    masks: NDArray[np.int8] | None
+    masks: NDArray[np.int8]
     beside: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-    ended: Ended | None = None
+    ended: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]] | None
 
 
 class Ends(NamedTuple):
@@ -256,18 +230,14 @@ class Teller:
 
     def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
         self._env, self._simulations = env, simulations
-        self._has_action_masks = simulations.kind in _WITH_ACTION_MASKS
         # in the order in which a loop over single environments has them
         names = ["window", "time", "reward_terms"]
-        if simulations.neighbours is not None:
-            names.append("neighbours")
-        if simulations.tells_ends:
-            names += ["ended", "ended_bsld"]
-        if self._has_action_masks:
-            names.append("action_mask")
-        self._usual = later(_with_flags(names))
-        self._at_ends = later(_with_flags([*names, "metrics", "episode_name"]))
-        self._at_resets = later(_with_flags(["final_obs", "final_info", *names]))
+        names += ["neighbours"] * (simulations.neighbours is not None)
+        names += ["ended", "ended_bsld"] * simulations.tells_ends
+        names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
+        self._usual = _later(names)
+        self._at_ends = _later([*names, "metrics", "episode_name"])
+        self._at_resets = _later(["final_obs", "final_info", *names])
 
     def of_step(self, ends: Ends | None) -> Infos:
         """Return the infos of the last step."""
@@ -277,7 +247,14 @@ class Teller:
                 names = self._at_resets
             elif ends.over.any():
                 names = self._at_ends
-        return Infos(partial(self._make, self._step(), ends), names)
+        simulations, out, ended = self._simulations, self._simulations.out, None
+        if simulations.tells_ends:
+            batch = simulations.batch
+            counts = batch.episode_state["gone"].copy()
+            most = counts.max()
+            ended = counts, batch.gone[:, :most].copy(), batch.gone_bsld[:, :most].copy()
+        step = Step(out.told, out.terms, out.masks, simulations.neighbours, ended)
+        return Infos(names, partial(self._made, step, ends))
 
     def keep(self, done: NDArray[np.bool_], over: NDArray[np.bool_], last: bool) -> Ends:
         """Return what is kept of the episodes that are done; what was told last if it is wanted."""
@@ -289,129 +266,82 @@ class Teller:
             told = infos, simulations.out.observations[those], simulations.out.masks[those]
         return Ends(those, over[those], states, told)
 
-    def _step(self) -> Step:
-        """Return what is told at the last step."""
-        simulations, out = self._simulations, self._simulations.out
-        masks = out.masks if self._has_action_masks else None
-        ended = None
-        if simulations.tells_ends:
-            batch = simulations.batch
-            counts = batch.episode_state["gone"].copy()
-            most = counts.max()
-            rows, bslds = batch.gone[:, :most].copy(), batch.gone_bsld[:, :most].copy()
-            ended = Ended(counts, rows, bslds)
-        return Step(out.told, out.terms, masks, simulations.neighbours, ended)
-
-    def observation(self, ends: Ends, k: int) -> Observation:
-        """Return the last observation of the k-th of some episodes that have ended."""
-        assert ends.last is not None
-        _, rows, masks = ends.last
-        return self._simulations.layout.of(rows[k], masks[k])
-
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
-        infos: dict[str, Any] = {}
-        for e in those:
-            infos = self._env._add_info(infos, info_of(self._simulations, e), e)
-        return infos
+        return self._added(those, [info_of(self._simulations, e) for e in those])
 
-    def _make(self, step: Step, ends: Ends | None, key: str) -> dict[str, Any]:
-        """Return an entry of the infos of a step, and its flags if they come with it."""
+    def _added(self, those: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return infos of some environments as Gymnasium puts them together."""
+        found: dict[str, Any] = {}
+        for e, info in zip(those, infos, strict=True):
+            found = self._env._add_info(found, info, e)
+        return found
+
+    def _made(self, step: Step, ends: Ends | None, key: str) -> Any:
+        """Return an entry of the infos of a step."""
         name = key.removeprefix("_")
-        if name == "final_obs":
-            assert ends is not None
-            return self._final_obs(ends, len(step.told))
-        if ends is not None and name in ("metrics", "episode_name", "final_info"):
-            infos: dict[str, Any] = {}
-            for e, info in zip(ends.those.tolist(), self._of_ends(ends, name), strict=True):
-                infos = self._env._add_info(infos, info, e)  # as Gymnasium does it
-            return infos
+        if ends is not None and name in ("metrics", "episode_name", "final_info", "final_obs"):
+            return self._at_end(ends, key, name)
         if key != name:
-            return {key: np.ones(len(step.told), np.bool_)}
-        return {key: getattr(self, f"_{key}")(step)}
+            return np.ones(len(step.told), np.bool_)
+        if name == "window":
+            return step.told[:, N_TOLD:].copy()
+        if name == "time":
+            return self._simulations.seconds(step.told[:, 0].copy())
+        if name == "action_mask":  # a view where observations are views
+            return step.masks.copy() if self._simulations.copies else step.masks
+        if name == "neighbours":
+            assert step.beside is not None
+            rows, counts = step.beside
+            return np.where(np.arange(rows.shape[1]) < counts[:, np.newaxis], rows, -1)
+        if name == "reward_terms":
+            everyone = np.ones(len(step.terms), np.bool_)
+            terms: dict[str, Any] = {}
+            for k, term in enumerate(self._simulations.machines.terms):
+                terms[term], terms[f"_{term}"] = step.terms[:, k].copy(), everyone.copy()
+            return terms
+        assert step.ended is not None
+        counts, *told = step.ended
+        listed = np.empty(len(counts), object)
+        for e, count in enumerate(counts.tolist()):
+            listed[e] = told[name == "ended_bsld"][e, :count].tolist()
+        return listed
 
-    def _final_obs(self, ends: Ends, num_envs: int) -> dict[str, Any]:
-        """Return the last observations of episodes that have ended, and of whom there is one."""
-        observations, flags = np.full(num_envs, None, object), np.zeros(num_envs, np.bool_)
-        for k, e in enumerate(ends.those.tolist()):
-            observations[e] = self.observation(ends, k)
-        flags[ends.those] = True
-        return {"final_obs": observations, "_final_obs": flags}
-
-    def _of_ends(self, ends: Ends, name: str) -> list[dict[str, Any]]:
-        """Return this entry of each episode that has ended, in a dict that is empty without it."""
-        if name == "final_info":
-            return [{name: info} for info in self._last_infos(ends)]
-        said: list[dict[str, Any]] = []
-        for told, over in zip(ends.states, ends.over.tolist(), strict=True):
-            if not over:
-                said.append({})
-            elif name == "episode_name":
-                said.append({name: told.name})
-            else:
-                said.append({name: end_of(self._simulations, told)[name]})
-        return said
-
-    def _last_infos(self, ends: Ends) -> list[dict[str, Any]]:
-        """Return what was said last of each episode that has ended, as of single ones."""
-        assert ends.last is not None
-        return [
-            info | (end_of(self._simulations, told) if over else {})
-            for info, told, over in zip(ends.last[0], ends.states, ends.over.tolist(), strict=True)
+    def _at_end(self, ends: Ends, key: str, name: str) -> Any:
+        """Return such an entry of the episodes that have ended, or of whom there is one."""
+        final, number = name.startswith("final"), self._env.num_envs
+        some = slice(None) if final else ends.over
+        those = ends.those[some].tolist()
+        if key != name:
+            flags = np.zeros(number, np.bool_)
+            flags[those] = True
+            return flags
+        simulations = self._simulations
+        if name == "final_obs":
+            assert ends.last is not None
+            _, rows, masks = ends.last
+            observations = np.full(number, None, object)
+            for k, e in enumerate(those):
+                observations[e] = simulations.layout.of(rows[k], masks[k])
+            return observations
+        said: list[dict[str, Any]]
+        if name == "episode_name":
+            said = [
+                {name: told.name} for told, over in zip(ends.states, ends.over, strict=True) if over
+            ]
+            return self._added(those, said)[name]
+        told_of = [
+            end_of(simulations, told) if over else {}
+            for told, over in zip(ends.states, ends.over.tolist(), strict=True)
         ]
-
-    def _time(self, step: Step) -> NDArray[Any]:
-        """Return the times [s], (num_envs,)."""
-        times: NDArray[Any] = self._simulations.seconds(step.told[:, 0].copy())
-        return times
-
-    def _window(self, step: Step) -> NDArray[np.int64]:
-        """Return the rows of visible jobs, -1 behind them; (num_envs, window)."""
-        return step.told[:, N_TOLD:].copy()
-
-    def _neighbours(self, step: Step) -> NDArray[np.int64]:
-        """Return the rows of neighbours, -1 behind them; (num_envs, M)."""
-        assert step.beside is not None
-        return _listed(*step.beside)
-
-    def _action_mask(self, step: Step) -> NDArray[np.int8]:
-        """Return what can be done, (num_envs, n_actions): a view where observations are views."""
-        assert step.masks is not None
-        return step.masks.copy() if self._simulations.copies else step.masks
-
-    def _ended(self, step: Step) -> NDArray[Any]:
-        """Return the jobs that were paid as they ended, (num_envs,) lists."""
-        assert step.ended is not None
-        return _by_environment(step.ended.rows, step.ended.counts)
-
-    def _ended_bsld(self, step: Step) -> NDArray[Any]:
-        """Return their bounded slowdowns, (num_envs,) lists."""
-        assert step.ended is not None
-        return _by_environment(step.ended.bsld, step.ended.counts)
-
-    def _reward_terms(self, step: Step) -> dict[str, Any]:
-        """Return the terms of the rewards, each (num_envs,)."""
-        everyone = np.ones(len(step.terms), np.bool_)
-        terms: dict[str, Any] = {}
-        for k, name in enumerate(self._simulations.machines.terms):
-            terms[name], terms[f"_{name}"] = step.terms[:, k].copy(), everyone.copy()
-        return terms
+        if final:
+            assert ends.last is not None
+            said = [{name: info | end} for info, end in zip(ends.last[0], told_of, strict=True)]
+        else:
+            said = [{name: end[name]} for end in told_of if end]
+        return self._added(those, said)[name]
 
 
-def _with_flags(names: Iterable[str]) -> list[str]:
-    """Return names, and behind each the name of its flags, as Gymnasium has them."""
-    return [each for name in names for each in (name, f"_{name}")]
-
-
-def _by_environment(rows: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the first few of each row, (n,) lists of different lengths."""
-    found = np.empty(len(rows), object)
-    for e, count in enumerate(counts.tolist()):
-        found[e] = rows[e, :count].tolist()
-    return found
-
-
-def _listed(rows: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return lists of rows, (n, size), with -1 behind the first few."""
-    behind = np.arange(rows.shape[1]) >= counts[:, np.newaxis]
-    return np.where(behind, -1, rows)
+def _later(names: Iterable[str]) -> dict[str, Any]:
+    """Return names, and behind each that of its flags, with what stands for their entries."""
+    return {each: _LATER for name in names for each in (name, f"_{name}")}

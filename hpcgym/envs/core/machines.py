@@ -5,26 +5,25 @@ Pools and nodes, nodes of jobs' own, under limits or under none, and nodes that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Simulation
-from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w, powers_of
-from hpcgym.envs.core.base import Corun, Limited, Options, read_policy_features
+from hpcgym.envs.core.base import Corun, Limited, Options
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.envs.core.reward import ENERGY
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
+from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import (
     as_on_a_pool,
@@ -42,7 +41,6 @@ from hpcgym.simulation.limited import (
     check_power_rule,
     limit_records,
     machine_without_limits,
-    may_switch,
     node_power,
     takes_whole_nodes,
     told_of_limits,
@@ -51,9 +49,8 @@ from hpcgym.simulation.limited import (
     with_machine,
 )
 from hpcgym.simulation.nodes import is_pool, needs_on, nodes_of_table
-from hpcgym.simulation.prepare import Units, machine_of
+from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.results import result_of, with_nodes
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `watts`
@@ -273,10 +270,6 @@ def own_nodes(options: Options) -> Limited | None:
     return Limited((), None, options.cluster.shutdown_after_s is not None)
 
 
-#: What an agent may set.
-CONTROLS = ("frequency", "nodes", "power")
-
-
 class LimitedMachines(Machines):
     """The machines of many simulations whose jobs have nodes of their own.
 
@@ -366,133 +359,6 @@ class LimitedMachines(Machines):
         units, a_node = self._asked[start:stop], self._a_node[start:stop]
         machine = self._machine.part(start, stop)
         return with_machine(result, machine, schedule, units, a_node, told.limits)
-
-
-DAY = 86_400  # [s]
-LimitsOf = Callable[[Workload], tuple[Limit, ...]]
-
-
-def read_machine(workload: Any, arguments: Mapping[str, Any], usual: str) -> dict[str, Any]:
-    """Return the arguments with the workload loaded and a machine that has nodes.
-
-    Without ``cluster`` that is a node of one core for each processor, with the power of a node of
-    the machine ``usual``.
-    """
-    settled = dict(arguments)
-    processors, cluster = settled.pop("processors", None), settled.pop("cluster", None)
-    if not isinstance(workload, Workload):
-        workload = load_workload(workload, processors=processors, cluster=cluster)
-    machine = machine_of(workload, cluster, processors)
-    if cluster is None:
-        power = find_cluster(usual).groups[0].power
-        nodes = NodeGroup(usual, machine.processors, {"core": 1}, power)
-        machine = Cluster(groups=(nodes,))
-    return {**settled, "workload": workload, "cluster": machine}
-
-
-def read_controls(controls: Any, policy_features: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what an agent sets, and the features of the queue that it weighs, checked."""
-    if isinstance(controls, str) or not isinstance(controls, Sequence):
-        raise HpcgymError(f"controls must be names of controls, not {controls!r}")
-    for name in controls:
-        check_choice("controls", name, CONTROLS)
-    if len(set(controls)) < len(controls):
-        raise HpcgymError("controls: a control is named twice")
-    none = isinstance(policy_features, Sequence) and not policy_features
-    features = () if none else read_policy_features(policy_features)
-    if not controls and not features:
-        raise HpcgymError("controls and policy_features: at least one must be named")
-    return tuple(controls), features
-
-
-def read_limits(limits: Any, usual: LimitsOf) -> LimitsOf:
-    """Return what gives the limits of an episode.
-
-    Parameters
-    ----------
-    limits : None: ``usual``; limits whose times count from the episode's first submission; or a
-        function of the episode's jobs that returns limits by their clock.
-    """
-    if limits is None:
-        return usual
-    return limits if callable(limits) else partial(_from_first_submission, check_limits(limits))
-
-
-def _from_first_submission(given: tuple[Limit, ...], workload: Workload) -> tuple[Limit, ...]:
-    """Return limits by the clock of an episode's jobs."""
-    return tuple(_shifted(limit, int(workload.submit_time[0])) for limit in given)
-
-
-def _shifted(limit: Limit, seconds: int) -> Limit:
-    """Return a limit that holds so much later."""
-    end = None if limit.end is None else limit.end + seconds
-    if isinstance(limit, EnergyBudget):
-        assert end is not None
-        return replace(limit, start=limit.start + seconds, end=end)
-    announced = None if limit.announced is None else limit.announced + seconds
-    return replace(limit, start=limit.start + seconds, end=end, announced=announced)
-
-
-def daily_caps(cluster: Cluster, share: float, hours: Any, clock: int) -> LimitsOf:
-    """Return what caps the power at a share each day between two hours, up to the last submission.
-
-    ``clock`` is the time of the week at the trace's time 0 [s].
-
-    Raises
-    ------
-    HpcgymError : hours that are no two whole hours of a day in their order.
-    """
-    return partial(_daily_caps, PowerCap.of(cluster, share).watts, *_hours(hours), clock)
-
-
-def _daily_caps(
-    watts: float, begin: int, end: int, clock: int, workload: Workload
-) -> tuple[Limit, ...]:
-    """Return the caps on days up to the last submission of an episode."""
-    first, last = (int(workload.submit_time[k]) + clock for k in (0, -1))
-    days = range(first // DAY, last // DAY + 1)
-    windows = [(day * DAY + 3600 * begin, day * DAY + 3600 * end) for day in days]
-    return tuple(
-        PowerCap(watts, max(start - clock, 0), stop - clock)
-        for start, stop in windows
-        if stop > first and start <= last
-    )
-
-
-def one_budget(cluster: Cluster, share: float, period: int, shutdown: bool) -> LimitsOf:
-    """Return what gives a budget for all the time from the first to the last submission."""
-    given = partial(EnergyBudget.of, cluster, share, period=period, shutdown=shutdown)
-    given(0, 1)  # checks
-    return partial(_one_budget, given)
-
-
-def _one_budget(given: Callable[[int, int], Limit], workload: Workload) -> tuple[Limit, ...]:
-    """Return the budget of an episode's jobs."""
-    return (given(int(workload.submit_time[0]), int(workload.submit_time[-1]) + 1),)
-
-
-def _hours(hours: Any) -> tuple[int, int]:
-    """Return two hours of a day, checked."""
-    listed = list(hours) if isinstance(hours, Iterable) and not isinstance(hours, str) else []
-    whole = [hour for hour in listed if isinstance(hour, int) and 0 <= hour <= 24]
-    if len(listed) != 2 or len(whole) != 2 or whole[0] >= whole[1]:
-        raise HpcgymError(f"hours must be two whole hours of a day, as (8, 20), not {hours!r}")
-    return whole[0], whole[1]
-
-
-def switches_nodes(
-    cluster: Cluster, controls: tuple[str, ...], limits: Any, shutdown: bool, power: str
-) -> bool:
-    """Return whether nodes may be switched off: by the agent, the machine, ``power`` or a budget.
-
-    A function of one's own may give budgets that say so.
-    """
-    if "nodes" in controls or shutdown or callable(limits):
-        return True
-    if limits is None:  # the usual ones
-        return power in ("shut", "mix") or cluster.shutdown_after_s is not None
-    given = tuple(limits) if isinstance(limits, Iterable) else ()
-    return may_switch(Scheduler(power=power), cluster, given)
 
 
 # --- Nodes that jobs share behind an environment: times in seconds, results -----------------------

@@ -1,18 +1,19 @@
-"""What the engine is told of all episodes of an environment, and the arrays of its steps."""
+"""What all simulations of an environment share, as the engine is told; and the arrays of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Model, Simulation, fields_of
+from hpcgym._engine import Features, Model, Simulation, fields_of
 from hpcgym.baselines.labels import scheduler_name
 from hpcgym.envs.core.base import (
+    CONTROLS,
     EPISODE_INTERVAL,
     ORDERING_KIND,
     PAIR_SCORES_KIND,
@@ -26,7 +27,7 @@ from hpcgym.envs.core.base import (
     Options,
 )
 from hpcgym.envs.core.episodes import Episode, Episodes, counted
-from hpcgym.envs.core.machines import CONTROLS, CorunMachines, LimitedMachines, Machines
+from hpcgym.envs.core.machines import CorunMachines, LimitedMachines, Machines, own_nodes
 from hpcgym.envs.core.observation import (
     N_TOLD,
     POWER_SIZE,
@@ -51,8 +52,9 @@ from hpcgym.scheduler.estimates.learning import (
     told_of_learning,
 )
 from hpcgym.scheduler.policies.features import JobColumns, weighed
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.fair_share import warn_of_weights
+from hpcgym.simulation.driver import expressions_of
+from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage, warn_of_weights
+from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import Agent, Place, Told, check_jobs, prepare
 from hpcgym.simulation.restricted import Order, what_moves
 from hpcgym.simulation.run import simulate
@@ -75,22 +77,173 @@ SETTINGS = np.dtype((np.record, fields_of("Settings")))
 STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
 
 
-# --- With what episodes of extracts begin, as the engine takes it ---------------------------------
+# --- What all simulations of an environment share -------------------------------------------------
 
 Arrays = dict[str, NDArray[Any]]
 _NONE = np.zeros(0, np.int64)
 
 
-class AllJobs(NamedTuple):
-    """The jobs of all episodes, as the engine is told of them; ``learning``: None without any."""
+@dataclass(frozen=True)
+class World:
+    """What all simulations of an environment share; nothing changes it.
 
-    options: Options
+    Attributes
+    ----------
+    definition : what the environment is; jobs with nodes of their own have ``limited``.
+    episodes : where episodes come from.
+    machines : of all simulations.
+    layout : of observations.
+    counts : whether some order looks at what users have used.
+    told, learning, expressions, features : what the engine is told of the jobs of all episodes, of
+        how run times are predicted, of orders that are worked out anew, and of what is weighed.
+    table : what steps look at beside that.
+    begins : with what episodes begin; nothing where that is an empty machine.
+    """
+
+    definition: Definition
+    episodes: Episodes
     machines: Machines
+    layout: Layout
+    counts: bool
     told: Told
     learning: tuple[Estimators, Learner] | None
+    expressions: list[Arrays]
+    features: dict[str, Any] | None
+    table: Arrays
+    begins: list[Arrays] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, definition: Definition, episodes: Episodes, autoreset: bool) -> World:
+        """Return that of an environment, checked.
+
+        ``autoreset``: whether the step after the end of an episode begins the next.
+
+        Raises
+        ------
+        HpcgymError, WorkloadError : as :func:`check_episodes`, and :func:`hpcgym.simulate` of such
+            machines and extracts.
+        """
+        options, workload = definition.options, episodes.workload
+        scheduler, weighs = options.scheduler, definition.features
+        if definition.limited is None and definition.corun is None:
+            check_limits_kept(scheduler, options.cluster)
+            definition = definition._replace(limited=own_nodes(options))
+        check_episodes(definition, episodes)
+        layout, machines = layout_of(definition), machines_of(definition, episodes)
+        counts = counts_usage(scheduler, weighs)
+        check_fair_share(scheduler.fair_share, counts)
+        if counts:
+            warn_of_weights([workload], scheduler, weighs)
+        told, learning = told_of(workload, machines, definition, counts), None
+        if asks_for_predictions(scheduler):
+            learns = Learning(workload, scheduler, told)
+            learning = learns.estimators, learns.learner
+            if definition.kind == WEIGHTS_KIND:
+                learns.estimators.looks[0] = 1
+        run_time = np.minimum(workload.run_time, workload.requested_time)
+        seconds = predicted_run_times(
+            scheduler.policy_estimate, run_time, workload, "policy_estimate"
+        )
+        # what policies look at, the requested time where it is learned
+        seconds = np.array(told.jobs["requested"] if seconds is None else seconds)
+        features = None
+        if definition.kind == WEIGHTS_KIND:
+            parts = weighed(JobColumns(workload, seconds), weighs, len(workload))
+            features = {
+                "parts": parts.static, "formulas": parts.formulas, "places": parts.places,
+                "serial": parts.serial, "seconds": seconds,
+                "by_usage": tuple(places_of_usage(weighs).tolist()),
+            }  # fmt: skip
+        settings = settings_of(definition, layout, machines, autoreset, clock_of(workload))
+        known = cls(
+            definition, episodes, machines, layout, counts, told, learning,
+            expressions_of(workload, scheduler), features,
+            _table(definition, workload, machines, settings, seconds),
+        )  # fmt: skip
+        return replace(known, begins=beginnings_of(known))
+
+    def accounts_of(self, workload: Workload) -> Accounts | None:
+        """Return the accounts with which an episode of jobs begins; None where nobody looks."""
+        if not self.counts:
+            return None
+        options = self.definition.options
+        return accounts_of(
+            workload, options.scheduler, options.cluster, features=self.definition.features
+        )
+
+    def model(self, accounts: Accounts | None) -> Model:
+        """Return the model of all episodes; ``accounts``: of the users of all jobs."""
+        more = dict(self.machines.told)
+        if "nodes" in more:
+            more["nodes"] = more["nodes"].layout
+        if self.features is not None:
+            more["features"] = Features(**self.features)
+        if accounts is not None:
+            more["accounts"] = accounts
+        if self.learning is not None:
+            more["learning"] = told_of_learning(*self.learning)
+        more["expressions"] = self.expressions
+        return Model(**self.told.arguments(), **more, ticks=self.machines.units.ticks, several=True)
+
+    def outputs(self, number: int) -> Outputs:
+        """Return room for what is told of that many simulations."""
+        options, layout = self.definition.options, self.layout
+        return Outputs(
+            observations=np.zeros((number, layout.size), np.float32),
+            masks=np.zeros((number, layout.actions + self.definition.shutdown_action), np.int8),
+            rewards=np.zeros((number, len(options.rewards.weights))),
+            ended=np.zeros(number, np.bool_),
+            truncated=np.zeros(number, np.bool_),
+            told=np.zeros((number, N_TOLD + options.window), np.int64),
+            terms=np.zeros((number, N_TERMS)),
+        )
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers there is room for in an action, at least one."""
+        definition = self.definition
+        if definition.kind in (ORDERING_KIND, PAIR_SCORES_KIND):
+            return max(self.layout.scores, 1)
+        controls = () if definition.limited is None else definition.limited.controls
+        return max(len(definition.features) + len(controls), 1)
+
+    def batch(self, number: int) -> SimpleNamespace:
+        """Return what steps write of the episodes of that many simulations, n, a row for each."""
+        options, longest = self.definition.options, self.episodes.longest
+        corun = self.definition.corun
+        neighbours = 0 if corun is None else corun.neighbours
+        late = longest if options.rewards.paid == PAID_AT_END else 0
+        rewards = (number, len(options.rewards.weights))
+        return SimpleNamespace(
+            episode_state=np.zeros(number, EPISODE),  # an EPISODE each
+            window=np.zeros((number, options.window), np.int64),  # visible jobs
+            new=np.zeros((number, longest), np.int64),  # jobs that started in the last step
+            terms=np.zeros((number, N_TERMS)),  # sums over them
+            totals=np.zeros((number, N_TERMS)),  # the same over the episode
+            # energy of processors without a job, as far as counted, where they are switched off
+            counted_j=np.zeros(number),
+            begun_j=np.zeros(number),  # energy since an extract began, which its first step takes
+            norms=np.zeros((number, N_TERMS)),  # what makes rewards of terms
+            scales=np.ones(rewards),  # what rewards are multiplied by: n / a reference
+            next_scales=np.ones(rewards),  # of the episode that follows
+            # slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all sums
+            # that a later step may correct, for ENERGY in processor seconds
+            owed=np.zeros((number, N_TERMS)),
+            unpaid=np.zeros((number, late), np.int64),  # jobs that run and are paid when they end
+            gone=np.zeros((number, late), np.int64),  # jobs that were paid so in the last step
+            gone_bsld=np.zeros((number, late)),  # their bounded slowdowns
+            busy_until=np.zeros(
+                (number, self.machines.n_booked), np.int64
+            ),  # [s] the last end of the jobs of a node
+            # (n, M) running jobs beside whom others may start, as they began
+            neighbours=np.zeros((number, neighbours), np.int64),
+        )
 
 
-def beginnings_of(all_jobs: AllJobs, episodes: Episodes) -> list[Arrays]:
+# --- With what episodes of extracts begin, as the engine takes it ---------------------------------
+
+
+def beginnings_of(world: World) -> list[Arrays]:
     """Return with what episodes begin; nothing where that is an empty machine.
 
     Raises
@@ -98,28 +251,28 @@ def beginnings_of(all_jobs: AllJobs, episodes: Episodes) -> list[Arrays]:
     HpcgymError, WorkloadError : as :func:`hpcgym.simulate` does of such an extract.
     """
     found, start = [], 0
-    for part in episodes.beginnings:
+    for part in world.episodes.beginnings:
         # all episodes of an extract have the jobs that were submitted before it, and then some
-        own = part.take(slice(0, episodes.longest), name=part.name)
-        found.append(_beginning(all_jobs, own, start))
+        own = part.take(slice(0, world.episodes.longest), name=part.name)
+        found.append(_beginning(world, own, start))
         start += len(part)
     return found
 
 
-def _beginning(all_jobs: AllJobs, part: Workload, start: int) -> Arrays:
+def _beginning(world: World, part: Workload, start: int) -> Arrays:
     """Return the same of a part whose jobs stand in the table from a row on."""
-    rules, all_of = all_jobs.options.scheduler, all_jobs.told
+    rules, all_of = world.definition.options.scheduler, world.told
     rows = slice(start, start + len(part))
     predicted = None if all_of.predicted is None else all_of.predicted[rows]
     own = replace(all_of, jobs=all_of.jobs[rows], users=all_of.users[rows], predicted=predicted)
     learning = None
-    if all_jobs.learning is not None:
-        by, learner = all_jobs.learning
+    if world.learning is not None:
+        by, learner = world.learning
         learner = Learner._make([array.copy() for array in learner])
         learning = _part_of(by, rows), learner
         if part.initial is not None:
             Learning(part, rules, own, learned_before(part, rules), learning)
-    begins = beginning_of(taken_over(part), rules, all_jobs.options.cluster, own)
+    begins = beginning_of(taken_over(part), rules, world.definition.options.cluster, own)
     # where nothing runs or waits, a submission is what happens first
     told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
     told |= {"when": np.array([-1, 0, 0])}
@@ -131,8 +284,8 @@ def _beginning(all_jobs: AllJobs, part: Workload, start: int) -> Arrays:
         check_running(begins)
         told |= begins.arguments(on_nodes=False)
         told["when"] = np.array([told.pop("time"), begins.number, told.pop("due")])
-        nodes = _places(all_jobs, begins, start, learning) or nodes
-    if "nodes" in all_jobs.machines.told:
+        nodes = _places(world, begins, start, learning) or nodes
+    if "nodes" in world.machines.told:
         told |= nodes
     if learning is not None:
         told |= {name: one.reshape(-1) for name, one in knowledge(*learning).items()}
@@ -140,7 +293,7 @@ def _beginning(all_jobs: AllJobs, part: Workload, start: int) -> Arrays:
 
 
 def _places(
-    all_jobs: AllJobs,
+    world: World,
     begins: Beginning,
     start: int,
     learning: tuple[Estimators, Learner] | None,
@@ -151,7 +304,7 @@ def _places(
     ------
     WorkloadError : one of them cannot run.
     """
-    told, nodes = all_jobs.told, all_jobs.machines.told.get("nodes")
+    told, nodes = world.told, world.machines.told.get("nodes")
     number, rows = begins.number, slice(start, start + begins.number)
     kills = told.rules["correction"] == KILL
     more: dict[str, Any] = {}
@@ -205,6 +358,25 @@ _INTERVALS = {
 }
 
 
+#: What cannot be simulated, in the order in which it is looked for.
+_REFUSED = {
+    "around nodes": "start, warmup, arrivals and horizon do not go with {where}: what is drawn"
+    " there, and how fast jobs run, is told of a whole episode, with no slice of it set apart",
+    "hold": "hold and {mover} do not go together in environments: the agent is asked before those"
+    " jobs come that others have let come",
+    "stops": "preemption and {mover} do not go together in environments: an episode is over when"
+    " nobody can be stopped any more, and then others may come",
+    "moves": "{around} not go with {mover}: they go by submissions that are known before; {alone}",
+    "final": "{around} not go with {stopper}: they go by starts that are final; {alone}",
+    "function": "reward: a function of one's own sees the jobs that started, and with preemption"
+    " no start is final; take a name, or weights by name",
+    "max_wait": "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when"
+    " jobs have started, not how long the longest is by then; take 'p99_wait'",
+    "reference": "reward: bsld/NAME does not go with limits, for the scheduler NAME would be"
+    " simulated without them; take 'bsld'",
+}
+
+
 def check_episodes(definition: Definition, episodes: Episodes) -> None:
     """Raise unless the episodes can be simulated by these arguments of an environment.
 
@@ -213,57 +385,40 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
     HpcgymError : rules that do not go together, or predictions of other jobs.
     WorkloadError : a job that is larger than the machine.
     """
-    options, workload = definition.options, episodes.workload
-    limited, corun = definition.limited, definition.corun
+    options, workload, rewards = definition.options, episodes.workload, definition.options.rewards
+    limited, shared = definition.limited is not None, definition.corun is not None
+    scheduler, surrounded = options.scheduler, not episodes.alone
     for rule in ("estimate", "policy_estimate"):
-        given = not isinstance(getattr(options.scheduler, rule), str)
-        if given and workload is not options.workload:
+        if not isinstance(getattr(scheduler, rule), str) and workload is not options.workload:
             raise HpcgymError(
                 f"{rule}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
     check_jobs(workload, options.cluster.processors)
-    if not episodes.alone and (limited is not None or corun is not None):
-        where = "nodes of jobs' own" if corun is None else "nodes that jobs share"
-        raise HpcgymError(
-            f"start, warmup, arrivals and horizon do not go with {where}: what is drawn there, and"
-            " how fast jobs run, is told of a whole episode, with no slice of it set apart"
-        )
-    if options.scheduler.hold is not None and options.scheduler.moves_submissions:
-        raise HpcgymError(
-            f"hold and {what_moves(options.scheduler)} do not go together in environments: the"
-            " agent is asked before those jobs come that others have let come"
-        )
-    moves, preempts = options.scheduler.moves_submissions, options.scheduler.preemption is not None
-    if moves and preempts:
-        raise HpcgymError(
-            f"preemption and {what_moves(options.scheduler)} do not go together in environments: an"
-            " episode is over when nobody can be stopped any more, and then others may come"
-        )
-    if not episodes.alone and moves:
-        raise HpcgymError(
-            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: they go by"
-            f" submissions that are known before; {_ALONE}"
-        )
-    if not episodes.alone and preempts:
-        raise HpcgymError(
-            f"{_around(episodes)} not go with {options.scheduler.said('preemption')}: they"
-            f" go by starts that are final; {_ALONE}"
-        )
-    if options.rewards.function is not None and preempts:
-        raise HpcgymError(
-            "reward: a function of one's own sees the jobs that started, and with preemption no"
-            " start is final; take a name, or weights by name"
-        )
-    places = ["environments under limits"] * (limited is not None)
-    places += ["shared nodes"] * (corun is not None)
-    check_extract(workload, *places)
-    if limited is not None:
-        check_own_nodes(definition)
+    moves, preempts = scheduler.moves_submissions, scheduler.preemption is not None
+    found = {
+        "around nodes": surrounded and (limited or shared),
+        "hold": scheduler.hold is not None and moves,
+        "stops": moves and preempts,
+        "moves": surrounded and moves,
+        "final": surrounded and preempts,
+        "function": rewards.function is not None and preempts,
+        "max_wait": limited and any(row[MAX_WAIT] for row in rewards.weights),
+        "reference": definition.has_limits and any(rewards.references),
+    }
+    words = {
+        "where": "nodes that jobs share" if shared else "nodes of jobs' own",
+        "mover": what_moves(scheduler), "stopper": scheduler.said("preemption"),
+        "around": _around(episodes), "alone": _ALONE,
+    }  # fmt: skip
+    for case, is_so in found.items():
+        if is_so:
+            raise HpcgymError(_REFUSED[case].format(**words))
+    check_extract(workload, *["environments under limits"] * limited, *["shared nodes"] * shared)
     if definition.shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
-    if definition.shutdown_action and options.cluster.groups:
-        raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
+        if options.cluster.groups:
+            raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
 
 
 _ALONE = "version 0 has none of these, and start='empty', warmup=None, arrivals='stop' neither"
@@ -278,28 +433,12 @@ def _around(episodes: Episodes) -> str:
     return f"{', '.join(told)} {'does' if len(told) == 1 else 'do'}"
 
 
-def check_own_nodes(definition: Definition) -> None:
-    """Raise an HpcgymError for rewards that do not go with nodes of jobs' own."""
-    rewards = definition.options.rewards
-    if any(row[MAX_WAIT] for row in rewards.weights):
-        raise HpcgymError(
-            "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when jobs"
-            " have started, not how long the longest is by then; take 'p99_wait'"
-        )
-    if any(rewards.references) and definition.limited and definition.limited.limits_of:
-        raise HpcgymError(
-            "reward: bsld/NAME does not go with limits, for the scheduler NAME would be simulated"
-            " without them; take 'bsld'"
-        )
-
-
 def layout_of(definition: Definition) -> Layout:
     """Return the layout of observations."""
-    options, limited = definition.options, definition.limited
+    options = definition.options
     if definition.corun is not None:
         return PairLayout(options.window, definition.corun.neighbours, options.flat)
-    has_limits = limited is not None and limited.limits_of is not None
-    extra = POWER_SIZE if has_limits else 0
+    extra = POWER_SIZE if definition.has_limits else 0
     return Layout(options.window, len(options.names), options.flat, extra)
 
 
@@ -312,31 +451,34 @@ def machines_of(definition: Definition, episodes: Episodes) -> Machines:
     return Machines(definition.options, episodes.workload)
 
 
-def settings_of(definition: Definition, layout: Layout, **others: Any) -> NDArray[np.void]:
+def settings_of(
+    definition: Definition, layout: Layout, machines: Machines, autoreset: bool, clock: int
+) -> NDArray[np.void]:
     """Return what all simulations share, (1,) :data:`hpcgym.envs.core.model.SETTINGS`.
 
-    ``others`` are fields of it.
+    ``clock``: the time of the week at the trace's time 0 [s].
     """
     settings, options = np.zeros(1, SETTINGS), definition.options
     every, length = definition.interval
-    known = {
+    known: dict[str, Any] = {
         "interval": _INTERVALS[every], "interval_length": length, "kind": definition.kind,
         "by_action": definition.shutdown_action, "skips": definition.skips,
-        "paid": options.rewards.paid, "split": options.split,
+        "paid": options.rewards.paid, "split": options.split, "processors": machines.counted,
+        "ticks": machines.units.ticks, "autoreset": autoreset, "clock": clock,
     }  # fmt: skip
-    for name, value in (known | others).items():
-        settings[name] = value
     if definition.corun is None:
-        settings["seen_power"] = layout.power_at
+        known["seen_power"] = layout.power_at
         controls = () if definition.limited is None else definition.limited.controls
         for name in CONTROLS:  # where they stand in the action, behind the weights
             at = len(definition.features) + controls.index(name) if name in controls else -1
-            settings[f"act_{name}"] = at
+            known[f"act_{name}"] = at
+    for name, value in known.items():
+        settings[name] = value
     return settings
 
 
-def table_of(
-    options: Options,
+def _table(
+    definition: Definition,
     workload: Workload,
     machines: Machines,
     settings: NDArray[np.void],
@@ -346,6 +488,7 @@ def table_of(
 
     ``ordered_by``: what policies look at, (n_rows,) [s].
     """
+    options = definition.options
     own = dict(options.own)
     places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
     return {
@@ -369,27 +512,6 @@ def table_of(
     }
 
 
-def outputs_of(options: Options, layout: Layout, number: int, n_actions: int) -> Outputs:
-    """Return room for what is told of that many simulations."""
-    return Outputs(
-        observations=np.zeros((number, layout.size), np.float32),
-        masks=np.zeros((number, n_actions), np.int8),
-        rewards=np.zeros((number, len(options.rewards.weights))),
-        ended=np.zeros(number, np.bool_),
-        truncated=np.zeros(number, np.bool_),
-        told=np.zeros((number, N_TOLD + options.window), np.int64),
-        terms=np.zeros((number, N_TERMS)),
-    )
-
-
-def numbers_of(definition: Definition, layout: Layout) -> int:
-    """Return how many numbers there is room for in an action, at least one."""
-    if definition.kind in (ORDERING_KIND, PAIR_SCORES_KIND):
-        return max(layout.scores, 1)
-    controls = () if definition.limited is None else definition.limited.controls
-    return max(len(definition.features) + len(controls), 1)
-
-
 def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
     """Return users' own columns of the window, checked."""
     values = np.zeros((n, len(own)), np.float32)
@@ -406,46 +528,11 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
     return values
 
 
-def batch_of(
-    options: Options, longest: int, number: int, n_nodes: int, neighbours: int
-) -> SimpleNamespace:
-    """Return what steps write of the episodes of that many simulations, n, a row for each.
-
-    There are books of ``n_nodes`` nodes, and lists of so many ``neighbours``, M.
-    """
-    late = longest if options.rewards.paid == PAID_AT_END else 0
-    rewards = (number, len(options.rewards.weights))
-    return SimpleNamespace(
-        episode_state=np.zeros(number, EPISODE),  # an EPISODE each
-        window=np.zeros((number, options.window), np.int64),  # visible jobs
-        new=np.zeros((number, longest), np.int64),  # jobs that started in the last step
-        terms=np.zeros((number, N_TERMS)),  # sums over them
-        totals=np.zeros((number, N_TERMS)),  # the same over the episode
-        # energy of processors without a job, as far as counted, where they are switched off
-        counted_j=np.zeros(number),
-        begun_j=np.zeros(number),  # energy since an extract began, which its first step takes
-        norms=np.zeros((number, N_TERMS)),  # what makes rewards of terms
-        scales=np.ones(rewards),  # what rewards are multiplied by: n / a reference
-        next_scales=np.ones(rewards),  # of the episode that follows
-        # slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all sums that
-        # a later step may correct, for ENERGY in processor seconds
-        owed=np.zeros((number, N_TERMS)),
-        unpaid=np.zeros((number, late), np.int64),  # jobs that run and are paid when they end
-        gone=np.zeros((number, late), np.int64),  # jobs that were paid so in the last step
-        gone_bsld=np.zeros((number, late)),  # their bounded slowdowns
-        busy_until=np.zeros((number, n_nodes), np.int64),  # [s] the last end of the jobs of a node
-        # (n, M) running jobs beside whom others may start, as they began
-        neighbours=np.zeros((number, neighbours), np.int64),
-    )
-
-
 def clock_of(workload: Workload) -> int:
     """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
     began = header_number(workload.header, "UnixStartTime", least=0)
     return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday
 
-
-# --- What the engine is told of the jobs of all episodes ------------------------------------------
 
 # kinds in which single jobs are started from outside
 _SELECTING = (SELECTION_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
@@ -473,51 +560,6 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     )  # fmt: skip
 
 
-def learning_of(
-    workload: Workload, scheduler: Scheduler, told: Told, kind: int
-) -> tuple[Estimators, Learner] | None:
-    """Return how run times are predicted, and what is known of them at first; None: they are not.
-
-    ``kind``: what the agent says.
-    """
-    if not asks_for_predictions(scheduler):
-        return None
-    learning = Learning(workload, scheduler, told)
-    if kind == WEIGHTS_KIND:
-        learning.estimators.looks[0] = 1
-    return learning.estimators, learning.learner
-
-
-def ordered_by(options: Options, workload: Workload, jobs: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return what policies look at, (n_jobs,) [s], the requested time where it is learned."""
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    found = predicted_run_times(
-        options.scheduler.policy_estimate, run_time, workload, "policy_estimate"
-    )
-    return np.array(jobs["requested"] if found is None else found)
-
-
-def features_of(
-    workload: Workload,
-    features: tuple[str, ...],
-    seconds: NDArray[np.int64],
-    by_usage: tuple[int, ...],
-) -> dict[str, Any]:
-    """Return the features that are weighed, as arguments of ``Features``.
-
-    ``seconds``: what policies look at; ``by_usage``: which weights are those of usage, -1: none.
-    """
-    parts = weighed(JobColumns(workload, seconds), features, len(workload))
-    return {
-        "parts": parts.static,
-        "formulas": parts.formulas,
-        "places": parts.places,
-        "serial": parts.serial,
-        "seconds": seconds,
-        "by_usage": by_usage,
-    }
-
-
 def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
     """Return all arrays and numbers in what is told, in their order."""
     if isinstance(told, Mapping):
@@ -527,22 +569,6 @@ def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
             yield from arrays_in(one)
     elif told is not None:
         yield np.asarray(told)
-
-
-def looks_at_usage(options: Options, features: tuple[str, ...], workload: Workload) -> bool:
-    """Return whether some order looks at what users have used.
-
-    ``features``: that weights are for.
-
-    Raises
-    ------
-    HpcgymError : shares of users where no order looks at usage.
-    """
-    counts = counts_usage(options.scheduler, features)
-    check_fair_share(options.scheduler.fair_share, counts)
-    if counts:
-        warn_of_weights([workload], options.scheduler, features)
-    return counts
 
 
 def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:

@@ -12,34 +12,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, Features, Model, Simulation, Stepper
-from hpcgym.envs.core.base import WEIGHTS_KIND, Definition
+from hpcgym._engine import FOREVER, Simulation, Stepper
+from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.envs.core.machines import BUSY, IDLING, Records, own_nodes
-from hpcgym.envs.core.model import (
-    BEGIN,
-    EPISODE,
-    SHOW,
-    STEP,
-    AllJobs,
-    arrays_in,
-    batch_of,
-    beginnings_of,
-    check_episodes,
-    clock_of,
-    features_of,
-    layout_of,
-    learning_of,
-    looks_at_usage,
-    machines_of,
-    numbers_of,
-    ordered_by,
-    outputs_of,
-    scales_of,
-    settings_of,
-    table_of,
-    told_of,
-)
+from hpcgym.envs.core.machines import BUSY, IDLING, Records
+from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, arrays_in, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import BSLD, ENERGY, PAID_AT_END, PAID_WHILE_WAITING, WAIT
 from hpcgym.errors import HpcgymError
@@ -47,12 +24,11 @@ from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
-from hpcgym.scheduler.estimates.learning import told_of_learning
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.answers import facts_of
-from hpcgym.simulation.driver import expressions_of, with_jobs
-from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
-from hpcgym.simulation.nodes import Nodes, check_limits_kept, pool_as_node
+from hpcgym.simulation.driver import with_jobs
+from hpcgym.simulation.fair_share import Accounts
+from hpcgym.simulation.nodes import Nodes, pool_as_node
 from hpcgym.workload.model import Workload
 
 # --- Copies of simulations ------------------------------------------------------------------------
@@ -128,14 +104,10 @@ class Simulations:
 
     Attributes
     ----------
-    batch, out : the arrays; see :func:`hpcgym.envs.core.model.batch_of` and :class:`Outputs`.
+    world : what they share; ``options``, ``episodes``, ``kind``, ``machines``, ``told`` and
+        ``layout`` are of it.
+    batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
-    told, learning, features : what the engine is told of the jobs of all episodes, of how run times
-        are predicted and what is weighed; see :mod:`hpcgym.envs.core.simulations`.
-    table : what steps look at beside that.
-    machines : of all simulations.
-    begins : with what episodes begin; nothing where that is an empty machine.
-    layout : of the observations in ``out.observations``.
     accounts : of the users of all jobs; None where no order looks at usage.
     names, limits : of the present episode of each simulation.
     """
@@ -149,44 +121,17 @@ class Simulations:
         autoreset: bool = False,
         copy: bool = True,
     ) -> None:
-        options, features, kind = definition.options, definition.features, definition.kind
-        self.options, self.episodes, self.kind = options, episodes, kind
-        workload, longest, scheduler = episodes.workload, episodes.longest, options.scheduler
-        if definition.limited is None and definition.corun is None:
-            check_limits_kept(scheduler, options.cluster)
-            definition = definition._replace(limited=own_nodes(options))
-        check_episodes(definition, episodes)
-        self.layout = layout_of(definition)
+        world = self.world = World.of(definition, episodes, autoreset)
+        self.options, self.episodes, self.kind = definition.options, episodes, definition.kind
+        self.machines, self.told, self.layout = world.machines, world.told, world.layout
         self.names = [""] * number
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
-
-        machines = self.machines = machines_of(definition, episodes)
-        self._weighed = features
-        self._counts = looks_at_usage(options, features, workload)
-        self.accounts = self.accounts_of(workload)
-        self.told = told_of(workload, machines, definition, self._counts)
-        self.learning = learning_of(workload, scheduler, self.told, kind)
-        self.expressions = expressions_of(workload, scheduler)
-        seconds = ordered_by(options, workload, self.told.jobs)
-        self.features = None
-        if kind == WEIGHTS_KIND:
-            by_usage = tuple(places_of_usage(features).tolist())
-            self.features = features_of(workload, features, seconds, by_usage)
-        settings = settings_of(
-            definition, self.layout, processors=machines.counted, ticks=machines.units.ticks,
-            autoreset=autoreset, clock=clock_of(workload),
-        )  # fmt: skip
-        self.table = table_of(options, workload, machines, settings, seconds)
-        known = AllJobs(options, machines, self.told, self.learning)
-        self.begins = beginnings_of(known, episodes)
-        listed = 0 if definition.corun is None else definition.corun.neighbours
-        self.batch = batch_of(options, longest, number, machines.n_booked, listed)
-        n_actions = self.layout.actions + definition.shutdown_action
-        self.out = outputs_of(options, self.layout, number, n_actions)
+        self.accounts = world.accounts_of(episodes.workload)
+        self.batch, self.out = world.batch(number), world.outputs(number)
         self.chosen = np.zeros(number, np.int64)
-        self.numbers = np.zeros((number, numbers_of(definition, self.layout)))
+        self.numbers = np.zeros((number, world.numbers))
         self._make_stepper()
         self.copies = copy
         self._sets: list[Lent] = []
@@ -200,24 +145,11 @@ class Simulations:
         }
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
-        table = self.table | {"settings": self.table["settings"].view(np.int64)}
-        self._stepper = Stepper(self._model(), table, self._rows, self.begins)
+        world = self.world
+        table = world.table | {"settings": world.table["settings"].view(np.int64)}
+        self._stepper = Stepper(world.model(self.accounts), table, self._rows, world.begins)
         for e in range(len(states)):
             self._tell_coming(e)
-
-    def _model(self) -> Model:
-        """Return the model of all episodes."""
-        more = dict(self.machines.told)
-        if "nodes" in more:
-            more["nodes"] = more["nodes"].layout
-        if self.features is not None:
-            more["features"] = Features(**self.features)
-        if self.accounts is not None:
-            more["accounts"] = self.accounts
-        if self.learning is not None:
-            more["learning"] = told_of_learning(*self.learning)
-        more["expressions"] = self.expressions
-        return Model(**self.told.arguments(), **more, ticks=self.machines.units.ticks, several=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
@@ -238,6 +170,10 @@ class Simulations:
         ticks = self.machines.units.ticks
         return times if ticks == 1 else times / ticks
 
+    def time(self, e: int) -> Any:
+        """Return the time of simulation ``e`` [s], an int; where jobs share nodes a float."""
+        return self.seconds(self.out.told.item(e, 0))
+
     @property
     def tells_ends(self) -> bool:
         """Whether jobs are paid when they end, and infos say which have."""
@@ -252,8 +188,9 @@ class Simulations:
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        told = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
-        made = (*told, self.expressions, self.table, self.begins)
+        world = self.world
+        told = (vars(self.told), self.machines.told, world.learning, world.features, self.accounts)
+        made = (*told, world.expressions, world.table, world.begins)
         marks = [crc32(one.tobytes()) for one in arrays_in(made)]
         sizes = [size for array in vars(self.batch).values() for size in array.shape[1:]]
         return (*marks, *sizes)
@@ -276,7 +213,7 @@ class Simulations:
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
         limits, records = self.machines.limits_from(jobs_of, episode.start)
-        accounts = self.accounts_of(jobs_of()) if self._counts else None
+        accounts = self.world.accounts_of(jobs_of()) if self.world.counts else None
         self._coming[e] = Coming(episode.name, limits, records, accounts)
         self._tell_coming(e)
 
@@ -287,13 +224,6 @@ class Simulations:
             self._stepper.limit(e, coming.records)
         if coming.accounts is not None:
             self._stepper.begin_with(e, coming.accounts)
-
-    def accounts_of(self, workload: Workload) -> Accounts | None:
-        """Return the accounts with which an episode of these jobs begins."""
-        if not self._counts:
-            return None
-        options, features = self.options, self._weighed
-        return accounts_of(workload, options.scheduler, options.cluster, features=features)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
@@ -335,7 +265,7 @@ class Simulations:
 
         def accounts() -> Accounts | None:
             """Return those with which the present episode has begun."""
-            return self.accounts_of(self.episodes.workload_of(self.present(e)))
+            return self.world.accounts_of(self.episodes.workload_of(self.present(e)))
 
         self._stepper.put(e, kept.in_place(self._stepper, e, accounts))
 
@@ -612,7 +542,9 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     jobs["run"] = found.run_times()
     jobs["run"] = with_jobs(found.schedule(), jobs, simulations.told.rules)["run"]
     _end_with(episode, start < 0)
-    _count_anew(SimpleNamespace(**rows), simulations.table, jobs, start, found.time, managed == 1)
+    _count_anew(
+        SimpleNamespace(**rows), simulations.world.table, jobs, start, found.time, managed == 1
+    )
     rows["episode_state"] = np.array([episode]).view(np.int64)
     if not managed:
         rows["counted_j"][:] = 0

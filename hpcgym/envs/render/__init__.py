@@ -1,1 +1,0 @@
-"""Environments as text and pictures."""
