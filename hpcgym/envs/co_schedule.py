@@ -221,18 +221,8 @@ for each pair |
 
     {Starting State} The clock moves to the first question, which comes with the first submission.
 
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
     ## Arguments
 
-    | argument | default | meaning |
-    |---|---|---|
     | `action` | `"pair"` | or `"scores"`; see Action Space |
     | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes |
     | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.speedups.Heatmap`, a file of one, or a text as in the default |
@@ -244,46 +234,10 @@ for each pair |
     | `window` | `16` | how many waiting jobs are visible |
     | `neighbours` | `16` | how many running jobs are visible |
     | `observation` | `"dict"` | `"dict"` or `"flat"` |
-    {arguments}
 
     ## Vectorized environment
 
     {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 20 unseen windows of 256 jobs, with 95 %
-    intervals:
-
-    ```sh
-    hpcgym evaluate greedy-pairs easy-co popularity-co --env CoSchedule --number 20 --cluster 16x2x24 --workload codes:jobs=5000,processes=96,processors=768
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `sjf-co` | 7.8 (7.7 to 7.9) | 9.68 |
-    | `greedy-pairs` | 23.7 (22.9 to 24.6) | 13.83 |
-    | `easy-co` | 28.4 (27.6 to 29.3) | 14.81 |
-    | `popularity-co` | 28.4 (27.6 to 29.3) | 14.81 |
-    | `filler-co` | 28.4 (27.6 to 29.3) | 14.81 |
-
-    The co-schedulers of ELiSE on the same episode:
-
-    ```python
-    import hpcgym
-    from hpcgym.envs import CoSchedule
-
-    env = CoSchedule(jobs=100)
-    env.reset(seed=0)
-    machine = {"cluster": env.options.cluster, "speedups": env.speedups}
-    for name in ("easy-co", "sjf-co", "filler-co"):
-        result = hpcgym.simulate(env.episode_workload, name, **machine)
-        print(name, result.metrics["mean_bsld"], result.metrics["makespan_s"])
-    ```
-
-    ## Version History
-
-    - v0: the first.
     """  # noqa: E501  # rows of tables, commands
 
     action_kind: ClassVar[str] = "pairs"

@@ -114,18 +114,6 @@ class JobSelection(SchedulingEnv):
     question is asked again. A job that takes processors which are off starts when they have been
     switched on. The powers and times are those of `cluster`.
 
-    ## Observation Space
-
-    {Observation Space}
-
-    ## Info
-
-    {Info}
-
-    ## Rewards
-
-    {Rewards}
-
     ## Starting State
 
     {Starting State} The clock moves to the first question, which comes with the first submission.
@@ -134,55 +122,17 @@ class JobSelection(SchedulingEnv):
 
     {Extracts}
 
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
     ## Arguments
 
-    | argument | default | meaning |
-    |---|---|---|
     | `reservation` | `"revised"` | or `"kept"`; see Decision points |
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
     | `skip_forced` | `False` | whether the environment itself selects a job that is the only \
 choice: no step is asked for it, except the first of an episode |
-    {arguments}
 
     ## Vectorized environment
 
     {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 50 unseen windows of 256 jobs, with 95 %
-    intervals:
-
-    ```sh
-    hpcgym evaluate fcfs sjf saf wfp3 f1 --env JobSelection --workload lublin:jobs=10000,processors=256,seed=0 --number 50
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `saf` | 32.7 (7.1 to 72.4) | 0.31 |
-    | `f1` | 34.1 (8.4 to 73.6) | 0.31 |
-    | `best-static` | 34.7 (8.9 to 74.0) | 0.33 |
-    | `random (acting)` | 37.4 (10.0 to 78.8) | 0.34 |
-    | `sjf` | 86.3 (39.7 to 141.4) | 0.67 |
-    | `wfp3` | 87.3 (45.9 to 136.2) | 0.71 |
-    | `easy` | 121.8 (71.1 to 177.8) | 0.93 |
-    | `fcfs` | 607.3 (389.6 to 840.3) | 3.75 |
-
-    ## Version History
-
-    - v0: the first.
-    - v1: the same class with other defaults: {v1}.
-      v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,
-      and a policy that gains in an episode gains in the long run.
-    """  # noqa: E501  # rows of tables, commands
+    """
 
     action_kind: ClassVar[str] = "selection"
     read_arguments = staticmethod(read_job_selection)

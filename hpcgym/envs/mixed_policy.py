@@ -121,18 +121,6 @@ class MixedPolicy(SchedulingEnv):
     are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
     usage, unless it is an extract. Its shares are those of the users who have jobs in it.
 
-    ## Observation Space
-
-    {Observation Space}
-
-    ## Info
-
-    {Info}
-
-    ## Rewards
-
-    {Rewards}
-
     ## Starting State
 
     {Starting State} The first decision comes before the first submission, when only the time can be
@@ -143,54 +131,12 @@ class MixedPolicy(SchedulingEnv):
     {Extracts} The first decision comes at this beginning, with these jobs visible. Stretches of
     time count from then on.
 
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
     ## Arguments
 
-    | argument | default | meaning |
-    |---|---|---|
     | `policy_features` | the first six | names of features; see Action Space |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"none"` | or `"spread"`; see Action Space |
-    {arguments}
-
-    ## Vectorized environment
-
-    {Vectorized environment}
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 50 unseen windows of 256 jobs, with 95 %
-    intervals:
-
-    ```sh
-    hpcgym evaluate fcfs sjf saf wfp3 f1 --env MixedPolicy --workload lublin:jobs=10000,processors=256,seed=0 --number 50
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `saf` | 32.8 (7.0 to 72.8) | 0.31 |
-    | `f1` | 34.2 (8.4 to 73.7) | 0.31 |
-    | `best-static` | 34.7 (8.9 to 74.1) | 0.33 |
-    | `random (acting)` | 75.1 (31.8 to 127.7) | 0.57 |
-    | `sjf` | 85.6 (39.7 to 138.5) | 0.68 |
-    | `wfp3` | 88.4 (46.4 to 137.2) | 0.72 |
-    | `easy` | 121.8 (71.1 to 177.8) | 0.93 |
-    | `fcfs` | 607.3 (389.6 to 840.3) | 3.75 |
-
-    ## Version History
-
-    - v0: the first.
-    - v1: the same class with other defaults: {v1}.
-      v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,
-      and a policy that gains in an episode gains in the long run.
-    """  # noqa: E501  # rows of tables, commands
+    """
 
     action_kind: ClassVar[str] = "weights"
     read_arguments = staticmethod(read_mixed_policy)

@@ -1,8 +1,8 @@
 """The pages of the environments: docstrings of their classes, with the chapters that they share.
 
 The decorator :func:`page` puts a chapter of ``chapters.md`` where a docstring says its title in
-braces, and the tables that follow from the code. ``scripts/pages.py`` writes the pages into
-``docs/environments``, and a test fails if they differ.
+braces, or has none of its own, and the tables that follow from the code. ``scripts/pages.py``
+writes the pages into ``docs/environments``, and a test fails if they differ.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)
 
+HEADINGS = (
+    "Description", "Decision points", "Action Space", "Observation Space", "Info", "Rewards",
+    "Starting State", "Episode End", "Determinism", "Arguments", "Vectorized environment",
+    "Reference", "Version History",
+)  # fmt: skip
+
 
 def page(cls: Class) -> Class:
     """Complete the docstring of an environment's class; a decorator."""
     if not cls.__doc__:  # python -OO leaves none
         return cls
-    text = _filled(inspect.cleandoc(cls.__doc__), _chapters())
-    usual = [(k, f"`{name}`", WINDOW_FEATURES[name]) for k, name in enumerate(USUAL_FEATURES)]
-    known = {name: feature.meaning for name, feature in FEATURES.items()} | USER_FEATURES
-    weighed = [(f"`{name}`", meaning) for name, meaning in known.items()]
     name = cls.__name__.removesuffix("Env")
+    text = _filled(_whole(inspect.cleandoc(cls.__doc__), cls, name), _chapters())
+    usual = [(k, f"`{one}`", WINDOW_FEATURES[one]) for k, one in enumerate(USUAL_FEATURES)]
+    known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
+    weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
     parts = {
         "columns": "\n".join(map(_row, usual)),
         "policy features": "\n".join(map(_row, weighed)),
@@ -41,12 +47,36 @@ def page(cls: Class) -> Class:
     return cls
 
 
+def _whole(text: str, cls: type, name: str) -> str:
+    """Return a docstring with all headings of a page, and chapters where it has none itself."""
+    own = _titled(text)
+    limited = getattr(cls, "action_kind", "") == "controls"
+    mores = [f" of {name}", *[" with v1"] * (f"hpcgym/{name}-v1" in VERSIONS)]
+    mores += [*[" under limits"] * limited, ""]
+    parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
+    for heading in HEADINGS:
+        told = own.get(heading, "")
+        if heading == "Arguments":
+            own_rows = [told, "{Arguments under limits}" if limited else "", "{arguments}"]
+            rows = ["| argument | default | meaning |", "|---|---|---|", *filter(None, own_rows)]
+            told = "\n".join(rows)
+        for more in mores:
+            if not told and f"{heading}{more}" in _chapters():
+                told = f"{{{heading}{more}}}"
+        parts.append(f"## {heading}\n\n{told}")
+    return "\n\n".join(parts)
+
+
+def _titled(text: str) -> dict[str, str]:
+    """Return what stands below each heading of the second level."""
+    _, *titled = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    return {title: told.strip() for title, told in zip(titled[::2], titled[1::2], strict=True)}
+
+
 @cache
 def _chapters() -> dict[str, str]:
     """Return the text of each chapter by its title."""
-    text = files("hpcgym.envs").joinpath("chapters.md").read_text(encoding="utf-8")
-    _, *titled = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
-    return {title: told.strip() for title, told in zip(titled[::2], titled[1::2], strict=True)}
+    return _titled(files("hpcgym.envs").joinpath("chapters.md").read_text(encoding="utf-8"))
 
 
 @cache

@@ -226,75 +226,20 @@ class PowerCapEnv(SteeringEnv):
 
     {Description}
 
-    ## Decision points
-
-    {Decision points under limits}
-
     ## Action Space
 
     {Actions under limits}
-
-    ## Observation Space
-
-    {Observation Space under limits}
-
-    ## Info
-
-    {Info under limits}
-
-    ## Rewards
-
-    {Rewards under limits}
 
     ## Starting State
 
     {Starting State} All nodes are on. The first decision comes before the first submission.
 
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
     ## Arguments
 
-    | argument | default | meaning |
-    |---|---|---|
     | `share` | `0.6` | the cap, as a share of the greatest power |
     | `hours` | `(8, 20)` | hours of the day between which the cap holds |
     | `power` | `"dvfs"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
 `docs/power-limits.md` |
-    {Arguments under limits}
-    {arguments}
-
-    ## Vectorized environment
-
-    {Vectorized environment}
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 20 unseen weeks of KTH-SP2, with 95 % intervals:
-
-    ```sh
-    hpcgym evaluate --env PowerCap --share 0.6 --workload KTH-SP2 --episodes weeks --number 20
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `saf` | 85.1 (63.7 to 107.8) | 2.73 |
-    | `best-static` | 94.7 (72.1 to 118.5) | 2.76 |
-    | `f1` | 110.2 (82.1 to 143.4) | 3.21 |
-    | `random` | 146.4 (117.8 to 177.5) | 4.07 |
-    | `easy-sjbf` | 182.2 (149.5 to 214.1) | 5.08 |
-    | `easy` | 223.8 (186.1 to 263.6) | 5.55 |
-
-    {Policies under limits}
-
-    ## Version History
-
-    - v0: the first.
     """
 
     read_arguments = staticmethod(read_power_cap)
@@ -326,78 +271,22 @@ class EnergyBudgetEnv(SteeringEnv):
 
     {Description}
 
-    ## Decision points
-
-    {Decision points under limits}
-
     ## Action Space
 
     {Actions under limits}
-
-    ## Observation Space
-
-    {Observation Space under limits}
-
-    ## Info
-
-    {Info under limits}
-
-    ## Rewards
-
-    {Rewards under limits}
 
     ## Starting State
 
     {Starting State} All nodes are on. The first decision comes before the first submission.
 
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
     ## Arguments
 
-    | argument | default | meaning |
-    |---|---|---|
     | `share` | `0.6` | the budget, as a share of the energy with all nodes busy |
     | `period` | `600` | [s] between two readings of the meter, for rules that read it |
     | `shutdown` | `False` | whether idle nodes are switched off at once |
     | `power` | `"none"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
 `docs/power-limits.md` |
-    {Arguments under limits}
-    {arguments}
-
-    ## Vectorized environment
-
-    {Vectorized environment}
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 20 unseen weeks of KTH-SP2, with 95 % intervals:
-
-    ```sh
-    hpcgym evaluate --env EnergyBudget --share 0.6 --shutdown --workload KTH-SP2 --episodes weeks --number 20
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `saf` | 39.2 (23.7 to 59.4) | 1.23 |
-    | `best-static` | 41.6 (24.4 to 62.4) | 1.27 |
-    | `f1` | 46.1 (27.2 to 69.3) | 1.36 |
-    | `random` | 50.5 (32.2 to 73.7) | 1.56 |
-    | `easy-sjbf` | 58.0 (39.3 to 80.0) | 1.73 |
-    | `easy` | 75.1 (48.1 to 106.2) | 1.90 |
-    | `powercap` | 252.3 (192.0 to 322.6) | 6.34 |
-
-    {Policies under limits}
-
-    ## Version History
-
-    - v0: the first.
-    """  # noqa: E501  # rows of tables, commands
+    """
 
     read_arguments = staticmethod(read_energy_budget)
 

@@ -65,18 +65,6 @@ class QueueOrdering(SchedulingEnv):
     1] are taken as they are. Another shape, NaN or infinity raises `HpcgymError`, also in entries
     without a job.
 
-    ## Observation Space
-
-    {Observation Space}
-
-    ## Info
-
-    {Info}
-
-    ## Rewards
-
-    {Rewards}
-
     ## Starting State
 
     {Starting State} The clock moves to the first question, which comes with the first submission.
@@ -84,52 +72,7 @@ class QueueOrdering(SchedulingEnv):
     {Around slices}
 
     {Extracts}
-
-    ## Episode End
-
-    {Episode End}
-
-    ## Determinism
-
-    {Determinism}
-
-    ## Arguments
-
-    | argument | default | meaning |
-    |---|---|---|
-    {arguments}
-
-    ## Vectorized environment
-
-    {Vectorized environment}
-
-    ## Reference
-
-    Scores of some policies that do not learn, on 50 unseen windows of 256 jobs, with 95 %
-    intervals:
-
-    ```sh
-    hpcgym evaluate fcfs sjf saf wfp3 f1 --env QueueOrdering --workload lublin:jobs=10000,processors=256,seed=0 --number 50
-    ```
-
-    | policy | mean bounded slowdown | mean wait [h] |
-    |---|---|---|
-    | `saf` | 32.7 (7.1 to 72.4) | 0.31 |
-    | `f1` | 34.1 (8.4 to 73.6) | 0.31 |
-    | `best-static` | 34.7 (8.9 to 74.0) | 0.33 |
-    | `random (acting)` | 36.4 (10.3 to 76.5) | 0.34 |
-    | `sjf` | 86.3 (39.7 to 141.4) | 0.67 |
-    | `wfp3` | 87.3 (45.9 to 136.2) | 0.71 |
-    | `easy` | 121.8 (71.1 to 177.8) | 0.93 |
-    | `fcfs` | 607.3 (389.6 to 840.3) | 3.75 |
-
-    ## Version History
-
-    - v0: the first.
-    - v1: the same class with other defaults: {v1}.
-      v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,
-      and a policy that gains in an episode gains in the long run.
-    """  # noqa: E501  # rows of tables, commands
+    """
 
     action_kind: ClassVar[str] = "ordering"
     read_arguments = staticmethod(read_queue_ordering)
