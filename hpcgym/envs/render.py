@@ -295,11 +295,12 @@ def picture_of(view: View) -> NDArray[np.uint8]:
     _draw_machine(machine, view)
     times, used = processors_in_use(view.schedule)
     _draw_so_far(use, view, times, used * 100.0 / view.processors)
+    use.set_xlabel("")  # that of the chart below
     use.set_title("Utilization so far (%)", fontsize=8, loc="left")
     _draw_so_far(length, view, *queue_length(view.schedule))
     length.set_title("Queued jobs so far", fontsize=8, loc="left")
     lines = "\n".join([*_queue(view, QUEUE_ROWS), "", "", *_metrics(view)])
-    figure.text(0.62, 0.87, lines, fontsize=4.8, va="top", family="monospace", linespacing=1.5)
+    figure.text(0.62, 0.87, lines, fontsize=5.2, va="top", family="monospace", linespacing=1.5)
     canvas = cast("FigureCanvasAgg", figure.canvas)
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.array(np.asarray(canvas.buffer_rgba())[..., :3])  # type: ignore[no-untyped-call]

@@ -260,7 +260,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "slurm and stops": {"workload": stopping(), "cluster": "4x2x2", "backfill": "slurm",
                         "preemption": "queue:2>3>4"},
     "slurm on nodes": {"workload": EURORA, "cluster": "eurora", "backfill": "slurm"},
-    "extract of users": {"workload": from_the_middle().with_columns(user_id=np.arange(80) % 3),
+    "extract of users": {"workload": _MIDDLE.with_columns(user_id=np.arange(30) % 3),
                          "episodes": "whole", "backfill_order": "fairshare", "fair_share": FAIR[0]},
     "extract on nodes": {
         "workload": from_the_middle(MIXED).take(slice(0, 30), name="part"),
@@ -289,8 +289,8 @@ STEERED: dict[str, dict[str, Any]] = {
     "usual limits": {"cluster": None, "interval": "2h", "paid": "waiting"},
     "limits and users": {"limits": limits_that_grow, "policy_features": ("wait", "fairshare"),
                          "fair_share": FAIR[0], "threshold": 9000, "quota": "user:jobs=4"},
-    "limits after others": {"workload": chained(), "quota": "user:submitted=3", "paid": "end",
-                            "dependencies": "after", "limits": limits_that_grow},
+    "limits after others": {"workload": chained(), "quota": "user:submitted=3", "jobs": 200,
+                            "paid": "end", "dependencies": "after", "limits": limits_that_grow},
 }  # fmt: skip
 SHARED: dict[str, dict[str, Any]] = {
     "pairs": {"cluster": SHARED_NODES},

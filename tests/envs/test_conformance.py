@@ -50,6 +50,7 @@ import hpcgym
 from hpcgym import Cluster, HpcgymError
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import IDS, register
+from hpcgym.envs import render as drawn
 from hpcgym.errors import HpcgymWarning
 from hpcgym.processors import threads_here
 from hpcgym.scheduler.policies import FEATURES
@@ -153,10 +154,14 @@ def test_returns_are_metrics(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [case for case in CASES if case[1] not in (*AROUND, *MOVED, *STOPS)]
+    ("name", "place"),
+    [case for case in CASES if case[1] not in (*AROUND, *MOVED, *STOPS, "limits and users")],
 )
 def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
-    """Times are those at the frequencies of jobs, and compact ones where they share nodes."""
+    """Times are those at the frequencies of jobs, and compact ones where they share nodes.
+
+    Of jobs that a cap kills later they are longer, as under the limits of users.
+    """
     views: list[Any] = []
 
     def reward(view: Any) -> float:
@@ -216,6 +221,8 @@ def test_the_state_in_plain_terms(name: str, place: str) -> None:
         if name != "CoSchedule":
             total = cluster.nodes if whole_nodes else cluster.processors
             assert env.free == total - (-(-jobs.requested_processors[runs] // cores)).sum()
+            if number % 7 == 0:  # what is drawn are processors
+                assert drawn.look(env.simulations, name).free == cores * env.free
             if isinstance(observation, dict):
                 assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / total))
         if name == "JobSelection":

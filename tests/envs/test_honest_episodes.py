@@ -126,6 +126,12 @@ def test_metrics_and_returns_by_hand(
     part = env.episode_workload
     first, stop = known.first - known.start, known.last - known.start
     until = int(part.submit_time[first]) + horizon
+    if start == "empty":  # else the rows are those of what ran or waited
+        if warmup:
+            begin = trace.submit_time[known.first] - warmup
+            assert known.start == (trace.submit_time < begin).sum()
+        come = int((trace.submit_time <= until).sum()) if arrivals == "continue" else 0
+        assert known.stop == max(known.last, come)
     whole = hpcgym.simulate(part, **env.scheduler_rules)  # an agent that is first come is EASY
     ran = [int(begun) for begun in whole.start]
     end = until if last.truncated else max(ran[first:stop])

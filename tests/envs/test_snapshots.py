@@ -24,6 +24,7 @@ from share_strategies import heeded
 
 from hpcgym import HpcgymError, Workload, simulate, validate_schedule
 from hpcgym._engine import Simulation
+from hpcgym.envs.core.infos import means_of, state_of
 
 ids = pytest.mark.parametrize("name", NAMES)
 
@@ -51,6 +52,9 @@ def test_hidden_jobs_run_for_their_predictions() -> None:
     rows = np.flatnonzero(ended[:submitted])
     assert after.run_time[rows].tolist() == before.run_time[rows].tolist()
     assert steps[-1].terminated
+    sums = means_of(env.simulations, state_of(env.simulations, 0))
+    assert sums["mean_wait_s"] == pytest.approx(after.wait.mean())
+    assert sums["mean_bsld"] == pytest.approx(after.bsld.mean())
 
 
 @pytest.mark.parametrize(

@@ -185,13 +185,14 @@ def test_usual_limits() -> None:
     """Caps from 8 to 20 h of each day that has submissions; a budget up to the last of them."""
     day = 86_400
     few = jobs_of([(day + 30_000, 1, 10), (2 * day, 1, 10), (3 * day + 28_799, 1, 10)], 4)
-    env = PowerCapEnv(**whole(few))
-    env.reset()
-    watts = 0.6 * 4 * 358
-    assert env.result().limits == (
-        PowerCap(watts, day + 28_800, day + 72_000),
-        PowerCap(watts, 2 * day + 28_800, 2 * day + 72_000),
-    )
+    # the log begins at midnight, or two hours later: then the last job comes at 10 h
+    for late, days in ((0, (1, 2)), (7200, (1, 2, 3))):
+        log = replace(few, header={"UnixStartTime": [str(4 * day + late)]})
+        env = PowerCapEnv(**whole(log))
+        env.reset()
+        assert env.result().limits == tuple(
+            PowerCap(0.6 * 4 * 358, k * day + 28_800 - late, k * day + 72_000 - late) for k in days
+        )
     budget = EnergyBudgetEnv(**whole(few), share=0.5, period=60, shutdown=True)
     budget.reset()
     span = 2 * day + 28_799 - 30_000 + 1

@@ -158,7 +158,7 @@ class World:
         known = cls(
             definition, episodes, machines, layout, counts, told, learning,
             expressions_of(workload, scheduler), features,
-            _table(definition, workload, machines, settings, seconds),
+            table_of(definition, workload, machines, settings, seconds),
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
 
@@ -477,7 +477,7 @@ def settings_of(
     return settings
 
 
-def _table(
+def table_of(
     definition: Definition,
     workload: Workload,
     machines: Machines,
