@@ -264,13 +264,13 @@ MUTANTS = (
         "hpcgym/sweep/records.py",
         "line == _sealed(line.rpartition(_SEAL)[0])",
         "_SEAL in line",
-        tests="tests/sweep/test_records.py",
+        tests="tests/sweep/test_sweep_folder.py",
     ),
     Mutant(
         "a task that fails is tried once less",
         "hpcgym/sweep/tasks.py",
-        "task.attempts <= self.retries",
-        "task.attempts < self.retries",
+        "task.attempts <= self.how.retries",
+        "task.attempts < self.how.retries",
         tests="tests/sweep/test_tasks.py",
     ),
     Mutant(

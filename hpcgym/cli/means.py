@@ -15,7 +15,7 @@ from hpcgym.cli import output
 from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
-from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
+from hpcgym.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
-from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
+from hpcgym.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.schedule.measures import GROUPED_BY
-from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
+from hpcgym.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -68,7 +68,15 @@ def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[
     if isinstance(name, Executor):
         yield name
         return
-    with _opener(name, workers) as executor:
+    kind, _, address = name.partition(":")
+    opened: dict[str, Callable[[], AbstractContextManager[Executor]]] = {
+        "serial": SerialExecutor,
+        "processes": lambda: _processes(workers or processors_here()),
+        "dask": lambda: _dask(address),
+        "ray": lambda: _ray(address),
+        "mpi": _mpi,
+    }
+    with opened[kind]() as executor:
         yield executor
 
 
@@ -102,18 +110,6 @@ def slots(executor: Executor) -> int:
     return int(getattr(executor, "_max_workers", 0) or os.cpu_count() or 1)
 
 
-def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
-    """Return what starts and stops the executor of this name."""
-    kind, _, address = name.partition(":")
-    if kind == "processes":
-        return _processes(workers or processors_here())
-    if kind == "dask":
-        return _dask(address)
-    if kind == "ray":
-        return _ray(address)
-    return _mpi() if kind == "mpi" else SerialExecutor()
-
-
 class SerialExecutor(Executor):
     """Does each task in this process, when it is submitted."""
 
@@ -136,34 +132,24 @@ class SerialExecutor(Executor):
 def _processes(workers: int) -> Iterator[Executor]:
     """Start processes; spawned, because forking does not go together with threads."""
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
+    pool: Any = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
+    ends_well = False
     try:
         yield pool
-    except BaseException:  # somebody waits at the terminal: not to the end of long tasks
-        _terminate(pool)
-        raise
-    else:
         # one that was started while others were ended, since one had died, is waited for for ever
-        if getattr(pool, "_broken", False):
-            _terminate(pool)
+        ends_well = not pool._broken
     finally:
+        if not ends_well:  # or somebody waits at the terminal: not to the end of long tasks
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
         pool.shutdown(cancel_futures=True)
-
-
-def _terminate(pool: ProcessPoolExecutor) -> None:
-    for process in list((getattr(pool, "_processes", None) or {}).values()):
-        process.terminate()
 
 
 def _begin_process() -> None:
     """Prepare a process: Ctrl-C is its parent's business, and it ends when its parent does."""
-    _ignore_interrupts()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _use_one_thread()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_with_parent() -> None:

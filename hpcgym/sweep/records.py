@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,7 +25,6 @@ from hpcgym.files.writing import plain, whole, writing
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 
 _MOST_NAME = 1 << 16  # bytes of the name of a function
-_NAME = re.compile(r"[\w.<>]+\n")
 
 #: Between what a line says and its checksum.
 _SEAL = b', "sha256": "'
@@ -196,15 +194,12 @@ def claim(folder: Path, function: str) -> None:
     """
     path = folder / FUNCTION
     if path.is_file():
-        before = text_of(path, _MOST_NAME, "the name of a function")
-        if before == f"{function}\n":
+        before = text_of(path, _MOST_NAME, "the name of a function").strip()
+        if before == function:
             return
-        if _NAME.fullmatch(before):
-            raise HpcgymError(
-                f"{folder} has results of {before.strip()}, not of {function}: choose another"
-                " folder"
-            )
-        raise HpcgymError(f"{path} is there, and is none of a sweep: choose another folder")
+        raise HpcgymError(
+            f"{folder} has results of {before[:80]!r}, not of {function}: choose another folder"
+        )
     for name in (RESULTS, FAILURES):
         file = folder / name
         if file.exists() and file.stat().st_size and not any(read_records(file)):

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
@@ -139,12 +139,12 @@ def run_locked(
     function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
 ) -> Summary:
     """Do as :func:`run_tasks`, in a folder that the caller has locked."""
-    tasks = tasks if isinstance(tasks, Collection) else list(tasks)
+    tasks = list(tasks) if isinstance(tasks, Iterator) else tasks  # gone through twice
     claim(folder, name_of(function))
     run = _Run(function, tasks, folder, how)
     if run.left:
-        run.on(how.executor, how.workers)
-    return run.summary()
+        run.to_the_end()
+    return Summary(run.total, run.done, run.new, run.failed, run.damaged)
 
 
 @dataclass
@@ -162,33 +162,30 @@ class _Run:
     """
 
     def __init__(
-        self, function: Function, tasks: Collection[dict[str, Any]], folder: Path, how: How
+        self, function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
     ) -> None:
-        self.function, self.folder = function, folder
-        self.retries, self.chunk, self.progress = how.retries, how.chunk, how.progress or silence
+        self.function, self.folder, self.how = function, folder, how
+        self.progress = how.progress or silence
         done, self.damaged = kept(folder / RESULTS)
         self.damaged += kept(folder / FAILURES)[1]
         wanted = ids_of(tasks)
         self.left = wanted - done
         self.total, self.done = len(wanted), len(wanted) - len(self.left)
-        self.new = self.failed = self.deaths = 0
+        self.new = self.failed = self.sent = self.deaths = 0
         self.pace: float | None = None  # [s] a task
         self.fresh = self._fresh(tasks)
         self.returned: deque[_Task] = deque()  # not begun
         self.again: deque[_Task] = deque()  # failed
-        self.sent = 0
         self.suspects: deque[list[_Task]] = deque()
-        self.flying: dict[Future[Any], tuple[list[_Task], bool]] = {}
+        self.flying: dict[Future[Any], tuple[list[_Task], bool]] = {}  # whether it is a suspect
 
-    def summary(self) -> Summary:
-        return Summary(self.total, self.done, self.new, self.failed, self.damaged)
-
-    def on(self, executor: str | Executor, workers: int | None) -> None:
+    def to_the_end(self) -> None:
         """Do all that is left, on new workers whenever those there are broken."""
+        executor = self.how.executor
         self.progress(self.done, self.total)
         while True:
             sent = self.sent
-            with open_executor(executor, workers) as opened:
+            with open_executor(executor, self.how.workers) as opened:
                 broken = self._serve(opened)
             if broken is None:
                 return
@@ -225,7 +222,7 @@ class _Run:
             if not tasks:
                 return None
             sent = [(task.identity, task.text) for task in tasks]
-            limit_s = _LIMIT_S if self.chunk is None else None
+            limit_s = _LIMIT_S if self.how.chunk is None else None
             try:
                 future = executor.submit(run_chunk, self.function, sent, limit_s)
             except (BrokenExecutor, RuntimeError) as error:
@@ -239,8 +236,8 @@ class _Run:
 
     def _next_chunk(self) -> list[_Task]:
         """Return the next tasks: those that failed once come last."""
-        size = self.chunk or 1
-        if self.chunk is None and self.pace is not None:
+        size = self.how.chunk or 1
+        if self.how.chunk is None and self.pace is not None:
             size = max(1, min(_CHUNK_MOST, int(_CHUNK_S / max(self.pace, 1e-9))))
         queue = chain(_drained(self.returned), self.fresh, _drained(self.again))
         return list(islice(queue, size))
@@ -275,7 +272,8 @@ class _Run:
             self.done += len(lines)
             self.new += len(lines)
         for task, (words, trace) in failures:
-            self._charge(task, words, trace, self.again.append)
+            if self._goes_on(task, words, trace):
+                self.again.append(task)
         for tasks, alone, death in deaths:
             self._suspect(tasks, alone, death)
             broken = death if isinstance(death, BrokenExecutor | CancelledError) else broken
@@ -285,34 +283,29 @@ class _Run:
 
     def _suspect(self, tasks: list[_Task], alone: bool, error: BaseException) -> None:
         """Let tasks that were on their way when their worker died be done one chunk at a time."""
-        if len(tasks) > 1:
-            half = len(tasks) // 2
+        half = len(tasks) // 2
+        if half:
             self.suspects.extend([tasks[:half], tasks[half:]])
-            return
-        if not alone:
+        elif not alone or self._goes_on(tasks[0], f"its worker died: {_in_words(error)}", ""):
             self.suspects.append(tasks)
-            return
-        text = f"its worker died: {_in_words(error)}"
-        self._charge(tasks[0], text, "", lambda task: self.suspects.append([task]))
-        self.deaths += tasks[0].attempts > self.retries
+        else:
+            self.deaths += 1
         if self.deaths == _DEATHS and not self.new:
             raise HpcgymError(
                 f"{self.folder}: the workers die before they have done anything: {_in_words(error)}"
             )
 
-    def _charge(
-        self, task: _Task, error: str, trace: str, again: Callable[[_Task], object]
-    ) -> None:
-        """Count a failure of a task, and try it again or keep it as failed."""
+    def _goes_on(self, task: _Task, error: str, trace: str) -> bool:
+        """Count a failure of a task; tell whether it is tried again, or else keep it as failed."""
         task.attempts += 1
-        if task.attempts <= self.retries:
-            again(task)
-            return
+        if task.attempts <= self.how.retries:
+            return True
         self.failed += 1
         line = failure_line(task.identity, task.text, task.attempts, error, trace)
         append(self.folder / FAILURES, [line])
+        return False
 
-    def _fresh(self, tasks: Collection[dict[str, Any]]) -> Iterator[_Task]:
+    def _fresh(self, tasks: Iterable[dict[str, Any]]) -> Iterator[_Task]:
         """Return the tasks that are left, each once."""
         for task in tasks:
             text = canonical(task)

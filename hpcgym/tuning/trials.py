@@ -20,7 +20,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap
 from hpcgym.sweep.executors import slots
-from hpcgym.tuning.space import Numbers, Searchable
+from hpcgym.tuning.space import Numbers, Space
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
 
@@ -221,7 +221,7 @@ class _Run:
 class _Searcher:
     """What the stages of a search share."""
 
-    def __init__(self, space: Searchable, units: Numbers, seed: int, answer: Answer) -> None:
+    def __init__(self, space: Space, units: Numbers, seed: int, answer: Answer) -> None:
         self.space, self.units, self.answer = space, units, answer
         self.rng = np.random.default_rng(seed)
         self.tried, self.jitters = 0, 0
@@ -242,9 +242,7 @@ class _Searcher:
         return losses
 
 
-def searching(
-    space: Searchable, units: Numbers, answer: Answer, *, budget: int, seed: int
-) -> Found:
+def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed: int) -> Found:
     """Search: look at all arms once, then let fewer and fewer go on.
 
     The first look is at simple numbers with each arm. Then a third of the budget goes to 24 arms, a

@@ -227,22 +227,17 @@ def test_what_no_executor_is_called(name: Any, workers: int | None, message: str
         pass
 
 
-def test_serial_is_here_and_now() -> None:
+def test_how_many_tasks_each_works_on() -> None:
+    """One that is given stays open; there are as many processes as processors."""
     with open_executor("serial") as executor:
         assert executor.submit(os.getpid).result() == os.getpid()
         assert isinstance(executor.submit(int, "x").exception(), ValueError)
         assert slots(executor) == 1
-
-
-def test_an_executor_that_is_given_stays_open() -> None:
     with ThreadPoolExecutor(3) as threads:
         with open_executor(threads) as executor:
             assert executor is threads
         assert threads.submit(pow, 2, 3).result() == 8
         assert slots(threads) == 3
-
-
-def test_there_are_as_many_workers_as_processors() -> None:
     assert 1 <= processors_here() <= (os.cpu_count() or 1)
     with open_executor("processes") as executor:
         assert slots(executor) == processors_here()

@@ -1,42 +1,35 @@
-"""Experiments: what a file means, what is wrong with it, and what a sweep in a folder remembers."""
+"""Experiments: what a file means, and what is wrong with it."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable
-from functools import partial
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
-from mistakes import assert_told
+import sweep_rules
 
-from hpcgym import Scheduler, load_workload, simulate
+from hpcgym import Scheduler, load_workload
+from hpcgym.cluster import Failures
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import (
-    load_experiment,
-    read_failures,
-    read_table,
-    resume,
-    run_experiment,
-    run_tasks,
-    status,
-)
-from hpcgym.sweep.experiment import Experiment
-from hpcgym.sweep.manifest import Manifest, Tasks, as_text, make_manifest
-from hpcgym.sweep.run import origin_of, read_manifest, warnings_of
-from hpcgym.sweep.simulations import load_slices, simulate_task
-from hpcgym.sweep.source import Source
+from hpcgym.sweep import load_experiment, read_table, resume, run_experiment
+from hpcgym.sweep.run import Tasks, make_manifest, read_manifest
+from hpcgym.sweep.simulations import Source
 from hpcgym.workload import write_swf
 
 JOBS = "lublin:jobs=50,processors=16"
 ENOUGH = f'schedulers = ["easy"]\n[[workloads]]\nworkload = "{JOBS}"\n'
 
 
-def under(schedulers: str) -> str:
+def under(schedulers: str, text: str = ENOUGH) -> str:
     """An experiment with these schedulers."""
-    return ENOUGH.replace('"easy"', schedulers)
+    return text.replace('"easy"', schedulers)
+
+
+def rule(rules: str, text: str = ENOUGH) -> str:
+    """An experiment with a scheduler that has these rules."""
+    return under(f"{{ name = 'a', {rules} }}", text)
 
 
 def on(workload: str) -> str:
@@ -51,172 +44,25 @@ def test_a_file_has_workloads_schedulers_seeds_and_metrics(experiment: Path) -> 
     found = load_experiment(experiment)
     assert [source.name for source in found.workloads] == ["generated", "data/small.swf.gz"]
     assert found.workloads[1] == Source(
-        "data/small.swf.gz", "data/small.swf.gz", clean="legrand", slices="weeks", last=2
+        "data/small.swf.gz", clean="legrand", slices="weeks", last=2
     )
     saf = Scheduler(policy="saf", backfill_order="spf", threshold=72_000)
     assert found.schedulers == {"easy": Scheduler(), "saf-20h": saf}
     assert found.seeds == (3, 4)
-    assert found.folder == experiment.parent
-
-
-def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
-    path = tmp_path / "weights.toml"
-    path.write_text(
-        f"""
-        [[workloads]]
-        workload = "{JOBS}"
-        [[schedulers]]
-        name = "six"
-        policy = [0.1, -0.2, 0, 0, 0, 0.7]
-        [[schedulers]]
-        name = "two"
-        scheduler = "saf"
-        policy = {{ area = -1, wait = 20 }}
-        """
-    )
-    run_experiment(path, tmp_path / "sweep", "serial")
-    table = read_table(tmp_path / "sweep").set_index("scheduler")
-    rules: dict[str, Any] = {
-        "six": {"policy": (0.1, -0.2, 0, 0, 0, 0.7)},
-        "two": {"policy": {"area": -1, "wait": 20}, "backfill_order": "spf"},
-    }
-    for name, own in rules.items():
-        expected = simulate(load_workload(JOBS), **own).metrics
-        assert table.loc[name, "mean_bsld"] == expected["mean_bsld"]
-
-
-def test_a_sweep_of_jobs_that_are_held_back(tmp_path: Path) -> None:
-    """By name, by a variant, by a number and by a table, whose infinity JSON does not know."""
-    path = tmp_path / "hold.toml"
-    path.write_text(
-        f"""
-        schedulers = [
-          "saf-typical-20h-hold", "saf:hold=0.3,from_s=60", {{ name = "number", hold = 0.3 }},
-          {{ name = "table", hold = {{ share = 0.3, erode_s = inf, by = "both" }} }},
-        ]
-        [[workloads]]
-        workload = "{JOBS}"
-        """
-    )
-    run_experiment(path, tmp_path / "sweep", "serial")
-    table = read_table(tmp_path / "sweep").set_index("scheduler")
-    jobs, endless = load_workload(JOBS), {"share": 0.3, "erode_s": float("inf"), "by": "both"}
-    expected = {
-        "saf-typical-20h-hold": simulate(jobs, "saf-typical-20h-hold"),
-        "saf:hold=0.3,from_s=60": simulate(jobs, "saf", hold={"share": 0.3, "from_s": 60}),
-        "number": simulate(jobs, "easy", hold=0.3),
-        "table": simulate(jobs, "easy", hold=endless),
-    }
-    for name, result in expected.items():
-        assert table.loc[name, "mean_bsld"] == result.metrics["mean_bsld"], name
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "workloads is missing: [[workloads]]"),
-        (f'[[workloads]]\nworkload = "{JOBS}"', "schedulers is missing: schedulers = [...]"),
-        ("workloads = 3", "workloads must be a list, each entry a table, not 3"),
-        ("workloads = []", "workloads must be a list"),
-        ("workloads = [3]", "workloads[0] must be a table, not 3"),
-        ("schedulers = [", "is not TOML"),
-        (f"schedular = []\n{ENOUGH}", "unknown key 'schedular'; did you mean 'schedulers'"),
-        (under('"esy"'), "schedulers[0]: unknown scheduler 'esy'; did you mean 'easy'"),
-        (
-            under('"prb"'),
-            "schedulers[0]: 'prb' is a dispatcher, not a scheduler: name it by the rule",
-        ),
-        (under("3"), "schedulers[0] must be a name or a table, not 3"),
-        (under('"easy", "easy"'), "schedulers: 'easy' is there twice"),
-        (under('{ policy = "saf" }'), "schedulers[0].name must say"),
-        (under('{ name = "saf" }'), "schedulers[0].name: 'saf' stands for a scheduler"),
-        (under('{ name = "a", scheduler = "sfa" }'), "schedulers[0].scheduler: unknown"),
-        (under('{ name = "a", polcy = "saf" }'), "key of schedulers[0] 'polcy'; did you mean"),
-        (under('{ name = "a", policy = "sfa" }'), "schedulers[0]: unknown policy 'sfa'"),
-        (under('{ name = "a", policy = [1] }'), "schedulers[0]: policy"),
-        (under('{ name = "a", threshold = -1 }'), "schedulers[0]: threshold must be"),
-        (under('{ name = "a", estimate = [9] }'), "schedulers[0].estimate must be a name"),
-        (under('{ name = "a", policy_estimate = [9] }'), "[0].policy_estimate must be a name"),
-        (f"metrics = ['mean_bslt']\n{ENOUGH}", "unknown metrics[0] 'mean_bslt'; did you mean"),
-        (f"seeds = [1]\n{ENOUGH}", "seeds are given, but no workload has {seed}"),
-        (f"seeds = [1, 1]\n{ENOUGH}", "seeds: 1 is there twice"),
-        (f"seeds = ['a']\n{ENOUGH}", "seeds[0] must be a whole number, not 'a'"),
-        (f"seeds = [true]\n{ENOUGH}", "seeds[0] must be a whole number, not True"),
-        (on("lublin:seed={seed}"), "workloads[0].workload has {seed}"),
-        (on("nowhere.swf"), "workloads[0]: nowhere.swf: no such file"),
-        (on("KTH-SP3"), "workloads[0]: 'KTH-SP3' is no file, trace or generator"),
-        (on("lublin:job=3"), "workloads[0]: generator 'lublin' has no argument 'job'"),
-        (f"{ENOUGH}slice = 'weeks'", "unknown key of workloads[0] 'slice'; did you mean 'slices'"),
-        (f"{ENOUGH}clean = 'legrant'", "workloads[0].clean: unknown cleaning recipe 'legrant'"),
-        (f"{ENOUGH}errors = 'no'", "workloads[0].errors: errors must be"),
-        (f"{ENOUGH}processors = 0", "workloads[0].processors must be at least 1"),
-        (f"{ENOUGH}processors = 1.5", "workloads[0].processors must be a whole number, not 1.5"),
-        (f"{ENOUGH}slices = 'days'", "unknown workloads[0].slices 'days'; known are whole, weeks"),
-        (
-            f"{ENOUGH}slices = 'weeks'",
-            "workloads[0]: lublin-16 seed 0: no job begins and ends within",
-        ),
-        (f"{ENOUGH}first = 3", "workloads[0].first needs slices"),
-        (f"{ENOUGH}slices = 'weeks'\nfirst = 3\nlast = 2", "workloads[0].last is 2, before first"),
-        (
-            on("lublin:jobs=3000,processors=32,load=0.5") + "slices = 'weeks'\nfirst = 70",
-            "load=0.5 has weeks 1 to 2, none from first to last",
-        ),
-        (f"{ENOUGH}[[workloads]]\nname = 'x'", "workloads[1].workload is missing"),
-        (f"{ENOUGH}[[workloads]]\nworkload = '{JOBS}'", f"workloads: '{JOBS}' is there twice"),
-    ],
-)
-def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_path: Path) -> None:
-    assert_told(text, message, tmp_path)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=r"none\.toml: no such file"):
-        load_experiment(tmp_path / "none.toml")
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(HpcgymError, match=r"bytes\.toml is not TOML"):
-        load_experiment(tmp_path / "bytes.toml")
-
-
-# --- Tasks and table ------------------------------------------------------------------------------
 
 
 def test_tasks_are_all_combinations_of_a_workload_at_a_time(experiment: Path) -> None:
-    tasks = Tasks(make_manifest(load_experiment(experiment)))
-    rows = [(task["workload"], task["slice"], task["seed"], task["scheduler"]) for task in tasks]
+    manifest = make_manifest(load_experiment(experiment))
+    rows = [
+        (task["workload"], task["slice"], task["seed"], task["scheduler"])
+        for task in Tasks(manifest)
+    ]
     both = ("easy", "saf-20h")
     assert rows == [
         *(("generated", "whole", seed, name) for seed in (3, 4) for name in both),
         *(("data/small.swf.gz", f"week {n}", None, name) for n in (1, 2) for name in both),
     ]
-    assert len(tasks) == len(rows)
-    assert next(iter(tasks)) in tasks
-
-
-def test_the_table_has_what_simulate_gives(experiment: Path, reference: Path) -> None:
-    table = read_table(reference)
-    assert list(table.columns) == [
-        "workload", "slice", "seed", "scheduler",
-        "jobs", "mean_bsld", "max_wait_s", "mean_bsld_long",
-    ]  # fmt: skip
-    assert len(table) == 8
-    trace = load_workload(experiment.parent / "data" / "small.swf.gz", "legrand")
-    parts = {
-        ("generated", "whole", seed): load_workload(
-            f"lublin:jobs=120,processors=16,load=0.9,seed={seed}"
-        )
-        for seed in (3, 4)
-    }
-    for week in trace.weeks()[:2]:
-        parts["data/small.swf.gz", f"week {week.name.split()[-1]}", None] = week
-    rules: dict[str, Any] = {"policy": "saf", "backfill_order": "spf", "threshold": 72_000}
-    for row in table.to_dict("records"):
-        seed = row["seed"] if isinstance(row["seed"], int) else None
-        part = parts[row["workload"], row["slice"], seed]
-        own = rules if row["scheduler"] == "saf-20h" else {}
-        metrics = simulate(part, "easy", **own).metrics
-        for name in ("jobs", "mean_bsld", "max_wait_s"):
-            assert row[name] == metrics[name]
+    assert manifest["tasks"] == len(rows)
 
 
 def test_a_file_may_have_its_seed_in_its_name(tmp_path: Path) -> None:
@@ -234,202 +80,232 @@ def test_a_file_may_have_its_seed_in_its_name(tmp_path: Path) -> None:
         run_experiment(path, tmp_path / "other", "serial")
 
 
-def test_all_metrics_are_kept_without_names(tmp_path: Path) -> None:
-    path = tmp_path / "all.toml"
-    path.write_text(ENOUGH)
-    run_experiment(path, tmp_path / "sweep", "serial")
-    metrics = simulate(load_workload(JOBS)).metrics
-    expected = {name: value for name, value in metrics.items() if not name.startswith("energy_")}
-    (row,) = read_table(tmp_path / "sweep").to_dict("records")
-    assert {name: row[name] for name in expected if row[name] == row[name]} == {
-        name: value for name, value in expected.items() if value == value
-    }
-    assert not [name for name in row if name.startswith("energy_")]  # nobody gave watts
-
-
-# --- The sweep in its folder ----------------------------------------------------------------------
-
-
-def test_dispatchers_that_take_time_have_a_metric_of_their_own(tmp_path: Path) -> None:
-    """The others have none of it, in the same table."""
-    late = '"easy", { name = "late", dispatcher = "prb", dispatch_time = 7.5 }'
-    path = tmp_path / "late.toml"
-    path.write_text('metrics = ["mean_dispatch_s", "mean_wait_s"]\n' + under(late))
-    run_experiment(path, tmp_path / "sweep", "serial")
-    easy, prb = read_table(tmp_path / "sweep").to_dict("records")
-    assert easy["mean_dispatch_s"] != easy["mean_dispatch_s"]  # nan
-    assert prb["mean_dispatch_s"] == 8
-    expected = simulate(load_workload(JOBS), "prb", dispatch_time=8)
-    assert prb["mean_wait_s"] == expected.metrics["mean_wait_s"]
-    path.write_text('metrics = ["mean_dispatch_s"]\n' + ENOUGH)
-    with pytest.raises(HpcgymError, match="unknown metrics"):
-        load_experiment(path)
-
-
-def test_the_manifest_tells_nothing_of_the_host(
-    tmp_path: Path, write_experiment: Callable[[Path], Path], reference: Path
+def test_files_are_beside_the_experiment_and_the_manifest_has_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another folder, executor and chunk: the same bytes."""
-    elsewhere = write_experiment(tmp_path / "there" / "deep")
-    run_experiment(elsewhere, tmp_path / "sweep", "processes", workers=1, chunk=3)
-    text = (tmp_path / "sweep" / "manifest.json").read_text()
-    assert text == (reference / "manifest.json").read_text()
-    manifest = json.loads(text)
-    assert set(manifest["versions"]) == {"hpcgym", "python", "numpy"}
-    assert manifest["seeds"] == [3, 4]
-    assert set(manifest["inputs_sha256"]) == {"data/small.swf.gz"}
-    assert manifest["tasks"] == 8
-    for word in (str(tmp_path), str(Path.home()), "processes"):
-        assert word not in text
+    (folder := tmp_path / "here").mkdir()
+    (folder / "qos.txt").write_text("Name|MaxJobsPU\nnormal|\nday|2\n")
+    outages = Failures(np.array([0, 1]), np.array([5, 5]), np.array([15, 15]))
+    outages.write(folder / "outages.csv")
+    path = folder / "files.toml"
+    path.write_text(
+        "[[schedulers]]\nname = 'a'\nquota = 'qos.txt'\n"
+        "[[schedulers]]\nname = 'b'\nmaintenance = 'outages.csv'\n"
+        f"[[workloads]]\nworkload = '{JOBS}'\ncluster = '4x2x4'\n"
+    )
+    monkeypatch.chdir(tmp_path)  # not where the experiment is
+    with pytest.warns():  # no job of the generator is in that queue
+        run_experiment("here/files.toml", "sweep", "serial")
+    rules = read_manifest(tmp_path / "sweep")["schedulers"]
+    assert rules["a"]["quota"] == "queue=day/user:jobs=2"
+    assert rules["b"]["maintenance"] == "5/15:nodes=0-1"
+    (folder / "qos.txt").unlink()  # its text is kept
+    assert resume(tmp_path / "sweep", "serial").done == 2
+    # a file of that name where the program runs is not meant
+    (tmp_path / "machine.toml").write_text("processors = 16\n")
+    path.write_text(f"{ENOUGH}cluster = 'machine.toml'\n")
+    with pytest.raises(HpcgymError, match=r"machine\.toml: there is no such file in the exper"):
+        load_experiment("here/files.toml")
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+#: An experiment on nodes, which jobs may share.
+NODES = (
+    'schedulers = ["easy"]\n[[workloads]]\n'
+    'workload = "codes:speedups=generated:codes=4,processes=8,jobs=9"\ncluster = "4x2x2"\n'
+)
+SHARED = f'speedups = "generated"\n{NODES}'
+#: An experiment under limits.
+CAP = 'cap = "watts=9000"'
+LIMITED = f'{ENOUGH}cluster = "taurus"\n[[limits]]\nname = "a"\n{CAP}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # keys, lists and their entries
+        ("", "workloads is missing: [[workloads]]"),
+        (f'[[workloads]]\nworkload = "{JOBS}"', "schedulers is missing: schedulers = [...]"),
+        ("workloads = 3", "workloads must be a list, each entry a table, not 3"),
+        ("workloads = []", "workloads must be a list"),
+        ("workloads = [3]", "workloads[0] must be a table, not 3"),
+        ("schedulers = [", "is not TOML"),
+        (f"schedular = []\n{ENOUGH}", "unknown key 'schedular'; did you mean 'schedulers'"),
+        (f"{ENOUGH}slice = 'weeks'", "unknown key of workloads[0] 'slice'; did you mean 'slices'"),
+        (f"{ENOUGH}[[workloads]]\nname = 'x'", "workloads[1].workload is missing"),
+        (f"{ENOUGH}[[workloads]]\nworkload = '{JOBS}'", f"workloads: '{JOBS}' is there twice"),
+        (f"seeds = ['a']\n{ENOUGH}", "seeds[0] must be a whole number, not 'a'"),
+        (f"seeds = [true]\n{ENOUGH}", "seeds[0] must be a whole number, not True"),
+        (f"seeds = [1, 1]\n{ENOUGH}", "seeds: 1 is there twice"),
+        (f"seeds = [1]\n{ENOUGH}", "seeds are given, but no workload has {seed}"),
+        (on("lublin:seed={seed}"), "workloads[0].workload has {seed}"),
+        (f"shuffles = 0\n{ENOUGH}", "shuffles must be how many, from 1 to 100,000, or a list of"),
+        (f"shuffles = 100_001\n{ENOUGH}", "shuffles must be how many, from 1 to 100,000"),
+        (f"shuffles = [1, -1]\n{ENOUGH}", "or a list of seeds of at least 0, not [1, -1]"),
+        (f"shuffles = [1, 1]\n{ENOUGH}", "shuffles: 1 is there twice"),
+        (f"shuffles = true\n{ENOUGH}", "shuffles must be how many"),
+        # metrics
+        (f"metrics = ['mean_bslt']\n{ENOUGH}", "unknown metrics[0] 'mean_bslt'; did you mean"),
+        (f"metrics = ['budget_exceeded_j']\n{LIMITED}", "unknown metrics[0] 'budget_exceeded_j'"),
+        (f"metrics = ['mean_dispatch_s']\n{ENOUGH}", "unknown metrics[0] 'mean_dispatch_s'"),
+        (f"by = ['clas']\n{ENOUGH}", "unknown by 'clas'; did you mean 'class'?"),
+        (f"by = ['user', 'user']\n{ENOUGH}", "by: 'user' is there twice"),
+        (f"by = 'class'\nmetrics = ['utilization']\n{ENOUGH}", "utilization is none of groups"),
+        # workloads
+        (on("nowhere.swf"), "workloads[0]: nowhere.swf: no such file"),
+        (on("KTH-SP3"), "workloads[0]: 'KTH-SP3' is no file, trace or generator"),
+        (on("lublin:job=3"), "workloads[0]: generator 'lublin' has no argument 'job'"),
+        (f"{ENOUGH}clean = 'legrant'", "workloads[0]: unknown cleaning recipe 'legrant'"),
+        (f"{ENOUGH}errors = 'no'", "workloads[0]: errors must be"),
+        (f"{ENOUGH}processors = 0", "workloads[0]: processors must be at least 1"),
+        (f"{ENOUGH}processors = 1.5", "workloads[0].processors must be a whole number, not 1.5"),
+        (f"{ENOUGH}name = 3", "workloads[0].name must be a text, not 3"),
+        (f"{ENOUGH}slices = 'days'", "workloads[0]: unknown slices 'days'; known are whole, weeks"),
+        (f"{ENOUGH}slices = 'weeks'", "lublin-16 seed 0: no job begins and ends within"),
+        (f"{ENOUGH}first = 3", "workloads[0]: first and last need slices"),
+        (f"{ENOUGH}slices = 'weeks'\nfirst = 3\nlast = 2", "workloads[0]: last is 2, before first"),
+        (
+            on("lublin:jobs=3000,processors=32,load=0.5") + "slices = 'weeks'\nfirst = 70",
+            "load=0.5 has weeks 1 to 2, none from first to last",
+        ),
+        (f"{NODES}processors = 8", "workloads[0]: either cluster or processors, not both"),
+        (NODES.replace("4x2x2", "4x2"), "workloads[0].cluster: a machine of equal nodes is"),
+        (NODES.replace("4x2x2", "no.toml"), "workloads[0].cluster: no.toml: no such file"),
+        (NODES.replace("4x2x2", "kurie"), "workloads[0].cluster: unknown machine 'kurie'"),
+        # schedulers
+        (under('"esy"'), "schedulers[0]: unknown scheduler 'esy'; did you mean 'easy'"),
+        (under("3"), "schedulers[0] must be a text or a table, not 3"),
+        (under('"easy", "easy"'), "schedulers: 'easy' is there twice"),
+        (under('{ policy = "saf" }'), "schedulers[0]: name must say"),
+        (under('{ name = "saf" }'), "schedulers[0]: name: 'saf' stands for a scheduler; choose"),
+        (rule('scheduler = "sfa"'), "schedulers[0]: unknown scheduler 'sfa'"),
+        (rule('polcy = "saf"'), "key of schedulers[0] 'polcy'; did you mean"),
+        (rule('policy = "sfa"'), "schedulers[0]: unknown policy 'sfa'"),
+        (rule("threshold = -1"), "schedulers[0]: threshold must be"),
+        (rule("estimate = [9]"), "schedulers[0].estimate: must be a name"),
+        (rule("quota = 'user'"), "schedulers[0]: quota 'user' is neither a file nor a quota"),
+        (rule("fair_share = 'damping=2'"), "schedulers[0]: fair_share"),
+        (rule("maintenance = 'soon'"), "schedulers[0]: window 'soon' is neither a file nor"),
+        (rule("quota = 'user:jobs=1', dispatcher = 'prb'"), "schedulers[0]: quota does not go wit"),
+        (rule("allocation = 'best-fit'"), "schedulers[0] on workloads[0]: allocation 'best-fit'"),
+        (rule("dispatcher = 'rules:thing'"), "[0].dispatcher: rules:thing must be a function or"),
+        (rule("dispatcher = 'rules:Trns'"), "[0].dispatcher: rules:Trns: there is no 'Trns' in it"),
+        (rule("policy = 'rules_gone:score'"), "[0].policy: rules_gone:score: there is no module"),
+        # nodes that jobs share
+        (
+            under('"easy-co"'),
+            "schedulers[0] on workloads[0]: allocation 'half-socket' is for co-sched",
+        ),
+        (f"{NODES}codes = 1", "workloads[0].codes needs speedups, which have the codes"),
+        (f"{SHARED}codes = -1", "workloads[0]: codes must be at least 0, not -1"),
+        (SHARED.replace('"generated"', "3", 1), "speedups must be a list, each entry a text, not"),
+        (SHARED.replace('"generated"', '"no.csv"', 1), "speedups[0]: no.csv: no such file"),
+        (
+            SHARED.replace("generated", "generated:codes=2", 1),
+            "workloads[0]: codes random x 9 seed",
+        ),
+        (under("'easy++'", SHARED), "schedulers[0] with speedups[0] on workloads[0]: estimate="),
+        (SHARED.replace('cluster = "4x2x2"', ""), "on workloads[0]: speedups are of jobs on nodes"),
+        (under("'easy-co'", SHARED.replace("4x2x2", "8x2x1")), "allocation 'half-socket': sockets"),
+        (rule("pair_estimate = 'no.csv'", SHARED), "[0].pair_estimate: no.csv: no such file"),
+        (
+            rule("pair_estimate = 'generated:codes=2'", SHARED),
+            "schedulers[0] with speedups[0] on workloads[0]: pair_estimate knows no code 'code-3'",
+        ),
+        (
+            SHARED + '[[workloads]]\nworkload = "lublin:jobs=9,processors=4"\ncluster = "4x2x2"',
+            "workloads[1]: lublin-4 seed 0: job 1 has no code: no line 'Code' of the header"
+            " names its executable, -1; so it is with 9 of 9 jobs; codes = SEED gives all jobs",
+        ),
+        (SHARED.replace("=generated:codes=4", "=no.json"), "workloads[0]: no.json: no such file"),
+        # limits
+        (LIMITED.replace(CAP, "caps = 'watts=1'"), "unknown key of limits[0] 'caps'; did you mean"),
+        (LIMITED.replace('name = "a"\n', ""), "limits[0].name is missing"),
+        (LIMITED.replace('"a"', '""'), "limits[0]: name must say what it is called in tables"),
+        (
+            LIMITED.replace(CAP, "cap = 3"),
+            "limits[0].cap must be a text, or a list of texts, not 3",
+        ),
+        (
+            LIMITED.replace(CAP, "cap = 'wats=1'"),
+            "[0] on workloads[0]: unknown cap: key 'wats'",
+        ),
+        (
+            LIMITED.replace(CAP, "budget=['joules=1,start=0,end=9', 'joules=1,start=8,end=10']"),
+            "schedulers[0] under limits[0] on workloads[0]: limits: two budgets hold at 8 s",
+        ),
+        (f"{LIMITED}[[limits]]\nname = 'a'", "limits: 'a' is there twice"),
+        (
+            f"speedups = 'generated'\n{LIMITED}",
+            "of jobs that share nodes do not go together",
+        ),
+        (
+            LIMITED.replace('cluster = "taurus"', ""),
+            "on workloads[0]: limits, and allocation='",
+        ),
+        (LIMITED.replace("taurus", "4x2x2"), "on workloads[0]: limits need the power of nodes"),
+        (rule("passes = 'per-event'", LIMITED), "passes='per-event' and limits of power"),
+        (
+            rule("power = 'shut'", LIMITED).replace("watts=9000", "watts=1"),
+            "schedulers[0] under limits[0] on workloads[0]: a cap of 1 W: with all nodes off",
+        ),
+        (rule("power = 'mix'"), "schedulers[0] on workloads[0]: power='mix' needs limits"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_runs(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.py").write_text("thing = 3\n\n\ndef score(view):\n    return 0\n")
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    try:
+        with pytest.raises(HpcgymError) as caught:
+            run_experiment(path, tmp_path / "sweep", "serial")
+    finally:
+        sys.modules.pop("rules", None)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"none\.toml: no such file"):
+        load_experiment(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(HpcgymError, match=r"bytes\.toml is not TOML"):
+        load_experiment(tmp_path / "bytes.toml")
+
+
+def test_a_log_without_users_cannot_be_by_user(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        "submit_time,run_time,requested_processors,requested_time\n0,10,1,20\n5,10,2,20\n"
+    )
+    path = tmp_path / "users.toml"
+    path.write_text(f'by = "user"\n{on("log.csv")}processors = 4\n')
+    with pytest.raises(HpcgymError, match=r"log\.csv: the log does not tell the user of any job"):
+        run_experiment(path, tmp_path / "sweep", "serial")
 
 
 @pytest.fixture
-def sweep(tmp_path: Path, write_experiment: Callable[[Path], Path], reference: Path) -> Path:
-    """A sweep of which half is done."""
-    path = write_experiment(tmp_path / "here")
-    folder = tmp_path / "sweep"
-    run_experiment(path, folder, "serial")
-    results = folder / "results.jsonl"
-    results.write_text("".join(results.read_text().splitlines(keepends=True)[:4]))
-    return folder
+def own(tmp_path: Path) -> Iterator[Path]:
+    """An experiment with rules of its own, in a module that is forgotten at the end."""
+    text = Path(sweep_rules.__file__).read_text()
+    for folder in (tmp_path, tmp_path / "other"):
+        folder.mkdir(exist_ok=True)
+        (folder / "forgotten.py").write_text(text)
+        (folder / "own.toml").write_text(rule("dispatcher = 'forgotten:Turns'"))
+    yield tmp_path / "own.toml"
+    sys.modules.pop("forgotten", None)
 
 
-def test_what_is_left_is_done(sweep: Path, reference: Path) -> None:
-    assert status(sweep).state == "interrupted"
-    assert (status(sweep).tasks, status(sweep).done) == (8, 4)
-    summary = resume(sweep, "serial")
-    assert (summary.new, summary.done) == (4, 8)
-    assert status(sweep).state == "complete"
-    assert read_table(sweep).equals(read_table(reference))
-    assert resume(sweep, "serial").new == 0
-
-
-def test_a_sweep_may_be_moved_with_its_experiment(sweep: Path, tmp_path: Path) -> None:
-    new = tmp_path / "new" / "place"
-    shutil.copytree(tmp_path / "here", new / "here")
-    shutil.copytree(sweep, new / "sweep")
-    shutil.rmtree(tmp_path / "here")
-    assert origin_of(new / "sweep") == new / "here"
-    assert resume(new / "sweep", "serial").done == 8
-    with pytest.raises(HpcgymError, match=r"small\.swf\.gz: no such file"):
-        resume(sweep, "serial")
-
-
-def test_what_has_changed_is_named(sweep: Path, tmp_path: Path) -> None:
-    trace = tmp_path / "here" / "data" / "small.swf.gz"
-    trace.write_bytes(trace.read_bytes() + b"\0")
-    with (sweep / "experiment.toml").open("a") as file:
-        file.write("\n# later\n")
-    manifest = read_manifest(sweep)
-    manifest["versions"] |= {"hpcgym": "0.0.9", "numpy": "1.0"}
-    (sweep / "manifest.json").write_text(as_text(manifest))
-    with pytest.raises(HpcgymError) as caught:
-        resume(sweep, "serial")
-    for words in (
-        f"{sweep} cannot be resumed",
-        "it began with hpcgym 0.0.9",
-        "the experiment has changed",
-        "the file of data/small.swf.gz has changed",
-    ):
-        assert words in str(caught.value)
-    assert len(warnings_of(sweep)) == 1
-    assert warnings_of(sweep)[0].startswith("numpy was 1.0 and is ")
-
-
-def test_a_file_that_changes_under_way_fails_its_tasks_only(sweep: Path, tmp_path: Path) -> None:
-    """Workers read files themselves, perhaps on another machine."""
-    (sweep / "results.jsonl").unlink()
-    trace = tmp_path / "here" / "data" / "small.swf.gz"
-    trace.write_bytes(trace.read_bytes() + b"\0")
-    load_slices.cache_clear()
-    manifest = read_manifest(sweep)
-    digests = manifest["inputs_sha256"]
-    function = partial(simulate_task, folder=str(tmp_path / "here"), digests=digests)
-    summary = run_tasks(function, Tasks(manifest), sweep, "serial", retries=0)
-    assert (summary.done, summary.failed) == (4, 4)
-    assert "not the one that the sweep began with" in read_failures(sweep)[0]["error"]
-    assert status(sweep).state == "failed"
-
-
-def test_a_folder_in_use_is_left_alone(sweep: Path, experiment: Path, tmp_path: Path) -> None:
-    before = (sweep / "results.jsonl").read_bytes()
-    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
-        run_experiment(experiment, sweep, "serial")
-    assert (sweep / "results.jsonl").read_bytes() == before
-    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-        run_experiment(experiment, tmp_path / "here", "serial")
-    (tmp_path / "file").touch()
-    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-        run_experiment(experiment, tmp_path / "file", "serial")
-    (tmp_path / "empty").mkdir()
-    assert run_experiment(experiment, tmp_path / "empty", "serial").done == 8
-
-
-def test_a_run_that_was_overtaken_leaves_the_other_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Making a manifest takes long: reading traces, or fetching them."""
-    folder = tmp_path / "sweep"
-    for name, jobs in (("slow", 60), ("quick", 50)):
-        (tmp_path / f"{name}.toml").write_text(on(f"lublin:jobs={jobs},processors=16"))
-
-    def overtaken(experiment: Experiment) -> Manifest:
-        if experiment.path.stem == "slow":
-            run_experiment(tmp_path / "quick.toml", folder, "serial")
-        return make_manifest(experiment)
-
-    monkeypatch.setattr("hpcgym.sweep.run.make_manifest", overtaken)
-    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
-        run_experiment(tmp_path / "slow.toml", folder, "serial")
-    assert read_table(folder)["jobs"].tolist() == [50]
-    assert status(folder).state == "complete"
-    assert (folder / "experiment.toml").read_text() == (tmp_path / "quick.toml").read_text()
-
-
-def test_a_folder_is_locked_from_the_manifest_to_the_end(
-    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def found(folder: Path) -> Path:  # between the manifest and the tasks
-        assert status(folder).state == "running"
-        return origin_of(folder)
-
-    monkeypatch.setattr("hpcgym.sweep.run.origin_of", found)
-    run_experiment(experiment, tmp_path / "sweep", "serial")
-    resume(tmp_path / "sweep", "serial")
-    assert status(tmp_path / "sweep").state == "complete"
-
-
-@pytest.mark.parametrize("text", [None, "{", "[]", "{}"])
-def test_a_folder_that_is_no_sweep_is_named(text: str | None, tmp_path: Path) -> None:
-    if text is not None:
-        (tmp_path / "manifest.json").write_text(text)
-    for function in (status, read_table, lambda folder: resume(folder, "serial")):
-        with pytest.raises(HpcgymError, match="manifest"):
-            function(tmp_path)
-
-
-@pytest.mark.parametrize("left", [(), ("experiment.toml",), ("manifest.json.4711.part",)])
-def test_a_sweep_that_never_began_is_not_resumed_but_run(
-    left: tuple[str, ...], tmp_path: Path
-) -> None:
-    for name in ("lock", *left):
-        (tmp_path / name).touch()
-    for function in (status, read_table, lambda folder: resume(folder, "serial")):
-        with pytest.raises(HpcgymError, match=f"hpcgym sweep run .* --output {tmp_path}"):
-            function(tmp_path)
-    (tmp_path / "thesis.tex").touch()  # no folder that run would take
-    with pytest.raises(HpcgymError, match="is no sweep"):
-        status(tmp_path)
-
-
-def test_what_a_kill_left_of_a_sweep_that_had_not_begun_is_in_nobodys_way(
-    experiment: Path, tmp_path: Path
-) -> None:
-    for name in ("lock", "experiment.toml", "manifest.json.4711.part"):
-        (tmp_path / name).touch()
-    assert run_experiment(experiment, tmp_path, "serial").failed == 0
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "thesis.tex.4711.part").touch()
-    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-        run_experiment(experiment, other, "serial")
+def test_a_module_is_the_one_beside_the_experiment_and_as_it_was(own: Path) -> None:
+    folder = own.parent / "sweep"
+    run_experiment(own, folder, "serial")
+    with pytest.raises(HpcgymError, match="was imported before"):
+        load_experiment(own.parent / "other" / "own.toml")
+    with (own.parent / "forgotten.py").open("a") as file:
+        file.write("\n# changed")
+    with pytest.raises(HpcgymError, match=r"forgotten\.py has changed"):
+        resume(folder, "serial")

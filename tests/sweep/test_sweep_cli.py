@@ -16,18 +16,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
+from hpcgym.evaluation import summary
+from hpcgym.evaluation.figures import draw_profiles
 from hpcgym.progress import measuring
 from hpcgym.speedups import generate_speedups, write_speedups
-from hpcgym.sweep import load_experiment, read_table, run_experiment, status
+from hpcgym.sweep import load_experiment, read_table, status
 
 FAILING = """
 schedulers = ["easy"]
 [[workloads]]
 workload = "small.csv"
+processors = 2
+clean = "none"
 [[workloads]]
 workload = "lublin:jobs=20,processors=8"
 """
@@ -41,6 +47,11 @@ def succeed(*arguments: object) -> Any:
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     return result
+
+
+def rows_of(*arguments: object) -> list[dict[str, str]]:
+    printed = succeed("table", *arguments, "--format", "csv").stdout
+    return list(csv.DictReader(io.StringIO(printed)))
 
 
 def test_a_sweep_from_its_file_to_its_table(
@@ -60,8 +71,7 @@ def test_a_sweep_from_its_file_to_its_table(
         "state": "complete", "tasks": 8, "done": 8, "failed": 0, "left": 0, "damaged": 0,
         "failures": [],
     }  # fmt: skip
-    table = read_table(folder)
-    rows = list(csv.DictReader(io.StringIO(succeed("table", folder, "--format", "csv").stdout)))
+    table, rows = read_table(folder), rows_of(folder)
     assert [row["seed"] for row in rows] == ["3", "3", "4", "4", "", "", "", ""]
     assert [float(row["mean_bsld"]) for row in rows] == table["mean_bsld"].tolist()
     values = json.loads(succeed("table", folder, "--format", "json").stdout)
@@ -71,6 +81,9 @@ def test_a_sweep_from_its_file_to_its_table(
     again = run("run", path, "--executor", "serial")
     assert again.exit_code == 1
     assert "has a sweep already: hpcgym sweep resume small.sweep goes on with it" in again.stderr
+
+
+# --- Tables for people and papers -----------------------------------------------------------------
 
 
 def test_the_table_for_people_has_means(reference: Path) -> None:
@@ -83,16 +96,29 @@ def test_the_table_for_people_has_means(reference: Path) -> None:
     assert text.count("*") >= 3  # a best of each workload, and the caption
 
 
-def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) -> None:
-    from hpcgym.evaluation import summary
+def test_the_table_of_jobs_that_share_nodes_has_improvements(shared: Path) -> None:
+    lines = succeed("table", shared / "sweep").stdout.splitlines()
+    assert "makespan" in lines[0]
+    assert "95 %" in lines[0]
+    assert "improvement (%)" in lines[1]
+    few = "no 95 % intervals: they need 5 simulations or more, and there are 2"
+    assert lines[-1].strip() == f"makespans improve over those of easy; {few}"
+    assert all("- " in line for line in lines if " codes " in f" {line}" and "easy" in line)
+    rows = read_table(shared / "sweep")
+    best = rows[(rows["workload"] == "codes") & (rows["speedups"] == "pairs.json")]
+    name = best.groupby("scheduler")["makespan_s"].mean().idxmin()
+    (line,) = (line for line in lines if line.split()[:3] == ["codes", "pairs.json", name])
+    assert line.split()[3] == "2"
+    assert line.split()[4].endswith("*")
 
+
+def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) -> None:
     asked = ["--metric", "mean_bsld,max_wait_s", "--paired", "easy", "--normalise", "easy", "--ci"]
     found = summary(
         read_table(reference), ["mean_bsld", "max_wait_s"], paired="easy", normalise="easy",
         intervals=["mean_bsld", "max_wait_s"],
     )  # fmt: skip
-    printed = succeed("table", reference, *asked, "--format", "csv").stdout
-    rows = list(csv.DictReader(io.StringIO(printed)))
+    rows = rows_of(reference, *asked)
     assert list(rows[0]) == list(found.columns)
     assert [float(row["mean_bsld_above"] or "nan") for row in rows] == pytest.approx(
         found["mean_bsld_above"].tolist(), nan_ok=True
@@ -104,11 +130,9 @@ def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) ->
     markdown = succeed("table", reference, *asked, "--format", "markdown")
     assert latex.count(r"\\") == len(rows) + 1
     assert len(markdown.stdout.splitlines()) == len(rows) + 2
-    assert "no 95 % intervals: they need 5 simulations" in markdown.stderr
     for row in found.itertuples():
         number = f"{row.mean_bsld:.4g}" if row.mean_bsld < 1 else f"{row.mean_bsld:.3f}"
         assert all(number in text for text in (table, latex, markdown.stdout))
-    assert "unknown --metric" in run("table", reference, "--metric", "meen_bsld").stderr
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "markdown", "latex"])
@@ -124,20 +148,16 @@ def unequal(reference: Path, tmp_path: Path) -> Path:
     """A sweep whose best scheduler has done one of two simulations of a workload."""
     folder = tmp_path / "unequal"
     shutil.copytree(reference, folder)
-    lines = (folder / "results.jsonl").read_text().splitlines()
     table = read_table(reference)
     rows = table[table["workload"] == "generated"].set_index(["scheduler", "seed"])["mean_bsld"]
     seed = int(rows["easy"].idxmax())  # its mean over the other seed is the lowest of all
     assert rows["easy"].min() < rows["saf-20h"].mean()
-    left = [line for line in lines if not _is_of(json.loads(line), "easy", seed)]
-    assert len(left) == len(lines) - 1
-    (folder / "results.jsonl").write_text("\n".join(left) + "\n")
+    lines = (folder / "results.jsonl").read_text().splitlines(keepends=True)
+    tasks = [json.loads(line)["task"] for line in lines]
+    told = [(task["scheduler"], task["workload"], task["seed"]) for task in tasks]
+    lines.pop(told.index(("easy", "generated", seed)))
+    (folder / "results.jsonl").write_text("".join(lines))
     return folder
-
-
-def _is_of(line: Any, scheduler: str, seed: int) -> bool:
-    task = line["task"]
-    return (task["scheduler"], task["workload"], task["seed"]) == (scheduler, "generated", seed)
 
 
 @pytest.mark.parametrize(("format", "mark"), [("table", "*"), ("markdown", "**"), ("latex", "bf")])
@@ -151,20 +171,65 @@ def test_means_over_fewer_simulations_are_never_the_best(
     assert "1 of 2" in easy
     assert " of " not in saf
     assert mark not in easy + saf  # nothing can be compared with the other
-    others = "".join(line for line in done.stdout.splitlines() if "small" in line)
-    assert mark in others
+    assert mark in "".join(line for line in done.stdout.splitlines() if "small" in line)
     told = " ".join((done.stdout + done.stderr).split())
     assert "are means over other jobs than the other rows" in told
 
 
-def test_profiles_of_a_sweep_are_figures(reference: Path, tmp_path: Path) -> None:
+def test_by_class_and_by_user_are_printed(groups: Path) -> None:
+    asked = ["--metric", "mean_wait_s", "--paired", "easy"]
+    lines = rows_of(groups, "--by", "class", *asked)
+    assert [line["class"] for line in lines] == [
+        name for name in ("short", "medium", "long") for _ in range(2)
+    ]
+    rows = read_table(groups, "class").set_index(["class", "scheduler"])["mean_wait_s"]
+    for line in lines:
+        mean = rows.loc[line["class"], line["scheduler"]].mean()
+        assert float(line["mean_wait_s"]) == pytest.approx(mean)
+    users = rows_of(groups, "--by", "user", *asked)
+    assert {line["user"] for line in users} == {*read_table(groups, "user")["user"]}
+    printed = succeed("table", groups, "--by", "class", *asked, "--format", "markdown")
+    told = "classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on"
+    assert told in printed.stderr
+    assert re.search(r"\| 0\.\d\d? \|$|\| 1 \|$", printed.stdout, re.MULTILINE)  # p
+    users_told = succeed("table", groups, "--by", "user", *asked, "--format", "markdown").stderr
+    assert told not in users_told
+
+
+# --- Figures --------------------------------------------------------------------------------------
+
+
+def test_profiles_are_figures_that_call_weeks_weeks(
+    groups: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of classes, too, figures are over whole simulations; with seeds these are instances."""
     pytest.importorskip("matplotlib")
-    folder = tmp_path / "figures"
-    result = succeed("table", reference, "--metric", "mean_bsld", "--figures", folder)
+    drawn: list[str] = []
+
+    def draw(values: pd.DataFrame, *_: Any) -> Any:
+        axes = draw_profiles(values, *_)
+        drawn.append(axes.get_ylabel())
+        return axes
+
+    monkeypatch.setattr("hpcgym.evaluation.figures.draw_profiles", draw)
+    folder, asked = tmp_path / "figures", ("--metric", "mean_bsld", "--figures")
+    result = succeed("table", reference, *asked, folder)
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["profile-mean_bsld.pdf", "profile-mean_bsld.svg"]
     assert f"wrote profile-mean_bsld into {folder}" in result.stderr
-    assert "has files in it already" in run("table", reference, "--figures", folder).stderr
+    assert "has files in it already" in run("table", reference, *asked, folder).stderr
+    rows = read_table(groups)
+    succeed("table", groups, "--by", "class", *asked, tmp_path / "weeks")
+    first = (rows["slice"] == rows["slice"].iloc[0]) & (rows["scheduler"] == "saf")
+    rows.loc[first, "mean_bsld"] = np.nan
+    monkeypatch.setattr("hpcgym.sweep.read_table", lambda _: rows)
+    done = run("table", groups, *asked, tmp_path / "missing")
+    weeks = len(rows) // 2
+    assert f"figures of mean_bsld are of {weeks - 1} of {weeks} slices" in done.stderr
+    assert drawn[:2] == ["% of 4 instances", f"% of {weeks} weeks"]
+
+
+# --- Help and guides ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,36 +270,30 @@ def test_the_experiments_of_guides_run(
     assert set(read_table(folder)[column]) == values
 
 
-@pytest.fixture
-def failed(tmp_path: Path) -> Path:
-    """A sweep one of whose workloads cannot be simulated."""
+# --- Failures, mistakes and interruptions ---------------------------------------------------------
+
+
+def test_failed_tasks_are_told_with_their_inputs(tmp_path: Path) -> None:
     (tmp_path / "small.csv").write_text(
         "submit_time,run_time,requested_time,requested_processors\n0,5,9,4\n"
     )
-    path = tmp_path / "failing.toml"
-    path.write_text(FAILING.replace('"small.csv"', '"small.csv"\nprocessors = 2\nclean = "none"'))
-    result = run("run", path, "--executor", "serial", "--output", tmp_path / "sweep")
+    (tmp_path / "failing.toml").write_text(FAILING)
+    folder = tmp_path / "sweep"
+    result = run("run", tmp_path / "failing.toml", "--executor", "serial", "--output", folder)
     assert result.exit_code == 1
     assert "failed: small.csv · whole · easy: WorkloadError: small" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("hpcgym: 1 of 2 tasks failed: ")
-    return tmp_path / "sweep"
-
-
-def test_failed_tasks_are_told_with_their_inputs(failed: Path) -> None:
-    result = succeed("status", failed)
+    result = succeed("status", folder)
     assert result.stdout.splitlines()[0] == "failed: 2 tasks, 1 done, 1 failed, 0 left"
     assert "requested_processors must be from 1 to 2" in result.stdout
-    (failure,) = json.loads(succeed("status", failed, "--format", "json").stdout)["failures"]
+    (failure,) = json.loads(succeed("status", folder, "--format", "json").stdout)["failures"]
     assert failure["task"]["processors"] == 2
-    table = succeed("table", failed, "--format", "csv")
+    table = succeed("table", folder, "--format", "csv")
     assert table.stdout.count("\n") == 2
     assert "1 of 2 tasks are done" in table.stderr
-
-
-def test_a_sweep_with_nothing_done_has_a_table(failed: Path) -> None:
-    (failed / "results.jsonl").unlink()
-    assert succeed("table", failed, "--format", "json").stdout == "[]\n"
-    assert "0 of 2 tasks are done" in succeed("table", failed).stderr
+    (folder / "results.jsonl").unlink()
+    assert succeed("table", folder, "--format", "json").stdout == "[]\n"
+    assert "0 of 2 tasks are done" in succeed("table", folder).stderr
 
 
 @pytest.mark.parametrize(
@@ -248,13 +307,29 @@ def test_a_sweep_with_nothing_done_has_a_table(failed: Path) -> None:
         ),
         (["resume", "none"], "none is no sweep: it has no manifest.json"),
         (["status", "none"], "none is no sweep"),
+        (["table", "REFERENCE", "--metric", "meen_bsld"], "unknown --metric"),
+        (["table", "GROUPS", "--by", "clas"], "unknown --by 'clas'; did you mean 'class'?"),
+        (
+            ["table", "GROUPS", "--by", "class", "--metric", "utilization"],
+            "unknown --metric 'utilization'; known are jobs, mean_bsld, mean_wait_s",
+        ),
+        (
+            ["table", "REFERENCE", "--by", "user"],
+            'keeps no metrics by user: write by = ["user"] into the experiment, and run it again',
+        ),
     ],
 )
 def test_mistakes_end_in_one_line(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    message: str,
+    reference: Path,
+    groups: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run(*arguments)
+    folders = {"REFERENCE": reference, "GROUPS": groups}
+    result = run(*(folders.get(one, one) for one in arguments))
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
     assert line.startswith("hpcgym: ")
@@ -268,14 +343,13 @@ def _hear_ctrl_c() -> None:
 
 
 def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "long.toml"
-    path.write_text(
-        'schedulers = ["easy", "saf"]\nseeds = ['
-        + ",".join(map(str, range(300)))
-        + ']\n[[workloads]]\nworkload = "lublin:jobs=5000,processors=64,load=0.9,seed={seed}"\n'
+    seeds = ",".join(map(str, range(300)))
+    (tmp_path / "long.toml").write_text(
+        f'schedulers = ["easy", "saf"]\nseeds = [{seeds}]\n[[workloads]]\n'
+        'workload = "lublin:jobs=5000,processors=64,load=0.9,seed={seed}"\n'
     )
     folder = tmp_path / "long.sweep"
-    command = [sys.executable, "-m", "hpcgym", "sweep", "run", str(path), "--workers", "1"]
+    command = [sys.executable, "-m", "hpcgym", "sweep", "run", "long.toml", "--workers", "1"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_ctrl_c
     )
@@ -311,21 +385,3 @@ def test_the_bar_tells_rate_and_remaining_time(
     assert "600/1000" in text
     assert "50 a second" in text
     assert ":" in text.split("50 a second")[1]
-
-
-def test_dates_of_a_log_are_of_the_zone_that_an_experiment_names(tmp_path: Path) -> None:
-    lines = ["JobIDRaw|Submit|Start|End|Timelimit|NCPUS|State"]
-    lines += [
-        f"{job}|2024-03-31T{submit}:00|2024-03-31T{submit}:30|2024-03-31T{submit}:40|02:00:00|4|COMPLETED"
-        for job, submit in ((1, "01:00"), (2, "03:00"))  # clocks go on by an hour between
-    ]
-    (tmp_path / "dump.txt").write_text("\n".join(lines) + "\n")
-    makespans = {}
-    for zone in ("UTC", "Europe/Berlin"):
-        toml = 'schedulers = ["easy"]\n[[workloads]]\nworkload = "dump.txt"\nprocessors = 4\n'
-        toml += f'tz = "{zone}"\n'
-        path = tmp_path / f"{zone.partition('/')[0]}.toml"
-        path.write_text(toml)
-        run_experiment(path, tmp_path / path.stem, "serial")
-        makespans[zone] = read_table(tmp_path / path.stem)["makespan_s"][0]
-    assert makespans == {"UTC": 7210, "Europe/Berlin": 3610}

@@ -45,9 +45,13 @@ def did(log: Path) -> list[int]:
 
 
 def test_results_come_back_with_their_tasks_in_any_order_asked_for(tmp_path: Path) -> None:
-    tasks = numbers(25)
-    summary = run_tasks(chores.square, tasks, tmp_path, "serial", chunk=4)
-    assert (summary.total, summary.done, summary.new, summary.failed) == (25, 25, 25, 0)
+    tasks, seen = numbers(25), list[tuple[int, int]]()
+    run_tasks(chores.square, tasks[:4], tmp_path, "serial")
+    summary = run_tasks(
+        chores.square, tasks, tmp_path, "serial", chunk=11, progress=lambda *n: seen.append(n)
+    )
+    assert (summary.total, summary.done, summary.new, summary.failed) == (25, 25, 21, 0)
+    assert seen == [(4, 25), (15, 25), (25, 25)]
     for wanted in (tasks, tasks[::-1], tasks[3:7]):
         records = read_results(tmp_path, wanted)
         assert [record["task"] for record in records] == wanted
@@ -57,39 +61,32 @@ def test_results_come_back_with_their_tasks_in_any_order_asked_for(tmp_path: Pat
     assert sorted(record["task"]["x"] for record in read_results(tmp_path)) == list(range(25))
 
 
-def test_equal_tasks_are_one_whatever_the_order_of_their_keys(tmp_path: Path) -> None:
+def test_tasks_of_the_same_json_are_one(tmp_path: Path) -> None:
+    """In whatever order their keys are; numbers that JSON writes in different ways differ."""
     tasks: list[dict[str, Any]] = [{"x": 1, "y": 2.0}, {"y": 2.0, "x": 1}, {"x": 2, "y": 2.0}]
-    summary = run_tasks(chores.square, tasks, tmp_path, "serial")
+    summary = run_tasks(chores.square, tasks, tmp_path / "order", "serial")
     assert summary.total == summary.done == 2
-    assert [record["result"]["square"] for record in read_results(tmp_path, tasks)] == [1, 1, 4]
-
-
-def test_numbers_that_json_writes_in_different_ways_are_different_tasks(tmp_path: Path) -> None:
-    tasks: list[dict[str, Any]] = [{"x": 1}, {"x": 1.0}, {"x": True}]
-    assert run_tasks(chores.square, tasks, tmp_path, "serial").total == 3
-    kept = [repr(record["task"]["x"]) for record in read_results(tmp_path, tasks)]
+    records = read_results(tmp_path / "order", tasks)
+    assert [record["result"]["square"] for record in records] == [1, 1, 4]
+    tasks = [{"x": 1}, {"x": 1.0}, {"x": True}]
+    assert run_tasks(chores.square, tasks, tmp_path / "kinds", "serial").total == 3
+    kept = [repr(record["task"]["x"]) for record in read_results(tmp_path / "kinds", tasks)]
     assert kept == ["1", "1.0", "True"]
+    # or else sweeps on disk would begin anew with a new version
+    assert identity(canonical({"b": [1, 2.5], "a": None})) == "e57f5d37865437a8"
 
 
 def test_a_folder_is_of_one_function(tmp_path: Path) -> None:
-    """Or else the results of one would be taken for those of the other."""
-    assert run_tasks(chores.square, numbers(2), tmp_path, "serial").new == 2
-    before = (tmp_path / "results.jsonl").read_bytes()
-    message = r"has results of chores\.square, not of test_tasks\.dividing: choose another folder"
-    for function in (dividing, partial(dividing)):
-        with pytest.raises(HpcgymError, match=message):
-            run_tasks(function, numbers(3), tmp_path, "serial")
-    assert (tmp_path / "results.jsonl").read_bytes() == before
-    assert run_tasks(partial(chores.square), numbers(3), tmp_path, "serial").new == 1
-
-
-def test_a_folder_without_results_is_of_its_function_too(tmp_path: Path) -> None:
-    """A file ``function`` of one word may be the user's own."""
+    """Or else the results of one would be taken for those of the other; also without results."""
     with pytest.raises(HpcgymError, match="it takes no tasks"):
         run_tasks(chores.square, numbers(1), tmp_path, Taking(0))
-    with pytest.raises(HpcgymError, match=r"has results of chores\.square, not of test_tasks\.div"):
-        run_tasks(dividing, numbers(1), tmp_path, "serial")
-    assert run_tasks(chores.square, numbers(1), tmp_path, "serial").new == 1
+    message = r"has results of 'chores\.square', not of test_tasks\.dividing: choose another folder"
+    for done in (1, 2):
+        for function in (dividing, partial(dividing)):
+            with pytest.raises(HpcgymError, match=message):
+                run_tasks(function, numbers(3), tmp_path, "serial")
+        assert run_tasks(partial(chores.square), numbers(done), tmp_path, "serial").new == 1
+    assert done_in(tmp_path) == [0, 1]
 
 
 class Doing:
@@ -113,11 +110,6 @@ def test_the_name_of_a_function_is_that_of_its_script(monkeypatch: pytest.Monkey
         assert name_of(dividing) == f"{module}.dividing"
 
 
-def test_the_id_of_a_task_never_changes() -> None:
-    """Or else sweeps on disk would begin anew with a new version."""
-    assert identity(canonical({"b": [1, 2.5], "a": None})) == "e57f5d37865437a8"
-
-
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
     run_tasks(dividing, [{"x": 0}, {"x": 2}], tmp_path, "serial")
     results = [record["result"] for record in read_results(tmp_path, [{"x": 0}, {"x": 2}])]
@@ -130,15 +122,6 @@ def dividing(task: dict[str, Any]) -> dict[str, Any]:
     with np.errstate(divide="ignore"):
         y = np.float64(1) / task["x"]
     return {"y": y, "list": (y, np.int64(task["x"]))}
-
-
-def test_progress_ends_with_all_and_counts_what_was_done_before(tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    run_tasks(chores.square, numbers(4), tmp_path, "serial")
-    run_tasks(
-        chores.square, numbers(9), tmp_path, "serial", chunk=2, progress=lambda *n: seen.append(n)
-    )
-    assert seen == [(4, 9), (6, 9), (8, 9), (9, 9)]
 
 
 def test_few_chunks_are_on_their_way_at_a_time(tmp_path: Path) -> None:
@@ -217,13 +200,6 @@ def test_a_result_that_cannot_be_kept_is_a_failure(result: Any, tmp_path: Path) 
 # --- Kills ----------------------------------------------------------------------------------------
 
 
-def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
-    tasks = numbers(30, log=str(tmp_path / "log"))
-    summary = run_tasks(chores.die_once, tasks, tmp_path, "processes", workers=2, chunk=4)
-    assert (summary.done, summary.failed) == (30, 0)
-    assert sorted(done_in(tmp_path)) == list(range(30))
-
-
 def test_only_tasks_that_kill_their_workers_fail(tmp_path: Path) -> None:
     """Not those that were on their way at the same time, though none is tried again here."""
     tasks = [{"x": x, "dies": True} if x in (3, 7) else {"x": x, "sleep_s": 0.1} for x in range(16)]
@@ -279,11 +255,7 @@ class Fragile(Executor):
 @pytest.mark.parametrize("killers", [{0, 5}, {3, 4}, {1, 9, 11}, {0, 1, 2, 3}, {2, 6, 7, 8, 13}])
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_nobody_is_blamed_for_the_death_of_another(
-    killers: set[int],
-    chunk: int,
-    breaks: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    killers: set[int], chunk: int, breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though all that is on its way is lost with it, and one death is too many."""
 
@@ -421,18 +393,6 @@ def test_ctrl_c_does_not_wait_for_long_tasks(tmp_path: Path) -> None:
 
 
 # --- Files ----------------------------------------------------------------------------------------
-
-
-def test_damaged_lines_are_told_once(tmp_path: Path) -> None:
-    """And the others stay as they are, before and behind them."""
-    run_tasks(chores.square, numbers(3), tmp_path, "serial")
-    results = tmp_path / "results.jsonl"
-    lines = results.read_bytes().splitlines(keepends=True)
-    results.write_bytes(b'{"id": "0\n' + lines[0] + b"\xff\n\n" + lines[2] + b"{")
-    found = [run_tasks(chores.square, numbers(3), tmp_path, "serial") for _ in range(2)]
-    assert [(summary.damaged, summary.new) for summary in found] == [(4, 1), (0, 0)]
-    assert results.read_bytes() == lines[0] + lines[2] + lines[1]
-    assert not list(tmp_path.glob("*.part"))
 
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:

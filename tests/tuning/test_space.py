@@ -11,8 +11,7 @@ import pytest
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.backfilling import Backfill
-from hpcgym.tuning.space import WEIGHTS, Arm, SharedArm, SharedSpace, Space
+from hpcgym.tuning.space import WEIGHTS, Arm, SharedSpace, Space
 
 ALL = Space(
     backfilling=("none", "easy", "until-shadow", "depth:4", "conservative"),
@@ -66,7 +65,9 @@ def test_each_coscheduler_is_an_arm() -> None:
 
 
 def test_rules_of_numbers_by_hand() -> None:
-    arm = SharedArm("half-socket", WEIGHTS, "easy", "fcfs", "best", False, True)
+    requested = "requested", "requested"
+    rest = "easy", "fcfs", "best", False, False, True
+    arm = Arm("half-socket", WEIGHTS, *requested, *rest)
     units = np.ones(3)
     rules = SHARED.rules(arm, np.array([0.5, -2.0, 0.25, 1.0]), units)
     assert rules["policy"] == {"fit": 0.5, "popularity": -1.0, "shortness": 0.25}
@@ -75,15 +76,13 @@ def test_rules_of_numbers_by_hand() -> None:
     nothing = SHARED.rules(arm, np.array([0.0, 0.0, 0.0, -1.0]), units)
     assert (nothing["policy"], nothing["pairs_above"]) == ({"fit": 1.0}, 0.8)
     assert [one[-1] for one in SHARED.starts(arm)][:4:3] == pytest.approx([1 / 3, 0.5])
-    easy = SharedArm("compact", "fcfs", "easy", "same", "fill", False, False)
+    easy = Arm("compact", "fcfs", *requested, "easy", "same", "fill", False, False, False)
     assert SHARED.parts_of(SHARED.rules(easy, np.zeros(0), units)) == 0
 
 
 def test_numbers_go_to_the_ends_of_what_rules_may_be() -> None:
-    space, arm = (
-        Space(features="area,wait"),
-        Arm(WEIGHTS, *["requested"] * 2, Backfill.parse("easy"), "same", True, True),
-    )
+    space = Space(features="area,wait")
+    arm = Arm("", WEIGHTS, *["requested"] * 2, "easy", "same", "", True, True, False)
     units = np.array([1000.0, 10.0])
     least = space.rules(arm, np.array([-9.0, 0.0, -1.0, -1.0, -1.0, -1.0]), units)
     assert least["policy"] == least["backfill_order"] == {"area": -1.0}

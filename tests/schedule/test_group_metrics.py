@@ -1,0 +1,61 @@
+"""Metrics of classes of jobs and of users: those of their jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hpcgym import load_workload, simulate
+from hpcgym.schedule.measures import group_metrics, metrics_by
+
+JOBS = "lublin:jobs=1500,processors=32,load=0.3,seed=1"
+
+
+def test_metrics_of_groups_are_those_of_their_jobs() -> None:
+    result = simulate(load_workload(JOBS), "easy", threshold=3600)
+    classes, users = metrics_by(result, "class"), metrics_by(result, "user", ["max_wait_s"])
+    assert list(classes) == ["short", "medium", "long"]
+    jobs = result.jobs
+    for name, low, high in (("short", 0, 600), ("medium", 600, 7200), ("long", 7200, 1e18)):
+        part = jobs[(jobs["run_time"] >= low) & (jobs["run_time"] < high)]
+        assert classes[name]["jobs"] == len(part)
+        assert classes[name]["mean_bsld"] == pytest.approx(result.metrics[f"mean_bsld_{name}"])
+        assert classes[name]["p99_wait_s"] == pytest.approx(np.percentile(part["wait_time"], 99))
+        assert classes[name]["starved_share"] == pytest.approx((part["wait_time"] > 3600).mean())
+    assert "utilization" not in classes["short"]
+    assert set(classes["short"]) == {
+        name for name, metric in group_metrics().items() if name in result.metrics or not metric.of
+    }
+    longest = jobs.groupby("user_id")["wait_time"].max()
+    assert {name: found["max_wait_s"] for name, found in users.items()} == {
+        f"user {number}": value for number, value in longest.items()
+    }
+    assert sum(found["jobs"] for found in users.values()) == len(jobs)
+
+
+def test_users_of_one_name_stay_apart() -> None:
+    workload = load_workload(JOBS)
+    same = replace(workload, header={"User": ["1 alice", "2 alice", "3 bob"]})
+    found = metrics_by(simulate(same, "easy"), "user", ["mean_bsld"])
+    assert sum(one["jobs"] for one in found.values()) == len(workload)
+    assert {"alice (1)", "alice (2)", "bob"} <= {*found}
+
+
+def test_suspensions_are_of_groups_too() -> None:
+    workload = load_workload("lublin:jobs=300,processors=16,load=1.2,seed=3")
+    queues = workload.with_columns(queue=1 + (workload.run_time < 600))
+    result = simulate(queues, preemption="queue:2>batch,suspend", backfill="none")
+    found = metrics_by(result, "user", ["suspensions", "mean_suspended_s"])
+    assert sum(one["suspensions"] for one in found.values()) == result.metrics["suspensions"] > 0
+    total = sum(one["jobs"] * one["mean_suspended_s"] for one in found.values())
+    assert total == pytest.approx(result.suspended.sum())
+
+
+def test_classes_without_jobs_have_no_value() -> None:
+    workload = load_workload(JOBS)
+    brief = workload.take(np.flatnonzero(workload.run_time < 600))
+    found = metrics_by(simulate(brief, "easy"), "class", ["mean_bsld", "backfilled_share"])
+    assert found["long"]["jobs"] == 0
+    assert np.isnan([found["long"]["mean_bsld"], found["long"]["backfilled_share"]]).all()
