@@ -20,7 +20,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap
 from hpcgym.sweep.executors import slots
-from hpcgym.tuning.space import Numbers, Space
+from hpcgym.tuning.space import Arm, Numbers, Space
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
 
@@ -200,46 +200,13 @@ Answer = Callable[[Asked], NDArray[np.float64]]
 class _Run:
     """The search for the numbers of one arm: where it is best so far, and how good that is."""
 
-    arm: Any  # a named tuple, by which it can be found again
+    arm: Arm
     start: Numbers
     best: Numbers
     loss: float
     optimiser: Any  # None where there are no numbers to search
     tried: int = 0
     rounds: int = 0
-
-    def ask(self) -> list[Numbers]:
-        """Return the numbers of the next generation."""
-        return [self.optimiser.ask() for _ in range(self.optimiser.population_size)]
-
-    def tell(self, asked: Sequence[Numbers], losses: Sequence[float]) -> None:
-        """Take the losses of a generation."""
-        self.optimiser.tell(list(zip(asked, losses, strict=True)))
-        self.tried += len(asked)
-
-
-class _Searcher:
-    """What the stages of a search share."""
-
-    def __init__(self, space: Space, units: Numbers, seed: int, answer: Answer) -> None:
-        self.space, self.units, self.answer = space, units, answer
-        self.rng = np.random.default_rng(seed)
-        self.tried, self.jitters = 0, 0
-        self.rows: list[dict[str, Any]] = []
-
-    def ask(self, pairs: Sequence[tuple[Any, Numbers]], often: str, stage: str) -> list[float]:
-        """Return the losses of some, on jitters that nothing was tried on before."""
-        first = self.jitters
-        self.jitters += OFTEN[often]
-        rules = [self.space.rules(arm, numbers, self.units) for arm, numbers in pairs]
-        losses: list[float] = []
-        for k in range(0, len(rules), _AT_ONCE):
-            asked = Asked(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
-            told = self.answer(asked).tolist()
-            losses += told
-            self.tried += len(told)
-            self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
-        return losses
 
 
 def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed: int) -> Found:
@@ -260,84 +227,103 @@ def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed
     budget : rules that are tried in generations, about.
     seed : of what is random.
     """
-    searcher = _Searcher(space, units, seed, answer)
-    runs = _first_look(searcher)
-    everyone = runs = _go_on(searcher, runs)
+    search = _Search(space, units, seed, answer)
+    everyone = runs = search.chosen(search.first_look())
     for number, width in enumerate(WIDTHS, 1):
         runs = sorted(runs, key=lambda run: run.loss)[:width]
-        _race(searcher, runs, budget // len(WIDTHS), f"round {number}")
-        _look_again(searcher, runs, f"round {number}")
+        search.race(runs, budget // len(WIDTHS), f"round {number}")
+        search.look_again(runs, f"round {number}")
     last = sorted(everyone, key=lambda run: (-run.rounds, run.loss))
     rows = [
         {"arm": str(run.arm), "rounds": run.rounds, "tried": run.tried, "loss": run.loss}
         for run in last
     ]
-    finalists = [space.rules(run.arm, run.best, units) for run in last]
-    finalists += [space.rules(run.arm, run.start, units) for run in last]
+    ends = [(run.arm, run.best) for run in last] + [(run.arm, run.start) for run in last]
+    finalists = [space.rules(arm, numbers, units) for arm, numbers in ends]
     differing = [one for k, one in enumerate(finalists) if one not in finalists[:k]]
-    fresh = tuple(range(searcher.jitters, searcher.jitters + OFTEN["end"]))
-    return Found(differing, fresh, searcher.rows, rows)
+    fresh = tuple(range(search.jitters, search.jitters + OFTEN["end"]))
+    return Found(differing, fresh, search.rows, rows)
 
 
-def _first_look(searcher: _Searcher) -> list[_Run]:
-    """Try simple orders with each arm; return a run for each, at the best of them."""
-    import cmaes  # here, because it imports scipy where there is one
+class _Search:
+    """The stages of a search, and what they share: what has been tried, on which jitters."""
 
-    space = searcher.space
-    pairs = [(arm, start) for arm in space.arms() for start in space.starts(arm)]
-    losses = searcher.ask(pairs, "generation", FIRST_LOOK)
-    best: dict[Any, tuple[float, Numbers]] = {}
-    for (arm, start), loss in zip(pairs, losses, strict=True):
-        if arm not in best or loss < best[arm][0]:
-            best[arm] = loss, start
-    seeds = searcher.rng.integers(2**31, size=len(best)).tolist()
-    runs = []
-    for (arm, (loss, start)), seed in zip(best.items(), seeds, strict=True):
-        optimiser = None
-        if len(start):
-            optimiser = cmaes.CMA(start.copy(), _SIGMA, space.bounds(arm), seed=seed)
-        runs.append(_Run(arm, start, start, loss, optimiser))
-    return runs
+    def __init__(self, space: Space, units: Numbers, seed: int, answer: Answer) -> None:
+        self.space, self.units, self.answer = space, units, answer
+        self.rng = np.random.default_rng(seed)
+        self.tried, self.jitters = 0, 0
+        self.rows: list[dict[str, Any]] = []
 
+    def ask(self, pairs: Sequence[tuple[Arm, Numbers]], often: str, stage: str) -> list[float]:
+        """Return the losses of some, on jitters that nothing was tried on before."""
+        first = self.jitters
+        self.jitters += OFTEN[often]
+        rules = [self.space.rules(arm, numbers, self.units) for arm, numbers in pairs]
+        losses: list[float] = []
+        for k in range(0, len(rules), _AT_ONCE):
+            asked = Asked(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
+            told = self.answer(asked).tolist()
+            losses += told
+            self.tried += len(told)
+            self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
+        return losses
 
-def _go_on(searcher: _Searcher, runs: Sequence[_Run]) -> list[_Run]:
-    """Return the arms that go on after the first look: the best simple ones and the best others."""
-    space, units = searcher.space, searcher.units
-    ranked = sorted(runs, key=lambda run: run.loss)
-    rules = {id(run): space.rules(run.arm, run.start, units) for run in ranked}
-    simple = [run for run in ranked if space.parts_of(rules[id(run)]) <= SIMPLE][: WIDTHS[0] // 2]
-    others = [run for run in ranked if run not in simple]
-    return simple + others[: WIDTHS[0] - len(simple)]
+    def first_look(self) -> list[_Run]:
+        """Try simple orders with each arm; return a run for each, at the best of them."""
+        import cmaes  # here, because it imports scipy where there is one
 
+        pairs = [(arm, start) for arm in self.space.arms() for start in self.space.starts(arm)]
+        losses = self.ask(pairs, "generation", FIRST_LOOK)
+        best: dict[Arm, tuple[float, Numbers]] = {}
+        for (arm, start), loss in zip(pairs, losses, strict=True):
+            if arm not in best or loss < best[arm][0]:
+                best[arm] = loss, start
+        seeds = self.rng.integers(2**31, size=len(best)).tolist()
+        runs = []
+        for (arm, (loss, start)), seed in zip(best.items(), seeds, strict=True):
+            optimiser = None
+            if len(start):
+                optimiser = cmaes.CMA(start.copy(), _SIGMA, self.space.bounds(arm), seed=seed)
+            runs.append(_Run(arm, start, start, loss, optimiser))
+        return runs
 
-def _race(searcher: _Searcher, runs: Sequence[_Run], budget: int, stage: str) -> None:
-    """Let runs go on side by side, until each has been tried so often in this round."""
-    runs = [run for run in runs if run.optimiser is not None]
-    most = {id(run): run.tried + budget // len(runs) for run in runs}
-    while live := [run for run in runs if run.tried < most[id(run)]]:
-        live = [run for run in live if not run.optimiser.should_stop()]
-        if not live:
-            return
-        asked = [run.ask() for run in live]
-        pairs = [(run.arm, one) for run, some in zip(live, asked, strict=True) for one in some]
-        losses = searcher.ask(pairs, "generation", stage)
-        for run, some in zip(live, asked, strict=True):
-            run.tell(some, losses[: len(some)])
-            losses = losses[len(some) :]
+    def chosen(self, runs: Sequence[_Run]) -> list[_Run]:
+        """Return the arms that go on: the best simple ones and the best others."""
+        ranked = sorted(runs, key=lambda run: run.loss)
+        parts = {run: self.space.rules(run.arm, run.start, self.units) for run in ranked}
+        simple = [run for run in ranked if self.space.parts_of(parts[run]) <= SIMPLE]
+        simple = simple[: WIDTHS[0] // 2]
+        others = [run for run in ranked if run not in simple]
+        return simple + others[: WIDTHS[0] - len(simple)]
 
+    def race(self, runs: Sequence[_Run], budget: int, stage: str) -> None:
+        """Let runs go on side by side, until each has been tried so often in this round."""
+        searched = [run for run in runs if run.optimiser is not None]
+        most = {run: run.tried + budget // len(searched) for run in searched}
+        while live := [
+            run for run in searched if run.tried < most[run] and not run.optimiser.should_stop()
+        ]:
+            asked = [
+                [run.optimiser.ask() for _ in range(run.optimiser.population_size)] for run in live
+            ]
+            pairs = [(run.arm, one) for run, some in zip(live, asked, strict=True) for one in some]
+            losses = iter(self.ask(pairs, "generation", stage))
+            for run, some in zip(live, asked, strict=True):
+                run.optimiser.tell([(one, next(losses)) for one in some])
+                run.tried += len(some)
 
-def _look_again(searcher: _Searcher, runs: Sequence[_Run], stage: str) -> None:
-    """Compare the middle of each run with where it was best before."""
-    searched = [run for run in runs if run.optimiser is not None]
-    middles = [run.optimiser.mean.copy() for run in searched]
-    pairs = [(run.arm, run.best) for run in runs]
-    pairs += [(run.arm, middle) for run, middle in zip(searched, middles, strict=True)]
-    losses = searcher.ask(pairs, "round", stage)
-    for run, before in zip(runs, losses[: len(runs)], strict=True):
-        run.loss, run.rounds = before, run.rounds + 1
-    for run, middle, now in zip(searched, middles, losses[len(runs) :], strict=True):
-        if now < run.loss:
-            run.best, run.loss = middle, now
+    def look_again(self, runs: Sequence[_Run], stage: str) -> None:
+        """Compare the middle of each run with where it was best before."""
+        searched = [run for run in runs if run.optimiser is not None]
+        middles = [run.optimiser.mean.copy() for run in searched]
+        pairs = [(run.arm, run.best) for run in runs]
+        pairs += [(run.arm, middle) for run, middle in zip(searched, middles, strict=True)]
+        losses = self.ask(pairs, "round", stage)
+        for run, before in zip(runs, losses, strict=False):
+            run.loss, run.rounds = before, run.rounds + 1
+        for run, middle, now in zip(searched, middles, losses[len(runs) :], strict=True):
+            if now < run.loss:
+                run.best, run.loss = middle, now
 
 
 # --- Trying rules on jobs -------------------------------------------------------------------------

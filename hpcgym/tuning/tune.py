@@ -21,7 +21,7 @@ from hpcgym.progress import silence
 from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
 from hpcgym.schedule.measures import MEASURES
 from hpcgym.scheduler.files import write_scheduler
-from hpcgym.scheduler.rules import RULES, Scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.speedups import Heatmap, find_speedups
@@ -144,12 +144,6 @@ def board_of(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
 
-def without(rules: Rules, easy: Rules) -> Rules:
-    """Return rules with one part as EASY has it."""
-    changed = {**rules, **easy}
-    return {rule: value for rule, value in changed.items() if value is not None}
-
-
 def ablated(
     rules: Rules, parts: Mapping[str, Rules], losses: Losses, seeds: Sequence[int]
 ) -> list[tuple[str, Rules]]:
@@ -167,7 +161,10 @@ def ablated(
     way: list[tuple[str, Rules]] = [("nothing", rules)]
     while True:
         last = way[-1][1]
-        options = {part: without(last, easy) for part, easy in parts.items()}
+        options = {
+            part: {rule: value for rule, value in (last | easy).items() if value is not None}
+            for part, easy in parts.items()
+        }
         left = [part for part, one in options.items() if one != last]
         if not left:
             return way
@@ -214,26 +211,17 @@ class Tuned:
     @property
     def verdict(self) -> str:
         """How it compares on weeks that the search has not seen, and whether bounds are kept."""
-        told = [self._against(str(name)) for name in self.board.index[1:]]
-        return f"{self.objective} on later weeks: {'; '.join(told)}; {self._bounds_kept()}"
-
-    def _against(self, name: str) -> str:
-        """Return how the tuned scheduler compares with another, in words."""
-        row = self.board.loc[name]
-        change, low, high = row[["tuned_percent", "low", "high"]].to_numpy(np.float64)
-        return against(name, float(change), float(low), float(high))
-
-    def _bounds_kept(self) -> str:
-        """Return which bounds are kept on later weeks, in words."""
-        row = self.board.loc["tuned"]
+        ends = self.board[["tuned_percent", "low", "high"]].astype(float)
+        told = [against(str(name), *row) for name, *row in ends.iloc[1:].itertuples()]
+        row = self.board.loc[TUNED]
         broken = [
             f"{bound} is broken ({row[bound.measure]:.3g} > {limit:.3g})"
             for bound, limit in self.bounds
             if row[bound.measure] > limit
         ]
-        if not self.bounds:
-            return "no bounds"
-        return ", ".join(broken) if broken else "all bounds kept"
+        kept = "all bounds kept" if self.bounds else "no bounds"
+        said = ", ".join(broken) or kept
+        return f"{self.objective} on later weeks: {'; '.join(told)}; {said}"
 
     @property
     def ablation(self) -> pd.DataFrame:
@@ -262,7 +250,12 @@ class Tuned:
         ------
         HpcgymError : matplotlib is not installed.
         """
-        return draw(self)
+        figure = new_figure(11, 4.5)
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
+        _draw_way(left, self)
+        _draw_weeks(right, self)
+        figure.suptitle(textwrap.fill(f"{self.log}: {self.verdict}", 150), fontsize=9)
+        return figure
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the scheduler, tables and the picture into a folder; return the files.
@@ -295,17 +288,6 @@ _WORDS = {
     "mean_bsld": "mean bounded slowdown",
     "mean_wait_h": "mean wait [h]",
 }
-
-
-def draw(tuned: Tuned) -> Figure:
-    """Return the picture; see :meth:`hpcgym.tuning.tune.Tuned.figure`."""
-    figure = new_figure(11, 4.5)
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
-    _draw_way(left, tuned)
-    _draw_weeks(right, tuned)
-    title = textwrap.fill(f"{tuned.log}: {tuned.verdict}", 150)
-    figure.suptitle(title, fontsize=9)
-    return figure
 
 
 def _draw_way(axes: Axes, tuned: Tuned) -> None:
@@ -458,20 +440,26 @@ def tune(
     pairs = None if speedups is None else find_speedups(speedups)
     if plan is None:
         plan = Plan() if pairs is None else Plan(SharedSpace())
-    _check_space(plan, pairs)
+    if plan.space.shared and pairs is None:
+        raise HpcgymError("space: that of jobs that share nodes needs speedups, and a cluster")
+    if pairs is not None and not plan.space.shared:
+        raise HpcgymError("space: where jobs share nodes it is a SharedSpace")
     log = workload
     if isinstance(log, str):
         log = load_workload(log, processors=processors, cluster=cluster)
     machine = machine_of(log, cluster, processors)
     early, since = _early(log, plan.split)
     others = _named(plan, against)
+    settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}
+    if pairs is not None:
+        settings["speedups"] = pairs.digest
     with (
-        Checkpoint(checkpoint, _identity(plan, log, machine, pairs)) as known,
+        Checkpoint(checkpoint, identity(settings, [[log]])) as known,
         open_executor(executor, workers) as workforce,
     ):
         trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
         # first, so that those who cannot be simulated here do not come after a long search
-        rules_of_others = [_rules(one) for one in others.values()]
+        rules_of_others = [one.given() for one in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
         losses = Losses(trials, plan.objective, limits, known, progress or silence)
@@ -520,15 +508,6 @@ def _early(log: Workload, split: float) -> tuple[Workload, float]:
     return log.take(before, name=f"{log.name} early"), since
 
 
-def _check_space(plan: Plan, speedups: Heatmap | None) -> None:
-    """Raise an HpcgymError for rules of shared nodes without speedups, and the other way round."""
-    shared = isinstance(plan.space, SharedSpace)
-    if shared and speedups is None:
-        raise HpcgymError("space: that of jobs that share nodes needs speedups, and a cluster")
-    if speedups is not None and not shared:
-        raise HpcgymError("space: where jobs share nodes it is a SharedSpace")
-
-
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
     from hpcgym.baselines.labels import scheduler_names
@@ -540,14 +519,6 @@ def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Schedule
     if TUNED in found:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
     return found
-
-
-def _identity(plan: Plan, log: Workload, machine: Cluster, speedups: Heatmap | None) -> str:
-    """Return a text that only the same search on the same jobs by the same versions has."""
-    settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}
-    if speedups is not None:
-        settings["speedups"] = speedups.digest
-    return identity(settings, [[log]])
 
 
 def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
@@ -562,11 +533,6 @@ def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
     parts = [plan.space.parts_of(rules) for rules in found.finalists]
     each = by_week(tried.weeks, plan.objective)
     return found.finalists[simplest(losses.of(tried.values), each, parts)]
-
-
-def _rules(scheduler: Scheduler) -> dict[str, Any]:
-    """Return the rules of a scheduler, from which it can be made anew."""
-    return {name: getattr(scheduler, name) for name in RULES}
 
 
 def _mean(tried: Tried, objective: str) -> float:

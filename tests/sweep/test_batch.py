@@ -35,6 +35,7 @@ from hpcgym.workload.model import Workload
 pytestmark = DRAWN
 NAMES = list(METRICS)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
+SMALL = hpcgym.load_workload("lublin:jobs=10,processors=32,seed=0").take(slice(0, 9), name="small")
 #: Of features in another order than their table has, usage in the middle.
 BY_USAGE = ("wait", "fairshare", "requested", "energy_fairshare", "processors")
 LEARNED = ["requested", "clairvoyant", "ave2", "ave3", "typical-ratio", "e-loss", "user-ratio"]
@@ -137,32 +138,28 @@ KINDS = pytest.mark.parametrize("kind", ["plain", "followers", "stoppers", "quot
 
 
 @KINDS
+@pytest.mark.parametrize("place", ["pool", pytest.param("nodes", marks=pytest.mark.slow)])
 @ENGINE
-@given(st.data(), workloads())
-def test_pools(kind: str, data: st.DataObject, first: Workload) -> None:
-    most = first.processors
-    others = data.draw(st.lists(workloads(max_processors=most), max_size=2))
-    same_size = [Workload.from_columns(dict(part.columns), processors=most) for part in others]
-    parts, rules = kept_back(kind, data, [first, *same_size], data.draw(schedulers(first)))
+@given(st.data())
+def test_each_kind_of_rules(place: str, kind: str, data: st.DataObject) -> None:
+    if place == "pool":
+        cluster, first = None, data.draw(workloads())
+        others = data.draw(st.lists(workloads(max_processors=first.processors), max_size=2))
+        parts = [first, *(replace(part, processors=first.processors) for part in others)]
+        rules = data.draw(schedulers(first))
+    else:
+        cluster = data.draw(machines())
+        parts = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=2))
+        alone = [single_cores(needs_on(part, cluster)) for part in parts]
+        assume(all(alone) == any(alone))  # else they are in batches of their own
+        rules = data.draw(node_schedulers(parts[0]))
+    parts, rules = kept_back(kind, data, parts, rules)
+    if cluster is not None and kind == "plain":
+        rules["allocation"] = data.draw(st.sampled_from([*ALLOCATIONS, "random:3"]))
     vectors = vectors_of(data, WEIGHTED_FEATURES)
     if kind == "followers":  # the last to come first is no order where others say who comes
-        last_first = [vector for vector in vectors if vector[2] < 0 and vector.count(0) == 5]
-        assume(not last_first)
-    assert_same(parts, WEIGHTED_FEATURES, rules, vectors)
-
-
-@pytest.mark.slow
-@KINDS
-@ENGINE
-@given(st.data(), machines())
-def test_nodes(kind: str, data: st.DataObject, cluster: Cluster) -> None:
-    parts = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=2))
-    alone = [single_cores(needs_on(part, cluster)) for part in parts]
-    assume(all(alone) == any(alone))  # else they are in batches of their own
-    parts, rules = kept_back(kind, data, parts, data.draw(node_schedulers(parts[0])))
-    if kind == "plain":
-        rules["allocation"] = data.draw(st.sampled_from([*ALLOCATIONS, "random:3"]))
-    assert_same(parts, WEIGHTED_FEATURES, rules, vectors_of(data, WEIGHTED_FEATURES), cluster)
+        assume(not any(vector[2] < 0 and vector.count(0) == 5 for vector in vectors))
+    assert_same(parts, WEIGHTED_FEATURES, rules, vectors, cluster)
 
 
 @pytest.mark.slow
@@ -314,17 +311,6 @@ def test_extracts_and_windows_on_nodes_that_differ(allocation: str, closes: bool
 
 
 @pytest.mark.slow
-def test_slurm_reserves_nodes_in_long_slices() -> None:
-    """There are more reservations, and nodes, than in the cases that are drawn."""
-    cluster = Cluster(groups=(NodeGroup("n", 70, {"core": 2}),))
-    trace = hpcgym.load_workload("lublin:jobs=600,processors=140,seed=5,load=1.3")
-    parts = [trace.take(slice(k, k + 300)) for k in (0, 300)]
-    vectors = np.random.default_rng(3).uniform(-1, 1, (3, 6))
-    rules = {"backfill": "slurm:bf_interval=300"}
-    assert_same(parts, WEIGHTED_FEATURES, rules, vectors, cluster)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("quota", [None, "user:jobs=3"])
 def test_single_cores_beside_others_are_what_they_are_alone(quota: str | None) -> None:
     """Who asks for single cores alone is simulated on a pool."""
@@ -358,25 +344,18 @@ def test_vectors_and_slices_stand_for_themselves(slices: list[Workload]) -> None
         assert (found == BatchSimulator([part]).run(own[:, place])[:, 0]).all()
 
 
-def test_all_weights_0_serve_by_submission(slices: list[Workload]) -> None:
-    values = BatchSimulator(slices).run([[0] * 6, [0, 0, 1, 0, 0, 0]])
-    assert (values[0] == values[1]).all()
-
-
-def test_tau_is_what_short_run_times_count_as(slices: list[Workload]) -> None:
-    part = slices[0]
-    result = hpcgym.simulate(part, "saf")
-    expected = bsld(result.wait, result.run_time, 60).mean()
-    found = BatchSimulator([part], ["area"], tau=60).run([[-1]])
-    assert found.item() == pytest.approx(expected, rel=1e-12)
-
-
-def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
+def test_weights_of_0_short_jobs_and_progress(slices: list[Workload]) -> None:
+    """All weights 0 serve by submission; run times below tau count as it; all is told."""
     seen: list[int] = []
-    BatchSimulator(slices).run(np.ones((3000, 6)), progress=seen.append)
+    values = BatchSimulator(slices).run([[0] * 6, [0, 0, 1, 0, 0, 0]] * 1500, progress=seen.append)
+    assert (values[0] == values[1]).all()
     assert seen == sorted(seen)
     assert seen[-1] == 3000 * len(slices)
     assert len(seen) > 1
+    result = hpcgym.simulate(slices[0], "saf")
+    expected = bsld(result.wait, result.run_time, 60).mean()
+    found = BatchSimulator(slices[:1], ["area"], tau=60).run([[-1]])
+    assert found.item() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -384,6 +363,9 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
     [
         ({"slices": []}, "slices: there must be at least one"),
         ({"slices": ["KTH-SP2"]}, "slices must be workloads, not 'KTH-SP2'"),
+        ({"slices": [SMALL, SMALL.take([])]}, "slices: small has no jobs"),
+        ({"slices": SMALL}, "slices must be several workloads; put a single one into a list"),
+        ({"slices": [SMALL, replace(SMALL, processors=64)]}, "one machine, not of 32, 64 process"),
         ({"features": ["are"]}, "unknown feature 'are'; did you mean 'area'?"),
         ({"features": ["area", "area"]}, "features must be different names"),
         ({"scheduler": "esay"}, "unknown scheduler 'esay'"),
@@ -409,12 +391,6 @@ def test_bad_arguments(slices: list[Workload], arguments: dict[str, Any], messag
     with pytest.raises((HpcgymError, WorkloadError)) as error:
         BatchSimulator(**{"slices": slices, **arguments})
     assert message in str(error.value)
-
-
-def test_slices_of_different_machines(slices: list[Workload]) -> None:
-    other = hpcgym.load_workload("lublin:jobs=10,processors=32,seed=0")
-    with pytest.raises(HpcgymError, match="one machine, not of 32, 64 processors"):
-        BatchSimulator([slices[0], other])
 
 
 @pytest.mark.parametrize(

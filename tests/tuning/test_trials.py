@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.sweep import open_executor
 from hpcgym.tuning.trials import (
     MARGIN,
-    Asked,
     Bound,
     Losses,
     Trials,
@@ -70,6 +68,7 @@ def test_measures_by_hand() -> None:
 
 
 def test_each_trial_is_a_simulation(log: Workload) -> None:
+    """On any executor, in any chunks."""
     machine = machine_of(log, None, None)
     since = float(log.submit_time[700])
     tried = try_rules(log, machine, RULES, (0, 5), since)
@@ -85,16 +84,11 @@ def test_each_trial_is_a_simulation(log: Workload) -> None:
             for one in np.unique(week):
                 sums = result.bsld[later][week == one].sum()
                 assert tried.weeks[number, place, one, 1] == pytest.approx(sums)
-
-
-def test_any_executor_and_any_chunks_give_the_same(log: Workload) -> None:
-    machine = machine_of(log, None, None)
-    alone = try_rules(log, machine, RULES * 5, (0, 1))
     for name, workers in (("serial", None), ("processes", 2)):
         with open_executor(name, workers) as executor:
-            found = Trials(log, machine, executor).of(RULES * 5, (0, 1))
-        assert np.array_equal(found.values, alone.values)
-        assert np.array_equal(found.weeks, alone.weeks)
+            found = Trials(log, machine, executor).of(RULES * 5, (0, 5), since)
+        assert np.array_equal(found.values, np.tile(tried.values, (5, 1, 1)))
+        assert np.array_equal(found.weeks, np.tile(tried.weeks, (5, 1, 1, 1)))
 
 
 def losses_of(log: Workload, known: Checkpoint, limit: float = 1e9) -> Losses:
@@ -111,25 +105,6 @@ def test_a_loss_is_the_objective_and_more_where_a_bound_is_broken(log: Workload)
         longest = values[:, :, list(MEASURES).index("max_wait_h")].mean(axis=1)
         bound = losses_of(log, known, limit=longest[0] / MARGIN / 2).of(values)
     assert bound[0] - free[0] == pytest.approx(10 * np.log(2))
-
-
-def test_what_was_tried_is_not_tried_again(log: Workload, tmp_path: Path) -> None:
-    asked = Asked(RULES, (0, 1), "round 1")
-    path = tmp_path / "search.checkpoint"
-    told = []
-
-    def interrupted() -> None:
-        with Checkpoint(path, "a") as known, open_executor("serial") as executor:
-            losses = losses_of(log, known)
-            losses.trials.executor = executor
-            told.append(losses.answer(asked))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    with Checkpoint(path, "a") as known:  # no executor now: nothing is simulated
-        assert losses_of(log, known).answer(asked) == pytest.approx(told[0], abs=0)
-    assert not path.exists()
 
 
 def test_weeks_add_up_to_the_objectives(log: Workload) -> None:

@@ -12,9 +12,9 @@ import pytest
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate, validate_schedule
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import MEASURES, measures
+from hpcgym.schedule.measures import measures
 from hpcgym.tuning import Plan, SharedSpace, Space, Tuned, tune
-from hpcgym.tuning.trials import jittered
+from hpcgym.tuning.trials import Trials, jittered
 from hpcgym.workload.model import Workload
 
 SPACE = Space(orders="fcfs,saf,weights", features="area,wait", estimates="requested,ave2")
@@ -115,18 +115,26 @@ def test_a_folder_has_all_and_its_scheduler_is_one(case: Case, tmp_path: Path) -
     assert case.tuned.verdict in files[0].read_text()
 
 
-@pytest.mark.slow
-def test_an_interrupted_search_goes_on(case: Case, tmp_path: Path) -> None:
-    path = tmp_path / "search.checkpoint"
+def test_an_interrupted_search_goes_on(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked = tmp_path / "search.checkpoint", list[Any]()
+    tried_of = Trials.of
+
+    def noted(trials: Trials, rules: Any, seeds: Any, *since: float) -> Any:
+        asked.append((rules, tuple(seeds)))
+        return tried_of(trials, rules, seeds, *since)
 
     def stop(tried: int, stage: str, loss: float) -> None:
         if stage == "round 2":
             raise KeyboardInterrupt
 
+    monkeypatch.setattr(Trials, "of", noted)
     words = {**case.machine, "executor": "serial", "checkpoint": path}
     with pytest.raises(KeyboardInterrupt):
         tune(case.log, case.plan, progress=stop, **words)
     assert path.exists()
+    before, asked[:] = list(asked), []
     plan, others = case.plan, dict(words)
     if case.machine:
         others["speedups"] = generate_speedups(codes=16, mean=1.2, spread=0.15, seed=0)
@@ -135,6 +143,8 @@ def test_an_interrupted_search_goes_on(case: Case, tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="other arguments"):
         tune(case.log, plan, **others)
     assert tune(case.log, case.plan, **words).scheduler == case.tuned.scheduler
+    # the schedulers to compare with are simulated again, and nothing else
+    assert len([one for one in asked if one in before]) == 2 < len(before)
     assert not path.exists()
 
 
@@ -156,27 +166,24 @@ def test_the_verdict_says_what_the_intervals_say(tuned: Tuned) -> None:
     assert "max_wait_h <= 480 is broken (1e+06 > 480)" in verdict
 
 
-def test_references_may_be_named_too(log: Workload) -> None:
+def test_schedulers_to_compare_with(log: Workload) -> None:
+    """References may be named too, and schedulers given as they are."""
     plan = Plan(Space(orders="saf,spf", levers=(), estimates="requested"), budget=1)
-    found = tune(log, plan, against=["easy", "saf", "spf"], executor="serial")
-    assert list(found.board.index) == ["tuned", "saf", "easy", "spf"]
+    own = Scheduler("spf", threshold=7200)
+    found = tune(log, plan, against=["easy", "saf", "spf", own], executor="serial")
+    assert list(found.board.index)[:4] == ["tuned", "saf", "easy", "spf"]
+    assert len(found.board) == 5
     same = "saf" if found.scheduler.policy == "saf" else "spf"
-    assert abs(found.board.loc[same, "tuned_percent"]) < abs(
-        found.board.loc["easy", "tuned_percent"]
-    )
+    percents = found.board["tuned_percent"].abs()
+    assert percents[same] < percents["easy"]
+    bounds = {bound.measure: limit for bound, limit in found.bounds}  # by EASY on the later part
+    expected = found.board.loc["easy", ["p99_wait_h", "max_wait_h"]] * 1.5
+    assert bounds == pytest.approx(expected.to_dict())
 
 
 def test_who_cannot_be_simulated_is_said_before_the_search(log: Workload) -> None:
     with pytest.raises(HpcgymError, match="co-scheduling"):
         tune(log, PLAN, against=["easy-co"], executor="serial", progress=lambda *told: 1 / 0)
-
-
-@pytest.mark.slow
-def test_schedulers_may_be_given_as_they_are(log: Workload) -> None:
-    plan = Plan(Space(orders="saf", levers=()), budget=1)
-    found = tune(log, plan, against=[Scheduler("spf", threshold=7200)], executor="serial")
-    assert len(found.board) == 4
-    assert found.scheduler.policy == "saf"
 
 
 @pytest.mark.parametrize(
@@ -201,15 +208,6 @@ def test_what_cannot_be_tuned() -> None:
         tune(few, executor="serial")
     with pytest.raises(HpcgymError, match="unknown scheduler 'saff'"):
         tune(load_workload("lublin:jobs=500,processors=8"), against=["saff"], executor="serial")
-
-
-@pytest.mark.slow
-def test_bounds_by_easy_are_those_of_each_part(log: Workload) -> None:
-    plan = Plan(Space(orders="saf", levers=()), bounds=["p99_wait <= 1.5 easy"], budget=1)
-    found = tune(log, plan, executor="serial")
-    ((bound, limit),) = found.bounds
-    assert limit == pytest.approx(1.5 * found.board.loc["easy", bound.measure])
-    assert bound.measure in MEASURES
 
 
 def test_spaces_and_speedups_go_together(log: Workload) -> None:
