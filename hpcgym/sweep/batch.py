@@ -13,7 +13,7 @@ from hpcgym._engine import Features, Many
 from hpcgym._engine import Simulation as Native
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError, RuleWarning, check_choice
+from hpcgym.errors import HpcgymError, RuleWarning, check_choice, check_whole
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.allocations import SCORED
@@ -90,17 +90,13 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
 
 # --- Many weight vectors on many slices of a trace at once, in this process -----------------------
 
+_NAMES = (
+    *("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s"),
+    *("mean_response_s", "max_response_s", "makespan_s", "utilization"),
+)
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
 #: calls so.
-METRICS = {
-    name: code
-    for code, name in enumerate(
-        (
-            *("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s"),
-            *("mean_response_s", "max_response_s", "makespan_s", "utilization"),
-        )
-    )
-}
+METRICS = {name: code for code, name in enumerate(_NAMES)}
 
 _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fraction of a second
 
@@ -165,7 +161,10 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         rules = rules.for_weights()
         machine = machine_of(parts[0], cluster, processors)
-        _check_rules(rules, machine)
+        check_scheduler(rules, "batches")
+        check_allocation(rules.allocation, machine)
+        if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
+            raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
         check_weighed(self.features, rules)
         self._many: tuple[int, Many] | None = None  # threads, and those that work on them
         self.scheduler, self.processors = rules, machine.processors
@@ -210,11 +209,13 @@ class BatchSimulator:
         names = [metrics] if isinstance(metrics, str) else list(metrics)
         if not names:
             raise HpcgymError("metrics: there must be at least one")
-        for name in names:
-            check_choice("metric", name, METRICS)
-        codes = np.array([METRICS[name] for name in names], np.int64)
+        codes = np.array(
+            [METRICS[check_choice("metric", name, METRICS)] for name in names], np.int64
+        )
         values = np.empty((len(vectors), len(self), len(codes)))
-        self._fill(values, vectors, codes, thread_count(threads), progress)
+        most = threads_here()
+        n_threads = most if threads is None else min(check_whole("threads", threads, 1), most)
+        self._fill(values, vectors, codes, n_threads, progress)
         return values[:, :, 0] if isinstance(metrics, str) else values
 
     def _fill(
@@ -242,13 +243,13 @@ class BatchSimulator:
             vectors = np.array(weights, np.float64, order="C")
         except (TypeError, ValueError):
             raise HpcgymError("weights must be numbers, one vector a row") from None
-        n = len(self.features)
-        shared, own = ("n_vectors", n), ("n_vectors", len(self), n)
+        n, slices = len(self.features), len(self)
         if vectors.ndim == 2 and vectors.shape[1] == n:
             vectors = vectors[:, np.newaxis, :]
-        elif vectors.ndim != 3 or vectors.shape[1:] != own[1:]:
+        elif vectors.ndim != 3 or vectors.shape[1:] != (slices, n):
             raise HpcgymError(
-                f"weights must have the shape {_text(shared)} or {_text(own)}, not {vectors.shape}"
+                f"weights must have the shape (n_vectors, {n}) or (n_vectors, {slices}, {n}), not"
+                f" {vectors.shape}"
             )
         if not np.isfinite(vectors).all():
             raise HpcgymError("weights must be finite numbers")
@@ -260,10 +261,6 @@ class BatchSimulator:
         if largest >= 1e300 or smallest <= 1e-280:
             raise HpcgymError("weights: scores are beyond double precision")
         return vectors
-
-
-def _text(shape: tuple[str | int, ...]) -> str:
-    return f"({', '.join(map(str, shape))})"
 
 
 def _checked(slices: Sequence[Workload]) -> list[Workload]:
@@ -295,20 +292,3 @@ def feature_names(features: Sequence[str], usage: bool = False) -> tuple[str, ..
     if not names or len(set(names)) < len(names):
         raise HpcgymError(f"features must be different names, at least one, not {features!r}")
     return names
-
-
-def _check_rules(rules: Scheduler, machine: Cluster) -> None:
-    """Raise an error for rules that the batch does not simulate."""
-    check_scheduler(rules, "batches")
-    check_allocation(rules.allocation, machine)
-    if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
-        raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
-
-
-def thread_count(threads: int | None) -> int:
-    """Return how many threads to use, at most those that there are."""
-    if threads is None:
-        return threads_here()
-    if not isinstance(threads, int | np.integer) or threads < 1:
-        raise HpcgymError(f"threads must be a whole number of at least 1, not {threads!r}")
-    return min(int(threads), threads_here())

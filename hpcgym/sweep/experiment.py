@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
 from hpcgym.cluster import Cluster
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, check_each_once
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.naming import name_problem
 from hpcgym.schedule.measures import GROUPED_BY, group_metrics
@@ -292,7 +292,7 @@ def _check_seeds(experiment: Experiment) -> None:
 
 def _check_metrics(experiment: Experiment) -> None:
     """Raise unless simulations have these metrics, some of jobs if they are of groups too."""
-    limits, metrics = experiment.limits, experiment.metrics
+    metrics, by, limits = experiment.metrics, experiment.by, experiment.limits
     of = {
         "": True,
         "shared nodes": bool(experiment.speedups),
@@ -304,39 +304,37 @@ def _check_metrics(experiment: Experiment) -> None:
     known = [name for name, one in every if one.formula is not None and of.get(one.of, False)]
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
-    for name in experiment.by:
+    for name in by:
         check_choice("by", name, GROUPED_BY)
-    if experiment.by and metrics and not {*metrics} & {*group_metrics()}:
+    if by and metrics and not {*metrics} & {*group_metrics()}:
         raise HpcgymError(f"by: {metrics[0]} is none of groups of jobs, such as mean_bsld")
 
 
 def _check_together(experiment: Experiment) -> None:
-    """Simulate no jobs, each machine in each way: what cannot be simulated is said at once."""
+    """Simulate no jobs, on each machine in each way: what cannot be simulated is said at once."""
     inputs = experiment.inputs
-    machines: dict[str | None, tuple[str, Cluster | None]] = {}
-    for place, source in enumerate(experiment.workloads):
-        if source.cluster not in machines:
-            with at(f"workloads[{place}].cluster"):
-                machine = None if source.cluster is None else inputs.machine(source.cluster)
-            machines[source.cluster] = f" on workloads[{place}]", machine
-    speedups = [(f"speedups[{place}]", one) for place, one in enumerate(experiment.speedups)]
-    heatmaps: list[tuple[str, Any]] = [("", None)]
-    if speedups:
-        heatmaps.clear()
-    for where, name in speedups:
-        with at(where):
-            heatmaps.append((f" with {where}", inputs.speedups(name)))
+    heatmaps: list[tuple[str, Any]] = []
+    for place, name in enumerate(experiment.speedups):
+        with at(f"speedups[{place}]"):
+            heatmaps.append((f" with speedups[{place}]", inputs.speedups(name)))
     sets = [(f" under limits[{place}]", one) for place, one in enumerate(experiment.limits)]
-    ways = product(machines.values(), sets or [("", None)], heatmaps)
-    for (on, machine), (under, one), (beside, pairs) in ways:
-        size = 2**20 if machine is None else machine.processors  # of a log that is yet to be read
-        nobody = Workload.from_columns({"submit_time": []}, processors=size)
-        limits = None
-        if one is not None:
-            with at(f"{under.removeprefix(' under ')}{on}"):
-                limits = read_limits(machine or Cluster(size), one.cap, one.budget)
-        for place, scheduler in enumerate(experiment.schedulers.values()):
-            with at(f"schedulers[{place}]{under}{beside}{on}"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", HpcgymWarning)  # of jobs that are not here
-                simulate(nobody, scheduler, cluster=machine or Cluster(size), limits=limits,
-                         speedups=pairs)  # fmt: skip
+    ways = [*product(sets or [("", None)], heatmaps or [("", None)])]
+    machines: dict[str | None, int] = {}
+    for place, source in enumerate(experiment.workloads):
+        machines.setdefault(source.cluster, place)
+    for name, place in machines.items():
+        on = f" on workloads[{place}]"
+        with at(f"workloads[{place}].cluster"):
+            # how large a pool is a log may tell that is yet to be read
+            machine = Cluster(2**20) if name is None else inputs.machine(name)
+        nobody = Workload.from_columns({"submit_time": []}, processors=machine.processors)
+        for (under, one), (beside, pairs) in ways:
+            limits = None
+            if one is not None:
+                with at(f"{under.removeprefix(' under ')}{on}"):
+                    limits = read_limits(machine, one.cap, one.budget)
+            for number, scheduler in enumerate(experiment.schedulers.values()):
+                with at(f"schedulers[{number}]{under}{beside}{on}"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of jobs that are not here
+                    how: dict[str, Any] = {"cluster": machine, "limits": limits, "speedups": pairs}
+                    simulate(nobody, scheduler, **how)
