@@ -129,9 +129,11 @@ def load_experiment(path: str | Path) -> Experiment:
         }
         limits = [_made(LimitSet, *one) for one in _entries(table, "limits", dict, needed=False)]
         lists["shuffles"] = _shuffles(table)
-        names = {"workloads": workloads, "limits": limits}
-        named = {key: [one.name for one in some] for key, some in names.items()}
-        named["schedulers"] = [name for name, _ in schedulers]
+        named = {
+            "workloads": [one.name for one in workloads],
+            "schedulers": [name for name, _ in schedulers],
+            "limits": [one.name for one in limits],
+        }
         for key, values in (lists | named).items():
             check_each_once(key, values)
         own = {entry["name"]: _own(entry) for _, entry in given if isinstance(entry, dict)}
@@ -186,9 +188,9 @@ def _scheduler(where: str, entry: str | dict[str, Any], inputs: Inputs) -> tuple
         with at(where):
             return entry, scheduler_of(entry, {})
     _check_keys(where, entry, ("name", "scheduler", *RULES))
-    name, begin = entry.get("name"), entry.get("scheduler", "easy")
+    begin = entry.get("scheduler", "easy")
     with at(where):
-        _check_name(name)
+        name = _check_name(entry.get("name"))
         if name in SCHEDULERS or name in COSCHEDULERS:
             raise HpcgymError(f"name: {name!r} stands for a scheduler; choose another")
         scheduler_of(begin, {})
@@ -220,12 +222,13 @@ def _own(entry: Mapping[str, Any]) -> dict[str, str]:
     return {rule: entry[rule] for rule in OWN_RULES if names_code(entry.get(rule))}
 
 
-def _check_name(name: Any) -> None:
-    """Raise an HpcgymError unless tables can have a name."""
+def _check_name(name: Any) -> str:
+    """Return a name that tables can have, or raise an HpcgymError."""
     if not isinstance(name, str) or not name:
         raise HpcgymError("name must say what it is called in tables")
     if problem := name_problem(name):
         raise HpcgymError(f"name must be {problem}")
+    return name
 
 
 def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
@@ -314,10 +317,11 @@ def _check_together(experiment: Experiment) -> None:
     """Simulate no jobs, on each machine in each way: what cannot be simulated is said at once."""
     inputs = experiment.inputs
     heatmaps: list[tuple[str, Any]] = []
-    for place, name in enumerate(experiment.speedups):
+    for place, text in enumerate(experiment.speedups):
         with at(f"speedups[{place}]"):
-            heatmaps.append((f" with speedups[{place}]", inputs.speedups(name)))
-    sets = [(f" under limits[{place}]", one) for place, one in enumerate(experiment.limits)]
+            heatmaps.append((f" with speedups[{place}]", inputs.speedups(text)))
+    limited = enumerate(experiment.limits)
+    sets: list[tuple[str, Any]] = [(f" under limits[{place}]", one) for place, one in limited]
     ways = [*product(sets or [("", None)], heatmaps or [("", None)])]
     machines: dict[str | None, int] = {}
     for place, source in enumerate(experiment.workloads):

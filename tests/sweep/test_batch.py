@@ -292,25 +292,6 @@ def test_long_queues(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("allocation", ["first-fit", "balanced", "random"])
-@pytest.mark.parametrize("closes", [False, True])
-def test_extracts_and_windows_on_nodes_that_differ(allocation: str, closes: bool) -> None:
-    """Jobs that run at the beginning have their nodes, and run on into windows."""
-    trace, cluster = hpcgym.load_workload("eurora:jobs=600,seed=1,load=2"), find_cluster("eurora")
-    result = hpcgym.simulate(trace, "easy", cluster=cluster)
-    begins = [int(trace.submit_time[k]) for k in (300, 450)]
-    parts = [hpcgym.continued(result, begin) for begin in begins]
-    parts.insert(1, trace.take(slice(0, 100), name="from an empty machine"))
-    closed = (
-        f"{begins[0]}/{begins[0] + 3000}:nodes=0-39; {begins[0] + 1000}/{begins[1]}:nodes=40-63;"
-        f" {begins[1] + 600}/{begins[1] + 7200}:nodes=8-50"
-    )
-    rules = {"quota": "user:jobs=5", "maintenance": closed if closes else None}
-    vectors = [[-1.0, 0.0], [-1.0, 50.0]]
-    assert_same(parts, ("area", "wait"), rules | {"allocation": allocation}, vectors, cluster)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("quota", [None, "user:jobs=3"])
 def test_single_cores_beside_others_are_what_they_are_alone(quota: str | None) -> None:
     """Who asks for single cores alone is simulated on a pool."""

@@ -229,7 +229,7 @@ def test_profiles_are_figures_that_call_weeks_weeks(
     assert drawn[:2] == ["% of 4 instances", f"% of {weeks} weeks"]
 
 
-# --- Help and guides ------------------------------------------------------------------------------
+# --- Help ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -246,28 +246,6 @@ def test_the_experiments_in_the_help_are_some(
     found = load_experiment(tmp_path / "help.toml")
     lists = ("workloads", "schedulers", "seeds", "speedups", "shuffles", "limits")
     assert tuple(len(getattr(found, name)) for name in lists) == numbers
-
-
-@pytest.mark.parametrize(
-    ("page", "column", "values"),
-    [
-        ("sweeps.md", "scheduler", {"easy", "saf", "saf-5h"}),
-        ("power-limits.md", "limits", {"none", "60 %", "80 %"}),
-        pytest.param(
-            "coscheduling.md", "scheduler", {"easy", "easy-co", "filler-co", "learning"},
-            marks=pytest.mark.slow,
-        ),
-    ],
-)  # fmt: skip
-def test_the_experiments_of_guides_run(
-    page: str, column: str, values: set[str], tmp_path: Path
-) -> None:
-    guide = Path(__file__).parents[2] / "docs" / page
-    (text,) = re.findall(r"^```toml\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "guide.toml").write_text(text)
-    folder = tmp_path / "sweep"
-    succeed("run", tmp_path / "guide.toml", "--executor", "serial", "--output", folder)
-    assert set(read_table(folder)[column]) == values
 
 
 # --- Failures, mistakes and interruptions ---------------------------------------------------------

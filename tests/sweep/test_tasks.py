@@ -89,16 +89,9 @@ def test_a_folder_is_of_one_function(tmp_path: Path) -> None:
     assert done_in(tmp_path) == [0, 1]
 
 
-class Doing:
-    """A function that is an object."""
-
-    def __call__(self, task: dict[str, Any]) -> dict[str, Any]:
-        return task
-
-
 def test_the_name_of_a_function_is_that_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     assert name_of(partial(partial(chores.square, 1), 2)) == "chores.square"
-    assert name_of(Doing()) == "test_tasks.Doing"
+    assert name_of(Taking(1)) == "test_tasks.Taking"  # an object
     monkeypatch.setattr(dividing, "__module__", "__main__")
     for file, spec, module in (
         ("there/study.py", None, "study"),

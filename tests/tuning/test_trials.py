@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.sweep import open_executor
 from hpcgym.tuning.trials import (
     MARGIN,
+    Asked,
     Bound,
     Losses,
     Trials,
@@ -105,6 +108,18 @@ def test_a_loss_is_the_objective_and_more_where_a_bound_is_broken(log: Workload)
         longest = values[:, :, list(MEASURES).index("max_wait_h")].mean(axis=1)
         bound = losses_of(log, known, limit=longest[0] / MARGIN / 2).of(values)
     assert bound[0] - free[0] == pytest.approx(10 * np.log(2))
+
+
+def test_what_was_tried_is_not_tried_again(log: Workload, tmp_path: Path) -> None:
+    asked, path, told = Asked(RULES, (0, 1), "round 1"), tmp_path / "search.checkpoint", []
+    with suppress(KeyboardInterrupt), Checkpoint(path, "a") as known:
+        losses = losses_of(log, known)
+        with open_executor("serial") as losses.trials.executor:
+            told.append(losses.answer(asked))
+        raise KeyboardInterrupt
+    with Checkpoint(path, "a") as known:  # no executor now: nothing is simulated
+        assert losses_of(log, known).answer(asked) == pytest.approx(told[0], abs=0)
+    assert not path.exists()
 
 
 def test_weeks_add_up_to_the_objectives(log: Workload) -> None:

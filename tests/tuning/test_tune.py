@@ -115,6 +115,7 @@ def test_a_folder_has_all_and_its_scheduler_is_one(case: Case, tmp_path: Path) -
     assert case.tuned.verdict in files[0].read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
