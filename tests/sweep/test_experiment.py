@@ -5,18 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import sweep_rules
 
-from hpcgym import Scheduler, load_workload
+from hpcgym import Scheduler, generate_speedups, load_workload, simulate
+from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
 from hpcgym.cluster import Failures
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.sweep import load_experiment, read_table, resume, run_experiment
 from hpcgym.sweep.run import Tasks, make_manifest, read_manifest
 from hpcgym.sweep.simulations import Source
-from hpcgym.workload import write_swf
+from hpcgym.workload import assign_codes, write_swf
 
 JOBS = "lublin:jobs=50,processors=16"
 ENOUGH = f'schedulers = ["easy"]\n[[workloads]]\nworkload = "{JOBS}"\n'
@@ -259,6 +264,35 @@ def test_a_mistake_is_one_line_before_anything_runs(
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize("machine", ["4x2x4", "shared", "taurus", None])
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_refused_with_jobs_is_refused_without(machine: str | None) -> None:
+    """So that experiments can be checked by simulating no jobs."""
+    jobs, how = load_workload("lublin:jobs=12,processors=16,seed=1"), {"cluster": machine}
+    if machine == "shared":
+        how = {"cluster": "4x2x2", "speedups": (pairs := generate_speedups(4))}
+        jobs = assign_codes(jobs, pairs.codes, seed=1)
+    if machine == "taurus":
+        how["limits"] = [PowerCap(9000)]
+    nobody = jobs.take(slice(0, 0))
+    estimates = [{key: one} for one in ESTIMATES for key in ("estimate", "policy_estimate")]
+    allocations = [{"allocation": one} for one in ("worst-fit", "contiguous", "part:2")]
+    powers = [{"power": one} for one in ("shut", "dvfs", "mix", "energy-bud")]
+    given = [{"scheduler": one} for one in (*SCHEDULERS, *COSCHEDULERS, *DISPATCHERS)]
+    others: list[dict[str, Any]] = [{"passes": "per-event"}, {"maintenance": "10/20:nodes=0"}]
+    refused = []
+    for rules in (*given, *estimates, *allocations, *powers, *others):
+        told = []
+        for some in (jobs, nobody):
+            try:
+                simulate(some, **how, **rules)
+            except HpcgymError as error:
+                told.append(str(error))
+        assert len(told) in (0, 2), (rules, told)
+        refused.append(len(told) == 2)
+    assert 0 < sum(refused) < len(refused)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
