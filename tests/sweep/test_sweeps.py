@@ -122,7 +122,9 @@ def followers() -> Workload:
 def test_rules(executor: str, tmp_path: Path) -> None:
     write_swf(followers(), tmp_path / "jobs.swf")
     (tmp_path / "sweep_rules.py").symlink_to(sweep_rules.__file__)
-    text = f"{schedulers(*RULES)}metrics = {METRICS}\n[[workloads]]\nworkload = 'jobs.swf'\n"
+    text = f"{schedulers(*RULES)}metrics = {METRICS}\n"
+    for name in ("once", "again"):  # what a rule has learned is forgotten between simulations
+        text += f"[[workloads]]\nworkload = 'jobs.swf'\nname = '{name}'\n"
     jobs = load_workload(tmp_path / "jobs.swf")
 
     def simulated(row: Row) -> Result:

@@ -94,6 +94,11 @@ def test_numbers_go_to_the_ends_of_what_rules_may_be() -> None:
     assert most["hold"]["share"] == 0.4
     nothing = space.rules(arm, np.zeros(6), units)
     assert nothing["policy"] == {"wait": 1.0}
+    middle = space.rules(arm, np.array([0.0, 0.0, *[0.5] * 4]), units)
+    assert middle["threshold"] == 84_840  # times by the same factor for each step
+    assert middle["hold"] | {"by": ""} == {
+        "share": 0.205, "from_s": 4648, "erode_s": 20_365, "by": ""
+    }  # fmt: skip
 
 
 def test_parts_by_hand() -> None:
