@@ -117,7 +117,7 @@ def test_machines_and_codes_are_called_by_what_can_be_shown(make: Callable[[str]
         (
             load_experiment,
             'workloads = [{workload = "KTH-SP2"}]\nschedulers = [{name = "a\\u001b[31m"}]\n',
-            r"schedulers\[0\].name must be printable",
+            r"schedulers\[0\]: name must be printable",
         ),
     ],
 )

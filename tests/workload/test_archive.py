@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from hpcgym.errors import WorkloadError
-from hpcgym.sweep.simulations import input_file
+from hpcgym.sweep.simulations import file_of
 from hpcgym.workload import archive, load_workload, read_swf
 from hpcgym.workload.archive import (
     TRACES,
@@ -254,7 +254,7 @@ def test_files_in_data_folders_are_named_without_their_endings(tmp_path, monkeyp
     assert find_own("plain_1") == second / "Plain_1.swf"
     assert find_own("mine.swf") is None
     assert load_workload("mine").processors == 8
-    assert input_file("mine", tmp_path) == first / "mine.swf.gz"  # of sweeps
+    assert file_of("mine", tmp_path, of_jobs=True) == first / "mine.swf.gz"  # of sweeps
     assert load_workload("plain_1").name == "Plain_1"
     assert load_workload("kth-sp2").name == "KTH-SP2"
     with pytest.raises(WorkloadError, match=r"'plain1' is no file, .*did you mean Plain_1"):
