@@ -65,7 +65,8 @@ class Bound:
         name, number, unit, easy = found.groups()
         measure = name if name in MEASURES else f"{name}_h"
         if measure not in MEASURES:
-            check_choice(f"measure in bound {text!r}", name, _short_names())
+            short = [one.removesuffix("_h") for one in MEASURES]
+            check_choice(f"measure in bound {text!r}", name, short)
         in_hours = measure.endswith("_h")
         if unit and (easy or not in_hours):
             raise HpcgymError(f"bound {text!r}: {number}{unit} is a time, and {name} has no such")
@@ -75,9 +76,7 @@ class Bound:
         return cls(measure, most, easy is not None)
 
     def __str__(self) -> str:
-        if self.of_easy:
-            return f"{self.measure} <= {self.most:g} easy"
-        return f"{self.measure} <= {self.most:g}"
+        return f"{self.measure} <= {self.most:g}{' easy' if self.of_easy else ''}"
 
     def limit(self, easy: Mapping[str, float]) -> float:
         """Return the most that the measure may be, where EASY has these measures."""
@@ -86,11 +85,6 @@ class Bound:
 
 #: What is kept unless one says otherwise: nobody starves for the others' gain.
 USUAL_BOUNDS = ("p99_wait <= 1.5 easy", "max_wait <= 1.5 easy")
-
-
-def _short_names() -> list[str]:
-    """Return the names of measures as people write them."""
-    return [name.removesuffix("_h") for name in MEASURES]
 
 
 # --- The same log with submissions moved a little -------------------------------------------------
@@ -124,21 +118,6 @@ def jittered(workload: Workload, seed: int) -> tuple[Workload, NDArray[np.int64]
 def weeks_of(workload: Workload) -> int:
     """Return how many weeks a log has, whatever the jitter of its submissions."""
     return int((workload.since_first_submit[-1] + JITTER_S) // WEEK_S) + 1
-
-
-def mean_over_jitters(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means of measures over jitters, (n_rules, n_measures).
-
-    That of ``weekly_bsld`` is a geometric one, as it is over weeks.
-
-    Parameters
-    ----------
-    values : (n_rules, n_seeds, n_measures) :data:`hpcgym.schedule.measures.MEASURES`.
-    """
-    means: NDArray[np.float64] = values.mean(axis=1)
-    weekly = list(MEASURES).index("weekly_bsld")
-    means[:, weekly] = np.exp(np.log(values[:, :, weekly]).mean(axis=1))
-    return means
 
 
 # --- How the space of rules is searched -----------------------------------------------------------
@@ -353,6 +332,16 @@ class Tried(NamedTuple):
     values: NDArray[np.float64]
     weeks: NDArray[np.float64]
 
+    @property
+    def means(self) -> dict[str, NDArray[np.float64]]:
+        """The means of each measure over jitters, (n_rules,).
+
+        That of ``weekly_bsld`` is a geometric one, as it is over weeks.
+        """
+        means = dict(zip(MEASURES, self.values.mean(axis=1).T, strict=True))
+        weekly = self.values[:, :, list(MEASURES).index("weekly_bsld")]
+        return means | {"weekly_bsld": np.exp(np.log(weekly).mean(axis=1))}
+
 
 def try_rules(
     workload: Workload,
@@ -446,18 +435,18 @@ class Losses:
         """Return the loss of each of the rules that are asked for."""
         told = self.checkpoint.take(len(asked.rules))
         if told is None:
-            told = self.of(self.trials.of(asked.rules, asked.seeds).values)[:, None]
+            told = self.of(self.trials.of(asked.rules, asked.seeds))[:, None]
             self.checkpoint.add(told)
         self.tried += len(told)
         self.progress(self.tried, asked.stage, float(told.min()))
         return np.asarray(told[:, 0])
 
-    def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(self, tried: Tried) -> NDArray[np.float64]:
         """Return log(objective), and more where a bound is not kept; (n_rules,).
 
         A bound counts as broken from :data:`MARGIN` of it on, by the mean over the jitters.
         """
-        means = dict(zip(MEASURES, mean_over_jitters(values).T, strict=True))
+        means = tried.means
         loss: NDArray[np.float64] = np.log(np.maximum(means[self.objective], _LEAST))
         for bound, limit in self.limits:
             share = means[bound.measure] / max(MARGIN * limit, _LEAST)

@@ -19,7 +19,6 @@ from hpcgym.evaluation.intervals import FEWEST, against, how_often
 from hpcgym.evaluation.lineup import free_name
 from hpcgym.progress import silence
 from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
-from hpcgym.schedule.measures import MEASURES
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -37,7 +36,6 @@ from hpcgym.tuning.trials import (
     Trials,
     Tried,
     by_week,
-    mean_over_jitters,
     searching,
 )
 from hpcgym.workload.load import load_workload
@@ -133,13 +131,11 @@ def board_of(
 
     rows = {}
     tuned = next(iter(tried.values())).weeks[0]
-    place = list(MEASURES).index(objective)
     for name, one in tried.items():
-        means = mean_over_jitters(one.values)[0]
-        row: dict[str, Any] = dict(zip(MEASURES, means.tolist(), strict=True))
+        row: dict[str, Any] = {measure: float(of[0]) for measure, of in one.means.items()}
         row["tuned_percent"], row["low"], row["high"] = less(tuned, one.weeks[0], objective)
         row["kept"] = all(row[bound.measure] <= limit for bound, limit in limits)
-        row["early"] = float(mean_over_jitters(early[name].values)[0, place])
+        row["early"] = float(early[name].means[objective][0])
         rows[name] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
@@ -169,7 +165,7 @@ def ablated(
         if not left:
             return way
         tried = losses.trials.of([options[part] for part in left], seeds)
-        part = left[int(losses.of(tried.values).argmin())]
+        part = left[int(losses.of(tried).argmin())]
         way.append((part, options[part]))
 
 
@@ -484,7 +480,7 @@ def tune(
         board=board_of(tried, before, plan.objective, bounds),
         weeks={name: one.weeks[0].mean(axis=0) for name, one in tried.items()},
         steps=[
-            (what, _mean(a, plan.objective), _mean(b, plan.objective))
+            (what, float(a.means[plan.objective][0]), float(b.means[plan.objective][0]))
             for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)
         ],
         arms=found.arms,
@@ -523,7 +519,7 @@ def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Schedule
 
 def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
     """Return the bounds, and what each means where EASY has these measures."""
-    means = dict(zip(MEASURES, mean_over_jitters(easy.values)[0].tolist(), strict=True))
+    means = {measure: float(of[0]) for measure, of in easy.means.items()}
     return [(bound, bound.limit(means)) for bound in plan.parsed()]
 
 
@@ -532,9 +528,4 @@ def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
     tried = losses.trials.of(found.finalists, found.seeds)
     parts = [plan.space.parts_of(rules) for rules in found.finalists]
     each = by_week(tried.weeks, plan.objective)
-    return found.finalists[simplest(losses.of(tried.values), each, parts)]
-
-
-def _mean(tried: Tried, objective: str) -> float:
-    """Return the mean of an objective over the jitters, of one scheduler."""
-    return float(mean_over_jitters(tried.values)[0, list(MEASURES).index(objective)])
+    return found.finalists[simplest(losses.of(tried), each, parts)]
