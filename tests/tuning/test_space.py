@@ -41,6 +41,8 @@ def test_every_arm_is_a_scheduler_that_is_simulated(
     log, rng = load_workload(jobs), np.random.default_rng(0)
     units, arms = space.units([log]), space.arms()
     assert len(arms) == len(set(arms)) > least
+    alone = [arm for arm in arms if arm.allocation in ("compact", "spread")]
+    assert {(arm.partners, arm.pairs_above) for arm in alone} <= {("fill", False)}
     for number, arm in enumerate(arms):
         for numbers in (*space.starts(arm), rng.normal(size=space.numbers(arm))):
             assert len(numbers) == len(space.bounds(arm))
