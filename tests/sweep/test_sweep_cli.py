@@ -233,7 +233,8 @@ def test_profiles_are_figures_that_call_weeks_weeks(
 
 
 @pytest.mark.parametrize(
-    ("number", "numbers"), enumerate([(2, 3, 3, 0, 0, 0), (2, 3, 0, 1, 20, 0), (1, 3, 0, 0, 0, 3)])
+    ("number", "numbers"),
+    [(0, (2, 3, 3, 0, 0, 0)), (1, (2, 3, 0, 1, 20, 0)), (2, (1, 3, 0, 0, 0, 3))],
 )
 def test_the_experiments_in_the_help_are_some(
     number: int, numbers: tuple[int, ...], tmp_path: Path
