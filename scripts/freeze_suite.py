@@ -39,14 +39,13 @@ from hpcgym.agents.saved import REGISTRY
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.evaluation.brought import limits_of
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.online import best_static
+from hpcgym.evaluation.references import best_static
+from hpcgym.evaluation.site import site_of
 from hpcgym.files import bytes_of
 from hpcgym.files.writing import whole, whole_json
 from hpcgym.progress import silence
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.simulation.run import simulate
 from hpcgym.suite.ground import METRICS, STATIC, Ground
 from hpcgym.suite.submissions import TRAININGS, easy_of, player, read
 from hpcgym.suite.tasks import Task, digest_of, environment, find_tasks, part_of, tasks
@@ -65,24 +64,21 @@ def frozen(task: Task, budget: int = BUDGET) -> tuple[Task, Mapping[str, float] 
         return known, _best_named(known)
     if task.kind == "power":
         with environment(known, "train") as env:
-            limits, world = limits_of(env.unwrapped), env.unwrapped
-            parts = [world.episodes.workload_of(one) for one in world.episodes.listing]
-            cluster = world.options.cluster
-        assert limits is not None
-        rules = STATIC.but(power=limits.power)
-        best = best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, silence, cluster, limits)
-        return known, best
+            site, episodes = site_of(env.unwrapped), env.unwrapped.episodes
+            parts = [episodes.workload_of(one) for one in episodes.listing]
+        assert site.limits is not None
+        rules = STATIC.but(power=site.limits.power)
+        return known, best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, silence, site)
     return known, best_static([train], WEIGHTED_FEATURES, STATIC, budget, 0, silence)
 
 
 def _best_named(task: Task) -> str:
     """Return the co-scheduler with the least mean bounded slowdown over the train windows."""
     with environment(task, "train") as env:
-        world = env.unwrapped
-        parts = [world.episodes.workload_of(one) for one in world.episodes.listing]
-        machine = {"cluster": world.options.cluster, "speedups": world.speedups}
+        site, episodes = site_of(env.unwrapped), env.unwrapped.episodes
+        parts = [episodes.workload_of(one) for one in episodes.listing]
     means = {
-        name: np.mean([simulate(one, rules, **machine).metrics["mean_bsld"] for one in parts])
+        name: np.mean([site.simulate(one, rules).metrics["mean_bsld"] for one in parts])
         for name, rules in COSCHEDULERS.items()
     }
     return min(means, key=lambda name: float(means[name]))
@@ -195,12 +191,7 @@ def slowdowns(ground: Ground, policy: str) -> Floats:
     """Return the mean bounded slowdown of a policy in each slice of a task, (slices,)."""
     name = METRICS[0]
     made = easy_of(ground.task) if policy == "easy" else player(policy, ground).make(0)
-    return np.array(
-        [
-            ground.metrics(ground.result(ground.play(made, one), one), one)[name]
-            for one in ground.slices
-        ]
-    )
+    return np.array([ground.reached(ground.play(made, one), one)[name] for one in ground.slices])
 
 
 def told_of(task: str, easy: Floats, values: Mapping[str, Floats], resamples: int = 2000) -> Told:

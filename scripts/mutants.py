@@ -306,7 +306,7 @@ MUTANTS = (
         "hpcgym/evaluation/intervals.py",
         "np.abs(signs @ differences) >= found",
         "np.abs(signs @ differences) > found * (1 + 1e-9)",
-        tests="tests/evaluation/test_evaluation_statistics.py",
+        tests="tests/evaluation/test_intervals.py",
     ),
     Mutant(
         "a submission may tell a metric too small",

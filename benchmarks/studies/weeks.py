@@ -76,7 +76,7 @@ def board_of(
         cuts = [pd.Series(v, list(weeks)) for weeks, v in zip(numbers, values, strict=True)]
         columns[name] = pd.concat(cuts, axis=1).mean(axis=1)
     by_slice = pd.DataFrame(columns).sort_index()
-    return Leaderboard(by_slice, dict.fromkeys(found), {}, {})
+    return Leaderboard({"mean_bsld": by_slice}, dict.fromkeys(found))
 
 
 def table_of(board: Leaderboard, reference: str, best: str | None = None) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def table_of(board: Leaderboard, reference: str, best: str | None = None) -> pd.
     row closes, over all weeks.
     """
     weeks = board.by_slice
-    late = Leaderboard(weeks.iloc[len(weeks) // 2 + 1 :], board.schedulers, {}, {})
+    late = Leaderboard({"mean_bsld": weeks.iloc[len(weeks) // 2 + 1 :]}, board.schedulers)
     rows = []
     for name in weeks:
         row: dict[str, Any] = {"policy": name}

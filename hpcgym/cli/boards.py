@@ -36,7 +36,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.evaluation.brought import PLAIN
+    from hpcgym.evaluation.stage import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -78,19 +78,13 @@ def notes_of(board: Leaderboard) -> list[str]:
     """Return what is said below a leaderboard, in lines."""
     why = no_intervals(board)
     lines = [why] if why else []
-    if board.reference is not None:
-        best_of = len(board.references) > 1
-        heading = board.ranked_by.title
-        other = board.reference
-        above = f"above {board.reference}: {heading} less that of {other}"
-        above += ", the best of dispatchers and references" if best_of else ""
-        words = [above] if board.references else []
-        words += [f"p: chance of such a difference from {other} if there were none"]
-        lines.append("; ".join(words))
-    for group, members in board.members.get(board.metric, {}).items():
-        number = len(members.columns)
-        if number > 1:
-            lines.append(f"{group}: means of {number} trainings; intervals resample them too")
+    if (other := board.reference) is not None:
+        above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
+        chance = f"p: chance of such a difference from {other} if there were none"
+        lines.append("; ".join([*(above if board.compared else ()), chance]))
+    for name, members in board.trainings.items():
+        if len(members) > 1:
+            lines.append(f"{name}: means of {len(members)} trainings; intervals resample them too")
     lines += _of_acting(board)
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())

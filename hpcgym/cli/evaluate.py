@@ -106,7 +106,7 @@ def run(
 
     Parameters
     ----------
-    policies : of :func:`hpcgym.evaluation.shared.found_policies`.
+    policies : of :func:`hpcgym.evaluation.lineup.lineup_of`.
     settings : ``part``, ``train_share``, ``seed`` and ``budget``.
     others : option -> its value, of those that are for slices; None where it was not given.
     """
@@ -117,7 +117,7 @@ def run(
     for option, value in others.items():
         if value is not None:
             raise HpcgymError(f"{option} is not for --protocol prequential, which has no slices")
-    if not policies:
+    if not policies.policies:
         raise HpcgymError(
             "name a learner, such as weight-bandit; hpcgym evaluate --help lists them"
         )
@@ -217,13 +217,12 @@ def evaluate(
 
     The table always has the references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF,
     SAF, F1), the best fixed weights, found on the training part, and random: a random order of the
-    queue, or random actions if agents select jobs, order or weigh. With a dispatcher that solves a
-    model, such as pcp20, it says how far each policy is above the best of the dispatchers and
-    references. Under a budget of energy it says so for powercap, and has the energy of each policy:
-    of the whole schedule, and while the limits hold. The 95 % intervals are from resampled slices,
-    and from resampled trainings if a row has several; fewer than 5 slices have none. p is from the
-    permutation test that a policy differs from the reference, slice by slice. It is not corrected
-    for the number of rows.
+    queue, or random actions if agents select jobs, order or weigh. Under a budget of energy it says
+    how far each policy is above powercap, and has the energy of each policy: of the whole schedule,
+    and while the limits hold. The 95 % intervals are from resampled slices, and from resampled
+    trainings if a row has several; fewer than 5 slices have none. p is from the permutation test
+    that a policy differs from the reference, slice by slice. It is not corrected for the number of
+    rows.
 
     With --protocol prequential, learners go through all jobs once, from the first to the last, and
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
@@ -291,16 +290,15 @@ def evaluate(
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
-    from hpcgym.evaluation.brought import runs_own_code
-    from hpcgym.evaluation.lineup import schedulers_of
+    from hpcgym.evaluation.lineup import find_policy, lineup_of, schedulers_of
     from hpcgym.scheduler.own_code import look_here
 
-    if any(map(runs_own_code, policies or [])):
+    if any(":" in text or ".zip" in text for text in policies or ()):  # which may run code
         look_here()
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
     one_pass, environment = protocol.is_prequential(), _env(env)
-    found = _found(policies or [], environment, one_pass, seed)
+    found = lineup_of(policies or [], partial(find_policy, seed=seed if one_pass else None))
     source = reading.load(workload, schedulers=schedulers_of(found, given))
     if one_pass:
         others = {
@@ -333,16 +331,6 @@ def evaluate(
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
     if (board.table["failed"] == board.table["slices"]).any():
         raise typer.Exit(1)
-
-
-def _found(policies: list[str], env: str | None, one_pass: bool, seed: int) -> Any:
-    """Return what policies are, or learners, by their names."""
-    from hpcgym.evaluation.online import find_learner
-    from hpcgym.evaluation.shared import found_policies
-
-    if one_pass:
-        return found_policies(policies, find=partial(find_learner, seed=seed))
-    return found_policies(policies, env)
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:

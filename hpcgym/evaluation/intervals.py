@@ -1,4 +1,4 @@
-"""What a sweep has found, in numbers: means, intervals, ratios and paired differences."""
+"""Numbers of what was simulated: intervals of means, p-values, ratios and paired differences."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def intervals(
     return low, high
 
 
-def draw(rows: Rows, resamples: int, seed: int) -> Drawn:
+def draw(rows: Rows, resamples: int, seed: int | np.random.Generator) -> Drawn:
     """Return resamples of the slices, and of the seeds of those policies that have several."""
     rng = np.random.default_rng(seed)
     slices = how_often(rows[0].shape[1], resamples, rng)

@@ -1,19 +1,20 @@
-"""Who is compared in an evaluation: what was given, references, and what their rows are called."""
+"""Who is compared in an evaluation: what was given, what it is, and what it is called."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.chance import RANDOM
-from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
-from hpcgym.baselines.labels import labelled, scheduler_names
-from hpcgym.baselines.pair_policies import PAIR_POLICIES
+from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+from hpcgym.baselines.labels import scheduler_names
+from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import (
     COSCHEDULERS,
     find_scheduler,
@@ -23,30 +24,8 @@ from hpcgym.baselines.schedulers import (
     read_variant,
 )
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
-from hpcgym.evaluation import brought
-from hpcgym.evaluation.brought import (
-    ENDINGS,
-    Groups,
-    Seeds,
-    acts,
-    as_policy,
-    imported,
-    load_agent,
-    options_of,
-    own_name,
-    read_seeds,
-    seeds_of,
-    unfolded,
-)
-from hpcgym.scheduler.asked_for import (
-    OF_JOBS,
-    SITE_RULES,
-    lifted_by,
-    settled,
-    under_site_rules,
-    without_idle_shares,
-)
-from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent, own_name
+from hpcgym.scheduler.asked_for import OF_JOBS, SITE_RULES, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
@@ -56,126 +35,146 @@ from hpcgym.scheduler.rules import POWER, Scheduler
 #: The row of the best static weights.
 STATIC = "best-static"
 
-_OF_EASY = ("easy", "easy-sjbf", "saf", "f1")
-#: References of each leaderboard, beside the best static weights, by its backfilling.
-REFERENCES = {
-    "easy": _OF_EASY,
-    "until-shadow": _OF_EASY,
-    "none": ("fcfs", "sjf", "saf", "f1"),
-}
+#: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
+ACTING = {"lookahead": ("lookahead", "Lookahead")}
+
+#: The same of those that learn while they act, which only one pass through all jobs has.
+LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
 
 #: Names that are simulated.
 _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
-#: Rules that dispatchers heed, beside those that they stand for.
-_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
+#: Rules that dispatchers heed, beside those that they stand for; of a site they are refused.
+_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation", *SITE_RULES)
 
-#: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
-ACTING = {"lookahead": ("lookahead", "Lookahead")}
+#: Files of agents.
+_ENDINGS = (".json", ".pt", ".zip")
 
-
-#: Finds what a user means by a policy.
-Find = Callable[[Any], Any]
-
-#: A name and a policy -> what else the name stands for; None if for nothing else.
-Other = Callable[[str, Any], Any]
+_TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
 
 
-def listed(policies: Any) -> Any:
-    """Return the policies of an evaluation: one or several in a list, or as the user named them.
+# --- What was given, by the names of rows ---------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Lineup:
+    """The policies of an evaluation.
+
+    Attributes
+    ----------
+    policies : row -> what :func:`find_policy` returns.
+    trainings : a row of several trainings of one agent -> their rows in ``policies``, of which it
+        is the mean.
+    """
+
+    policies: dict[str, Any]
+    trainings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def acting(self) -> dict[str, Any]:
+        """Those that act in environments."""
+        return {name: one for name, one in self.policies.items() if acts(one)}
+
+
+def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup:
+    """Return the policies of an evaluation by the names of their rows, found.
+
+    Text that was given is the name itself, and a saved agent is called by its path. What else has
+    such a name is called differently: "(acting)" where the other is simulated, or by a number.
     Lists in a mapping, and texts such as "ppo=a.pt,b.pt", are rows of several trainings.
+
+    Parameters
+    ----------
+    policies : as :func:`hpcgym.evaluation.evaluate` takes them; a lineup is returned as it is.
+    find : says what each is; by default :func:`find_policy`.
 
     Raises
     ------
-    HpcgymError : what holds no policies.
+    HpcgymError : what holds no policies; as of ``find``; the same name or path twice; or a name in
+        a mapping that stands for something else.
     """
+    if isinstance(policies, Lineup):
+        return policies
+    find, entries = find or find_policy, _entries(policies)
+    own = [one if name is None else name for name, one in entries]
+    check_each_once("policies", [str(one) for one in own if _is_text(one)])
+    found = [
+        _each(str(name), one, find) if isinstance(one, list | tuple) else find(one)
+        for name, one in entries
+    ]
+    schedulers = [one for one in found if isinstance(one, Scheduler)]
+    told = dict(zip(map(id, schedulers), scheduler_names(schedulers), strict=True))
+    taken: dict[str, Any] = {}  # what was given keeps its name
+    for (name, given), one in zip(entries, found, strict=True):
+        if name is not None and is_known(name) and given != name:
+            raise HpcgymError(
+                f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
+            )
+        if name is not None or isinstance(given, str):
+            taken[given if name is None else name] = one
+    rows: dict[str, Any] = {}
+    trainings: dict[str, tuple[str, ...]] = {}
+    for (name, given), one in zip(entries, found, strict=True):
+        if name is None and not isinstance(given, str):
+            known = str(given) if isinstance(given, Path) else told.get(id(one)) or own_name(one)
+            name = _free_name(known, one, taken)
+            taken[name] = one
+        row = str(given if name is None else name)
+        if isinstance(given, list | tuple):
+            trainings[row] = tuple(one)
+            rows |= one
+        else:
+            rows[row] = one
+    return Lineup(rows, trainings)
+
+
+def _is_text(policy: Any) -> bool:
+    return isinstance(policy, str | Path)
+
+
+def _entries(policies: Any) -> list[tuple[str | None, Any]]:
+    """Return the names that the user gave, and what has them; a list is several trainings."""
     if isinstance(policies, Mapping):
-        return {
-            name: seeds_of(str(name), one) if isinstance(one, list | tuple) else one
-            for name, one in policies.items()
-        }
-    if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
+        names = [*map(str, policies)]
+        check_each_once("policies", names)
+        return [*zip(names, policies.values(), strict=True)]
+    single = _is_text(policies) or isinstance(policies, Scheduler) or acts(policies)
+    if single or callable(policies):
         policies = [policies]
     if not isinstance(policies, Iterable):
         raise HpcgymError(
             f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
         )
     # chance is in each table anyway
-    given = [one for one in policies if not (isinstance(one, str) and one == RANDOM)]
-    return [read_seeds(one) for one in given]
+    return [_entry(one) for one in policies if not (isinstance(one, str) and one == RANDOM)]
 
 
-def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
-    """Return what the user gave, by the names that it has in the evaluation.
-
-    Text that was given is the name itself, and a saved agent is called by its path. What else has
-    such a name is called differently: "(acting)" where the other is simulated, or by a number.
-
-    Parameters
-    ----------
-    policies : of :func:`listed`.
-    find : says what each is.
-    other : tells of names that are taken.
-
-    Raises
-    ------
-    HpcgymError : as of ``find``; the same name or path twice, or a name in a mapping that stands
-        for something else.
-    """
-    if isinstance(policies, Mapping):
-        check_each_once("policies", map(str, policies))
-        chosen = {str(name): _found(policy, find) for name, policy in policies.items()}
-        for name, one in chosen.items():
-            _check_free(name, one, other)
-        return chosen
-    texts = [str(one) if isinstance(one, str | Path) else None for one in policies]
-    check_each_once("policies", [text for text in texts if text is not None])
-    check_each_once("policies", [one.name for one in policies if isinstance(one, Seeds)])
-    meant = [_found(policy, find) for policy in policies]
-    named = [one for one in meant if isinstance(one, Scheduler)]
-    names = dict(zip(map(id, named), scheduler_names(named), strict=True))
-    of_texts = {text: one for text, one in zip(texts, meant, strict=True) if text is not None}
-    chosen = {}
-    for text, one in zip(texts, meant, strict=True):
-        if isinstance(one, Seeds):
-            _check_free(one.name, one, other)
-            name = one.name
-        elif text is None:
-            name = _free_name(
-                names.get(id(one)) or own_name(one), one, {**of_texts, **chosen}, other
-            )
-        else:
-            name = _free_name(text, one, chosen, other)
-        chosen[name] = one
-    return chosen
+def _entry(policy: Any) -> tuple[str | None, Any]:
+    """Return a policy, or the name and the texts of several trainings."""
+    several = None
+    if isinstance(policy, str) and not os.path.exists(policy):
+        several = _TRAININGS.fullmatch(policy)
+    if several is None:
+        return None, policy
+    return several[1], [part.strip() for part in several[2].split(",")]
 
 
-def _found(policy: Any, find: Find) -> Any:
-    """Return what a policy, or each of several trainings, is."""
-    return policy.found(find) if isinstance(policy, Seeds) else find(policy)
+def _each(name: str, given: Any, find: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the rows of several trainings."""
+    texts = [str(one) for one in given if _is_text(one)]
+    check_each_once(name, texts)
+    if not given or "" in texts:
+        raise HpcgymError(f"{name} needs files or policies, such as {name}=a.pt,b.pt")
+    called = [str(one) if _is_text(one) else f"seed {place}" for place, one in enumerate(given)]
+    return {f"{name}: {one}": find(each) for one, each in zip(called, given, strict=True)}
 
 
-def _check_free(name: str, policy: Any, other: Other) -> None:
-    """Raise an HpcgymError for a name that stands for something else."""
-    if other(name, policy) is not None:
-        raise HpcgymError(
-            f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
-        )
-
-
-def _free_name(name: str, policy: Any, others: Mapping[str, Any], other: Other) -> str:
+def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
     """Return a name that nothing else has, as like to the given one as can be."""
-
-    def rival(name: str) -> Any:
-        """Return what has a name already; None: nothing."""
-        told = other(name, policy)
-        return others.get(name) if told is None else told
-
-    first = rival(name)
-    if first is not None and acts(policy) and not acts(first):
+    known = is_known(name)
+    if acts(policy) and (known or (name in taken and not acts(taken[name]))):
         name = f"{name} (acting)"
-    return free_name(name, lambda free: rival(free) is not None)
+    return free_name(name, lambda free: free in taken or is_known(free))
 
 
 def free_name(name: str, taken: Callable[[str], bool]) -> str:
@@ -186,14 +185,22 @@ def free_name(name: str, taken: Callable[[str], bool]) -> str:
     return free
 
 
-def find_policy(policy: Any) -> Any:
-    """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts.
+# --- What a policy is -----------------------------------------------------------------------------
+
+
+def find_policy(policy: Any, seed: int | None = None) -> Any:
+    """Return the name of what is simulated, or a scheduler, a dispatcher, or what acts.
+
+    Parameters
+    ----------
+    policy : one of those that :func:`hpcgym.evaluation.evaluate` takes.
+    seed : of learners, which only :func:`hpcgym.evaluation.prequential` has; None: there are none.
 
     Raises
     ------
     HpcgymError : it is none of these.
     """
-    policy = as_policy(policy)
+    policy = as_policy(policy, seed)
     if isinstance(policy, Scheduler) or acts(policy):
         return policy
     if callable(policy):
@@ -210,13 +217,19 @@ def find_policy(policy: Any) -> Any:
         find_dispatcher(policy)  # what it needs may be missing
     if _is_simulated(policy):
         return policy
-    if policy in ACTING:
-        module, kind = ACTING[policy]
-        return getattr(import_agent(module), kind)()
+    begin = policy.partition(":")[0].strip()
+    if begin in COSCHEDULERS:
+        return find_scheduler(policy)
+    if policy in PAIR_POLICIES:
+        return PairPolicy(policy)
+    known = ACTING if seed is None else {**ACTING, **LEARNERS}
+    if policy in known:
+        module, kind = known[policy]
+        return as_policy(getattr(import_agent(module), kind), seed)
     expressed = is_expression(policy) and ":" not in policy
     ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
-    is_file = os.path.exists(policy) or policy.endswith(ENDINGS) or ends_as_files
-    if is_file or ("/" in policy and not expressed):
+    is_agent = os.path.exists(policy) or policy.endswith(_ENDINGS) or ends_as_files
+    if is_agent or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:
         parse_policy(policy)
@@ -227,118 +240,59 @@ def find_policy(policy: Any) -> Any:
             f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
             f" {nearest(order, SCHEDULERS)}"
         )
-    begin = policy.partition(":")[0]
-    if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS):
-        return find_policy(imported(policy))
-    if begin in (*COSCHEDULERS, *PAIR_POLICIES):
-        raise HpcgymError(
-            f"{policy} is for jobs that share nodes: it needs --env CoSchedule"
-            " (env='hpcgym/CoSchedule-v0')"
-        )
+    if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS):
+        return find_policy(imported(policy, seed))
     if begin != policy:
         raise no_scheduler(policy, [*SCHEDULERS, *COSCHEDULERS])
-    known = [*_SIMULATED, *ACTING]
-    rules = f"a rule under limits ({', '.join(POWER)})"
-    also = f"{rules}, an expression, six weights, a saved agent's path or package.module:Class"
-    raise HpcgymError(unknown("policy", policy, known, also))
+    also = f"a rule under limits ({', '.join(POWER)}), an expression, six weights, a saved agent's"
+    also += " path or package.module:Class"
+    also += "" if seed is None else f"; learners are {', '.join(LEARNERS)} and module:Class"
+    names = [*_SIMULATED, *known, *COSCHEDULERS, *PAIR_POLICIES]
+    raise HpcgymError(unknown("policy", policy, names, also))
 
 
-def other_scheduler(name: str, policy: Any) -> str | None:
-    """Return the name if it stands for a row or a scheduler, and the policy is not that name."""
-    meant = isinstance(policy, str) and policy == name
-    return name if name in (STATIC, RANDOM) or (_is_simulated(name) and not meant) else None
+def is_known(name: str) -> bool:
+    """Tell whether a name stands for a row that may be there, or for a scheduler or policy."""
+    return name in (STATIC, RANDOM, *COSCHEDULERS, *PAIR_POLICIES) or _is_simulated(name)
+
+
+def of_shared_nodes(policy: Any) -> bool:
+    """Tell whether a policy is only for jobs that share nodes."""
+    return isinstance(policy, PairPolicy) or (isinstance(policy, Scheduler) and policy.parts > 0)
 
 
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
     variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
-    return name in _SIMULATED or variant or is_file(name) or brought.ruled(name) is not None
+    return name in _SIMULATED or variant or is_file(name) or ruled(name) is not None
 
 
-def with_references(
-    policies: Mapping[str, Any],
-    rules: Mapping[str, Any],
-    limits: brought.Limits | None,
-    always: tuple[str, ...],
-    lifted: tuple[str, ...] = (),
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return all that is to be run, the user's policies, then the references; and their rows.
+def ruled(name: Any) -> tuple[str, str] | None:
+    """Return the rule and the scheduler of a row such as "powercap" or "reduce-pc+saf".
 
-    A name has behind it the rules that are not those for which it stands elsewhere, as in
-    "saf (backfill fcfs)": the same name is the same scheduler in all tables.
-
-    Parameters
-    ----------
-    policies : of :func:`by_name`.
-    rules : of the evaluation.
-    limits : of the environment.
-    always : further references.
-    lifted : rules of a site that no row has.
-
-    Returns
-    -------
-    lineup : row -> a scheduler, or what acts.
-    row_of : name of a policy or reference -> its row.
+    A rule alone stands for EASY under it. None: the name is of another kind, or no text.
     """
-    lineup: dict[str, Any] = {}
-    row_of: dict[str, str] = {}
-    names = (*references(rules), *always)
-    for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
-        row, one = name, policy
-        if isinstance(policy, Scheduler):
-            one = under_site_rules(policy, rules, lifted)
-            row = labelled(name, policy, one)
-        elif not acts(policy):
-            found = (named_scheduler(policy, some, limits) for some in (rules, {}))
-            one, usual = map(without_idle_shares, found)
-            one = under_site_rules(one, rules, lifted)
-            row = labelled(name, usual, one) if name == policy else name
-        row_of[name] = row
-        if row in lineup:
-            raise HpcgymError(f"two policies are called {row!r}")
-        lineup[row] = one
-    # the user's policies first
-    order = dict.fromkeys(row_of[name] for name in (*policies, *names))
-    return {row: lineup[row] for row in order}, row_of
+    rule, plus, order = name.partition("+") if isinstance(name, str) else ("", "", "")
+    if rule not in POWER or (plus and order not in SCHEDULERS):
+        return None
+    return rule, order if plus else "easy"
 
 
-def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the references under these rules, the plain one first.
-
-    Under several reservations, or Slurm's backfilling, it is the order of submission with these,
-    and EASY is one of the others. F1 is none where the schedule says when jobs are submitted: it
-    looks at when the log says it.
-    """
-    backfill = str(Backfill.parse(rules.get("backfill", "easy")))
-    names = REFERENCES.get(backfill, (f"easy:backfill={backfill}", *_OF_EASY))
-    known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
-    if Scheduler().but(**known).moves_submissions:
-        return tuple(name for name in names if name != "f1")
-    return names
-
-
-def named_scheduler(
-    policy: Any, rules: Mapping[str, Any], limits: brought.Limits | None = None
-) -> Scheduler:
-    """Return the scheduler of a name, of weights or of a dispatcher, which keeps limits."""
-    of_limits = brought.ruled(policy) if isinstance(policy, str) else None
-    if of_limits is not None:
-        power, order = of_limits
-        return scheduler_of(order, rules).but(power=power)
-    return under_limits(scheduler_of(policy, rules), limits)
-
-
-def under_limits(scheduler: Scheduler, limits: brought.Limits | None) -> Scheduler:
-    """Return a scheduler that keeps limits by the environment's rule."""
-    return scheduler if limits is None else scheduler.but(power=limits.power)
+# --- Schedulers by name, under the rules of an evaluation -----------------------------------------
 
 
 def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
-    """Return the scheduler of a name, of weights or of a dispatcher under these rules."""
+    """Return the scheduler of a name, of weights or of a dispatcher under these rules.
+
+    A scheduler that is given is returned as it is, and so is what a name says by itself.
+    """
+    if isinstance(name, Scheduler):
+        return name
     if not isinstance(name, str) or name in DISPATCHERS:
-        known = (*_OF_DISPATCHERS, *SITE_RULES)  # which are refused, and not left out
-        theirs = {rule: rules[rule] for rule in known if rule in rules}
+        theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
+    if (of_limits := ruled(name)) is not None:
+        return scheduler_of(of_limits[1], rules).but(power=of_limits[0])
     if is_file(name):
         return find_scheduler(name)
     if is_variant(name):
@@ -370,50 +324,18 @@ def queue_order(policy: str) -> Scheduler:
         an environment shows them, dispatchers.
     """
     found = find_policy(policy)
-    if isinstance(found, Scheduler):
-        return found
-    if acts(found):
-        if not callable(getattr(found, "scheduler", None)):
-            raise HpcgymError(
-                f"{policy} acts on what an environment shows it, and has no order of a queue of its"
-                " own: take a policy, an expression, or an agent that has learned weights, as xnes"
-            )
-        learned: Scheduler = found.scheduler()
-        return learned
-    return scheduler_of(found, {})
+    if not acts(found):
+        return scheduler_of(found, {})
+    if not callable(getattr(found, "scheduler", None)):
+        raise HpcgymError(
+            f"{policy} acts on what an environment shows it, and has no order of a queue of its"
+            " own: take a policy, an expression, or an agent that has learned weights, as xnes"
+        )
+    learned: Scheduler = found.scheduler()
+    return learned
 
 
-def reference_row(
-    name: str, lineup: Iterable[str], row_of: Mapping[str, str], groups: Groups
-) -> str:
-    """Return the row that all are to be compared with.
-
-    Raises
-    ------
-    HpcgymError : no such row.
-    """
-    rows = [row for row in lineup if all(row not in members for members in groups.values())]
-    row, known = row_of.get(name, name), [*rows, *groups]
-    if row not in known:
-        also = f"{name} if it is among the policies, too" if _is_simulated(name) else ""
-        raise HpcgymError(unknown("reference", name, known, also))
-    return row
-
-
-def references_of(
-    lineup: Mapping[str, Any], row_of: Mapping[str, str], rules: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Return the rows that all may be compared with; none unless one of them solves a model."""
-    dispatchers = {
-        row: one.dispatcher if isinstance(one, Scheduler) else None for row, one in lineup.items()
-    }
-    if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in dispatchers.values()):
-        return ()
-    rows = {row_of[name] for name in (*references(rules), STATIC)}
-    return tuple(row for row, one in dispatchers.items() if one is not None or row in rows)
-
-
-def schedulers_of(found: Any, rules: Mapping[str, Any]) -> list[Scheduler]:
+def schedulers_of(lineup: Lineup, rules: Mapping[str, Any]) -> list[Scheduler]:
     """Return the schedulers for which the jobs of an evaluation must be fit.
 
     The first has the rules that are given, or that agents bring along from their training; others
@@ -421,17 +343,19 @@ def schedulers_of(found: Any, rules: Mapping[str, Any]) -> list[Scheduler]:
 
     Parameters
     ----------
-    found : of :func:`hpcgym.evaluation.shared.found_policies`.
     rules : as :func:`hpcgym.evaluation.evaluate` takes them.
 
     Raises
     ------
     HpcgymError : a rule that a row cannot have.
     """
-    rows = unfolded(found)[0] if isinstance(found, Mapping) else {}
-    acting = filter(acts, rows.values())
-    kept = settled(OF_JOBS, rules, map(options_of, acting))
-    simulated = [one for one in rows.values() if not acts(one)]
+    kept = settled(OF_JOBS, rules, map(options_of, lineup.acting.values()))
+    simulated = [one for one in lineup.policies.values() if not (acts(one) or of_shared_nodes(one))]
     lifted = lifted_by(rules)
-    known = (one if isinstance(one, Scheduler) else named_scheduler(one, kept) for one in simulated)
-    return [Scheduler().but(**kept), *(under_site_rules(one, kept, lifted) for one in known)]
+    own = (under_site_rules(scheduler_of(one, kept), kept, lifted) for one in simulated)
+    return [Scheduler().but(**kept), *own]
+
+
+def options_of(policy: Any) -> Mapping[str, Any]:
+    """Return the arguments of the environment that a policy was made for, as far as it has any."""
+    return getattr(policy, "env_options", None) or {}

@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym.agents import import_agent, search
 from hpcgym.agents.weight_bandit import Ended
-from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.episodes import Episodes
-from hpcgym.errors import HpcgymError, check_whole, unknown
-from hpcgym.evaluation import brought
-from hpcgym.evaluation.brought import Limits, acts
-from hpcgym.evaluation.intervals import against, block_length, bootstrap
-from hpcgym.evaluation.lineup import (
-    by_name,
-    find_policy,
-    listed,
-    other_scheduler,
-    scheduler_of,
-    with_references,
-)
-from hpcgym.evaluation.stage import checked_rules
+from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.errors import HpcgymError, check_choice, check_whole
+from hpcgym.evaluation.brought import acts
+from hpcgym.evaluation.intervals import Floats, against, block_length, bootstrap
+from hpcgym.evaluation.lineup import find_policy, lineup_of
+from hpcgym.evaluation.references import best_static, rows_of, static_rules
+from hpcgym.evaluation.stage import Stage
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import (
-    check_fair_share,
-    counts_usage,
-    lifted_by,
-    without_idle_shares,
-)
-from hpcgym.scheduler.own_code import named_object, names_code
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.scheduler.policies.features import spread
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.simulation.run import simulate
-from hpcgym.sweep.batch import BatchSimulator
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.extracts import WEEK_S
 
@@ -59,63 +36,73 @@ if TYPE_CHECKING:
 # --- One pass of a learner through a stream of jobs -----------------------------------------------
 
 
-def learn_through(
-    name: str,
-    learner: Any,
-    stream: Workload,
-    rules: Mapping[str, Any],
-    interval: Any,
-    cluster: Cluster | None = None,
-    step: Callable[[str], None] = lambda text: None,
-) -> tuple[Result, int]:
-    """Let a learner go through a stream of jobs once; return the schedule, and how often it chose.
+class _Learning:
+    """A learner as a policy that acts, which is told of jobs once they have ended.
 
     Parameters
     ----------
-    name : of the learner, for errors.
+    name : of the learner, for what is said of its progress.
     learner : a :class:`hpcgym.agents.weight_bandit.Learner`. It goes on with what it has learned
         before, if it has.
-    stream : the jobs; the machine is empty at first.
-    rules : of the environment, all but the order of the queue.
-    interval : for how long weights hold, as :class:`hpcgym.envs.MixedPolicy` has it.
-    cluster : the machine; None: as many processors as the workload's had.
-    step : called at each of :func:`weeks_in` weeks, with what is being done.
 
-    Raises
-    ------
-    HpcgymError : an argument that cannot be, or what the learner does wrong; it names the learner.
+    Attributes
+    ----------
+    step : called at each of :func:`_weeks_in` weeks, with what is being done.
+    decisions : how often it chose.
     """
-    env = _environment(learner, stream, rules, interval, cluster)
-    told = np.zeros(len(stream), bool)
-    decisions, begun, over = 0, 0, False
-    try:
-        observation, info = env.reset(seed=0)
-        while not over:
-            while begun <= min(_week(stream, info["time"]), weeks_in(stream) - 1):
-                step(f"{name}, week {begun}")
-                begun += 1
-            try:
-                decisions += 1
-                action = learner.act(observation, _known(info))
-                observation, _, over, _, info = env.step(action)
-                _tell(learner, observation, env.unwrapped.result(), info["time"], over, told)
-            except Exception as error:  # whatever a user's learner does
-                what = (
-                    error if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
-                )
-                raise HpcgymError(f"{name} failed at its decision {decisions}: {what}") from error
-        result: Result = env.unwrapped.result()
-    finally:
-        env.close()
-    return result, decisions
+
+    env_id = "hpcgym/MixedPolicy-v0"
+    step: Callable[[str], None]
+
+    def __init__(self, name: str, learner: Any) -> None:
+        self._name, self._learner = name, learner
+        features = getattr(learner, "features", WEIGHTED_FEATURES)
+        self.env_options = {"policy_features": list(features)}
+        self.decisions = self._weeks = 0
+
+    def begin(self, env: Any) -> None:
+        """Begin the stream."""
+        self._env, self._told = env, np.zeros(len(env.episode_workload), bool)
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Return the learner's weights, of what a site knows."""
+        if self.decisions:
+            self._tell(observation, info["time"])
+        stream = self._env.episode_workload
+        while self._weeks <= min(_week(stream, info["time"]), _weeks_in(stream) - 1):
+            self.step(f"{self._name}, week {self._weeks}")
+            self._weeks += 1
+        self.decisions += 1
+        return self._learner.act(observation, {name: info[name] for name in ("time", "window")})
+
+    def end(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Tell of the jobs that are left."""
+        self._tell(observation, info["time"], over=True)
+
+    def _tell(self, observation: Any, time: int, over: bool = False) -> None:
+        """Tell the learner of the jobs that have ended since it was told last."""
+        observe = getattr(self._learner, "observe", None)
+        if observe is None:
+            return
+        result = self._env.result()
+        has_ended = (result.start >= 0) & (over | (result.start + result.run_time <= time))
+        rows = np.flatnonzero(has_ended & ~self._told)
+        self._told[rows] = True
+        jobs, bsld = result.workload, result.bsld[rows]
+        ended = Ended(
+            rows,
+            jobs.submit_time[rows],
+            result.wait[rows],
+            result.run_time[rows],
+            jobs.requested_time[rows],
+            jobs.requested_processors[rows],
+            jobs.user_id[rows],
+            bsld,
+        )
+        observe(observation, -float(bsld.sum()), ended)
 
 
-def features_of(learner: Any) -> tuple[str, ...]:
-    """Return what the actions of a learner weigh."""
-    return tuple(getattr(learner, "features", WEIGHTED_FEATURES))
-
-
-def weeks_in(stream: Workload) -> int:
+def _weeks_in(stream: Workload) -> int:
     """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
     return _week(stream, int(stream.submit_time[-1])) + 1
 
@@ -123,119 +110,6 @@ def weeks_in(stream: Workload) -> int:
 def _week(stream: Workload, time: int) -> int:
     """Return the number of a week, from the first submission on."""
     return max(time - int(stream.submit_time[0]), 0) // WEEK_S
-
-
-def _environment(
-    learner: Any,
-    stream: Workload,
-    rules: Mapping[str, Any],
-    interval: Any,
-    cluster: Cluster | None,
-) -> Any:
-    """Return the environment in which a learner acts."""
-    import gymnasium
-
-    from hpcgym.envs import any_version
-
-    features = features_of(learner)
-    order = {rule: rules[rule] for rule in ("backfill", "backfill_order") if rule in rules}
-    theirs = dict(rules)
-    if not counts_usage(Scheduler(**order), features):
-        theirs.pop("fair_share", None)  # it is for others: this environment would refuse it
-    with any_version():
-        return gymnasium.make(
-            "hpcgym/MixedPolicy-v0", disable_env_checker=True, workload=stream, cluster=cluster,
-            policy_features=list(features), interval=interval, episodes="whole", **theirs,
-        )  # fmt: skip
-
-
-def _known(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a site knows of what the environment says."""
-    return {name: info[name] for name in ("time", "window")}
-
-
-def _tell(
-    learner: Any, observation: Any, result: Result, time: int, over: bool, told: NDArray[np.bool_]
-) -> None:
-    """Tell a learner of the jobs that have ended since it was told last, and note them."""
-    observe = getattr(learner, "observe", None)
-    if observe is None:
-        return
-    has_ended = (result.start >= 0) & (over | (result.start + result.run_time <= time))
-    rows = np.flatnonzero(has_ended & ~told)
-    told[rows] = True
-    jobs, bsld = result.workload, result.bsld[rows]
-    ended = Ended(
-        rows,
-        jobs.submit_time[rows],
-        result.wait[rows],
-        result.run_time[rows],
-        jobs.requested_time[rows],
-        jobs.requested_processors[rows],
-        jobs.user_id[rows],
-        bsld,
-    )
-    observe(observation, -float(bsld.sum()), ended)
-
-
-# --- The best weights that never change -----------------------------------------------------------
-
-Weights = dict[str, float]
-
-
-def best_static(
-    training: Sequence[Workload],
-    features: Sequence[str],
-    scheduler: Scheduler,
-    budget: int,
-    seed: int,
-    step: Callable[[str], None],
-    cluster: Cluster | None = None,
-    limits: Limits | None = None,
-) -> Weights:
-    """Return the weights with the least mean BSLD over slices, the first tried of equals.
-
-    Parameters
-    ----------
-    training : slices to choose by.
-    features : names of :data:`hpcgym.scheduler.policies.FEATURES`.
-    scheduler : all rules but the policy.
-    budget : number of vectors tried, see :func:`hpcgym.agents.search.candidates`; each is simulated
-        on every slice.
-    seed : of the random vectors.
-    step : called for each vector.
-    cluster : the machine; by default as many processors as the workload's had. Any other is
-        simulated slice by slice, which takes some thirty times as long.
-    limits : of power and energy; with them slices are simulated one by one, too.
-    """
-    drawn = search.candidates(np.random.default_rng(seed), len(features), budget)
-    vectors = search.normalised(drawn / spread(training, features))
-    told = [f"choosing static weights, {number} of {budget}" for number in range(1, budget + 1)]
-    rows = [
-        {name: weight for name, weight in zip(features, row, strict=True) if weight}
-        for row in vectors.tolist()
-    ]
-    if limits is None and (cluster is None or cluster == Cluster(training[0].processors)):
-        left = deque(told)
-
-        def progress(done: int) -> None:
-            while budget - len(left) < done // len(training):
-                step(left.popleft())
-
-        batch = BatchSimulator(training, features, scheduler)
-        values = batch.run(vectors, progress=progress).mean(axis=1)
-    else:
-        held = [None if limits is None else limits.of(jobs) for jobs in training]
-        values = np.empty(budget)
-        for place, (weights, text) in enumerate(zip(rows, told, strict=True)):
-            step(text)
-            policy = scheduler.but(policy=weights)
-            results = [
-                simulate(jobs, policy, cluster=cluster, limits=one)
-                for jobs, one in zip(training, held, strict=True)
-            ]
-            values[place] = np.mean([result.metrics["mean_bsld"] for result in results])
-    return rows[int(search.rounded(values).argmin())]
 
 
 # --- What learners and references have come to on one stream of jobs ------------------------------
@@ -351,8 +225,7 @@ class Prequential:
         """
         names = list(self.results)
         for name in (one, other):
-            if name not in names:
-                raise HpcgymError(unknown("policy", name, names))
+            check_choice("policy", name, names)
         sums = self._weeks[1]
         mine, theirs = (sums[:, names.index(name)] for name in (one, other))
         above = 100 * (mine - theirs)[:, None]
@@ -360,7 +233,7 @@ class Prequential:
         return float(above.sum() / theirs.sum()), float(low[0]), float(high[0])
 
     @cached_property
-    def _weeks(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weeks(self) -> tuple[Floats, Floats]:
         """Jobs of each week (n_weeks,), and sums of slowdowns (n_weeks, n_policies)."""
         every = np.ones(len(self.stream), bool)
         found = np.stack([weekly_sums(one, every) for one in self.results.values()], axis=2)
@@ -372,9 +245,7 @@ class Prequential:
         """Number of the first week with jobs, of those of the log."""
         return int(self.stream.since_first_submit[0] // WEEK_S)
 
-    def _interval(
-        self, values: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _interval(self, values: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """Return the intervals of sums over weeks, divided by the sums of ``counts``."""
         block = block_length(len(counts))
         return bootstrap(values, self.resamples, self.seed, block=block, counts=counts)
@@ -431,9 +302,6 @@ class Prequential:
 
 # --- Learning while it runs -----------------------------------------------------------------------
 
-#: Learners of this library by name -> module of hpcgym.agents and class.
-LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
-
 _ALWAYS = ("saf-typical",)  # a reference beside those of each leaderboard
 
 
@@ -463,8 +331,9 @@ def prequential(
     Parameters
     ----------
     learners : one, several, or several with names of one's own in a mapping: a name of
-        :data:`LEARNERS`; "module:Class", a class, which is made without arguments but for
-        ``seed`` if it takes one, or an object of :class:`hpcgym.agents.weight_bandit.Learner`; a
+        :data:`hpcgym.evaluation.lineup.LEARNERS`; "module:Class", a class, which is made without
+        arguments but for ``seed`` if it takes one, or an object of
+        :class:`hpcgym.agents.weight_bandit.Learner`; a
         function of (observation, info), which does not learn. An object goes on with what it has
         learned before. What is simulated may be named, too, as for
         :func:`hpcgym.evaluation.evaluate`.
@@ -495,17 +364,15 @@ def prequential(
     """
     check_whole("budget", budget, 1)
     check_whole("resamples", resamples, 1)
-    rules = checked_rules(rules)
     if rules.get("preemption") is not None:
         raise HpcgymError(
             f"preemption={rules['preemption']!r} and one pass (prequential) do not go together: a"
             " learner is told of each job once, when it has ended, and a run that others stop ends"
             " without its job; evaluate on slices (--protocol slices)"
         )
-    made = partial(find_learner, seed=check_whole("seed", seed, 0))
-    chosen = by_name(listed(learners), made, other_scheduler)
-    for name, one in chosen.items():
-        if acts(one) and hasattr(one, "begin"):
+    lineup = lineup_of(learners, partial(find_policy, seed=check_whole("seed", seed, 0)))
+    for name, one in lineup.acting.items():
+        if hasattr(one, "begin"):
             raise HpcgymError(
                 f"{name} looks into its environment when an episode begins (begin), and learners"
                 " see observations alone; hpcgym evaluate without --protocol has it act"
@@ -517,72 +384,42 @@ def prequential(
             f" {whole.initial.begin} s: take the whole trace"
         )
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
-    stream = whole if part == "all" else episodes.workload_of(episodes.listing[0])
+    (episode,) = episodes.listing
+    stream = whole if part == "all" else episodes.workload_of(episode)
+    acting = {name: _Learning(name, one) for name, one in lineup.acting.items()}
     machine = machine_of(whole, cluster, None)
-    lineup, row_of = with_references(chosen, rules, None, _ALWAYS, lifted_by(rules))
-    _check(lineup, rules, stream)
-    plain = without_idle_shares(scheduler_of("spf", rules))
+    stage = Stage(whole, machine, episodes, rules, None, {"interval": interval}, acting, seed)
     results: dict[str, Result] = {}
-    decisions: dict[str, int] = {}
-    learning = sum(map(acts, lineup.values()))
-    total = budget + len(lineup) + 1 + learning * (weeks_in(stream) - 1)
-    with (progress or silent)("one pass", total) as step:
-        for name, one in lineup.items():
-            if acts(one):
-                results[name], decisions[name] = learn_through(
-                    name, one, stream, rules, interval, machine, step
-                )
-            else:
-                step(name)
-                results[name] = simulate(stream, one, cluster=machine)
-        weights = best_static([stream], WEIGHTED_FEATURES, plain, budget, seed, step, machine)
-        step(FIXED)
-        results[FIXED] = simulate(stream, plain.but(policy=weights), cluster=machine)
+    try:
+        rows, row_of = rows_of(lineup, stage, [stream], _ALWAYS)
+        total = budget + len(rows) + 1 + len(acting) * (_weeks_in(stream) - 1)
+        with (progress or silent)("one pass", total) as step:
+            for name, one in rows.items():
+                if acts(one):
+                    acting[name].step = step
+                    _learn(stage, name, acting[name], episode)
+                else:
+                    step(name)
+                    stage.play(name, one, episode)
+                results[name] = stage.result()
+            plain = static_rules(stage)
+            weights = best_static(
+                [stream], WEIGHTED_FEATURES, plain, budget, seed, step, stage.site
+            )
+            step(FIXED)
+            stage.play(FIXED, plain.but(policy=weights), episode)
+            results[FIXED] = stage.result()
+    finally:
+        stage.close()
+    decisions = {name: one.decisions for name, one in acting.items()}
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 
-def _check(lineup: Mapping[str, Any], rules: Mapping[str, Any], stream: Workload) -> None:
-    """Raise an HpcgymError for limits, which nobody has here, and shares that nobody looks at."""
-    brought.check_rows(lineup, None, [stream])
-    orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
-    weighed = [features_of(one) for one in lineup.values() if acts(one)]
-    looks = any(map(any, orders)) or any(counts_usage(Scheduler(), one) for one in weighed)
-    check_fair_share(rules.get("fair_share"), looks)
-
-
-def find_learner(given: Any, seed: int = 0) -> Any:
-    """Return the learner that a name, "module:Class" or a class stands for; else what it is itself.
-
-    Parameters
-    ----------
-    given : of :func:`prequential`.
-    seed : of a class that takes one.
-
-    Raises
-    ------
-    HpcgymError : an unknown name, a module or class that is not there, or one that does not act.
-    """
-    if isinstance(given, str) and given in LEARNERS:
-        module, kind = LEARNERS[given]
-        return _made(getattr(import_agent(module), kind), seed)
-    if names_code(given) and not is_variant(given):
-        given = named_object(given, Path.cwd())
-    if not (isinstance(given, type) and acts(given)):
-        try:
-            return find_policy(given)
-        except HpcgymError as error:
-            also = f"; learners are {', '.join(LEARNERS)} and module:Class"
-            raise HpcgymError(f"{error}{also if isinstance(given, str) else ''}") from None
-    return _made(given, seed)
-
-
-def _made(kind: type, seed: int) -> Any:
-    """Return an object of a class of learners, with this seed if it takes one."""
-    takes = "seed" in inspect.signature(kind).parameters
+def _learn(stage: Stage, name: str, learning: _Learning, episode: Episode) -> None:
+    """Let a learner go through the stream; what it does wrong is an HpcgymError that names it."""
     try:
-        return kind(seed=seed) if takes else kind()
-    except TypeError as error:
-        raise HpcgymError(
-            f"{kind.__name__} must be made without arguments, but for a seed ({error}): give an"
-            " object"
-        ) from error
+        stage.play(name, learning, episode)
+    except Exception as error:  # whatever a user's learner does
+        what = error if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
+        said = f"{name} failed at its decision {learning.decisions}: {what}"
+        raise HpcgymError(said) from error

@@ -3,189 +3,73 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
-from hpcgym.baselines.labels import labelled
+from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import PERIODS, Episode, Episodes, counted
 from hpcgym.errors import (
     HpcgymError,
+    PolicyWarning,
     WorkloadWarning,
     check_choice,
     check_whole,
     unknown,
     warn_caller,
 )
-from hpcgym.evaluation import brought, shared
-from hpcgym.evaluation.brought import Groups, acts, around_of, unfolded, warn_of_seen
-from hpcgym.evaluation.leaderboard import Leaderboard, Measured, board_of, warn_of_failures
-from hpcgym.evaluation.lineup import (
-    STATIC,
-    by_name,
-    find_policy,
-    listed,
-    other_scheduler,
-    reference_row,
+from hpcgym.evaluation.brought import acts
+from hpcgym.evaluation.leaderboard import Leaderboard
+from hpcgym.evaluation.lineup import STATIC, Lineup, lineup_of, of_shared_nodes
+from hpcgym.evaluation.references import (
+    OF_BUDGETS,
+    OF_SHARED_NODES,
+    best_static,
+    chance,
+    check_static,
+    compared_row,
+    has_budgets,
     references,
-    references_of,
-    scheduler_of,
-    under_limits,
-    with_references,
+    rows_of,
+    static_row,
+    static_rules,
 )
-from hpcgym.evaluation.online import best_static
-from hpcgym.evaluation.stage import Failures, Stage, measured_on, restrictions
+from hpcgym.evaluation.site import ENERGIES
+from hpcgym.evaluation.stage import (
+    SHARED,
+    MisfitError,
+    Stage,
+    around_of,
+    restrictions,
+    warn_of_seen,
+)
 from hpcgym.naming import duration
 from hpcgym.progress import Progress, silent
-from hpcgym.schedule.measures import (
-    GROUPED_BY,
-    group_metrics,
-    metrics_by,
-    metrics_within,
-    result_within,
-)
+from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
 from hpcgym.schedule.metrics import ranking_metrics
-from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import (
-    SITE_RULES,
-    check_fair_share,
-    check_scheduler,
-    counts_usage,
-    without_idle_shares,
-)
 from hpcgym.scheduler.estimates.learning import Learned
+from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.fair_share import told_already, warn_of_schedulers, warn_of_weights
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.restricted import warn_of_unused
-from hpcgym.simulation.run import learn_at, simulate
+from hpcgym.simulation.run import learn_at
 from hpcgym.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-# --- What policies do for each class of jobs, or for each user ------------------------------------
-
-
-def check_grouping(by: str | None, metric: str) -> None:
-    """Raise an HpcgymError unless groups of jobs have a metric."""
-    if by is None:
-        return
-    check_choice("by", by, GROUPED_BY)
-    known = group_metrics()
-    if metric not in known:
-        raise HpcgymError(
-            f"{metric} is of whole schedules, and has no value by {by}; these are of jobs:"
-            f" {', '.join(name for name in known if name != 'jobs')}"
-        )
-
-
-@dataclass
-class Grouping:
-    """Collects a metric of groups of jobs, schedule by schedule.
-
-    Attributes
-    ----------
-    by : one of :data:`hpcgym.schedule.measures.GROUPED_BY`.
-    metric : a name of :func:`hpcgym.schedule.measures.group_metrics`.
-    rows : what was found, in order.
-    """
-
-    by: str
-    metric: str
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, policy: str, where: str, result: Result) -> None:
-        """Take what a policy did on a slice."""
-        for group, found in metrics_by(result, self.by, [self.metric]).items():
-            self.rows.append({
-                "slice": where, self.by: group, "scheduler": policy,
-                "jobs": found["jobs"], self.metric: found[self.metric],
-            })  # fmt: skip
-
-    def table(
-        self, workload: str, failed: Collection[str], trainings: Mapping[str, Collection[str]]
-    ) -> pd.DataFrame:
-        """Return the rows, without policies that failed; see ``Leaderboard.groups``.
-
-        Parameters
-        ----------
-        workload : its name.
-        failed : policies that failed on some slice: their means could not be compared.
-        trainings : row -> the policies that it is the mean of.
-        """
-        import pandas as pd
-
-        row_of = {one: name for name, members in trainings.items() for one in members}
-        out = {*failed, *(row_of[one] for one in failed if one in row_of)}
-        columns = ["workload", "slice", self.by, "scheduler", "jobs", self.metric]
-        found = pd.DataFrame([{"workload": workload, **row} for row in self.rows], columns=columns)
-        found["scheduler"] = [row_of.get(name, name) for name in found["scheduler"]]
-        found = found[~found["scheduler"].isin(out)]
-        if not row_of:
-            return found.reset_index(drop=True)
-        return found.groupby(columns[:4], sort=False, as_index=False).mean()
-
-
-# --- Weeks and months of evaluations --------------------------------------------------------------
-
-
-def left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int:
-    """Return how many jobs of the weeks or months that are chosen are in none of the slices.
-
-    These are the jobs that cross the end of their week or month.
-
-    Parameters
-    ----------
-    whole : the workload that ``part`` was cut from.
-    """
-    if part.kind not in PERIODS or not part.alone:
-        return 0
-    submitted = int(np.isin(_periods(whole, part.kind), _numbers(chosen)).sum())
-    return submitted - sum(episode.stop - episode.start for episode in chosen)
-
-
-def warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> None:
-    """Say so if the log ends before half of the last of its weeks or months, and that is chosen.
-
-    Warns
-    -----
-    WorkloadWarning : once.
-    """
-    if part.kind not in PERIODS:
-        return
-    length, label = PERIODS[part.kind]
-    last = int(_periods(whole, part.kind)[-1])
-    told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
-    if last in _numbers(chosen) and 2 * told < length:
-        warn_caller(
-            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
-            f" much as a whole {label}",
-            WorkloadWarning,
-        )
-
-
-def _periods(whole: Workload, kind: str) -> NDArray[np.int64]:
-    """Return the number of the week or month that each job was submitted in."""
-    return (whole.submit_time - whole.first_submit_s) // PERIODS[kind][0]
-
-
-def _numbers(chosen: Sequence[Episode]) -> list[int]:
-    """Return the numbers of weeks or months."""
-    return [int(episode.name.rpartition(" ")[2]) for episode in chosen]
-
-
-# --- ``evaluate``: policies and references on the same slices of a workload -----------------------
-
-#: Metrics of a schedule that are kept; policies are ranked by the first.
+#: Metrics of a schedule that are kept beside the one by which policies are ranked.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
+
+#: The same where jobs share nodes has intervals.
+MAKESPANS = ("makespan_s",)
 
 
 def evaluate(
@@ -282,16 +166,16 @@ def evaluate(
     Rows are called as the policies are. A name whose rules differ here from those for which it
     stands in :func:`hpcgym.simulate` has them behind it, such as "saf (backfill fcfs)".
 
-    With a dispatcher that solves a model among the policies the table has ``above_reference``: how
-    far the mean is above that of the best of the dispatchers and references.
-
     Under limits the table has the energy of all, as a whole and while limits hold; schedulers keep
     them by the environment's own rule; and with budgets "powercap" is a row, too, to which
     ``above_reference`` compares all.
 
-    With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes: see
-    :func:`hpcgym.evaluation.shared.evaluate_shared`. Rows are co-schedulers and policies that act
-    there, ``env_options`` has the ``speedups``, and the table the makespans.
+    With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes. Rows are names of
+    :data:`~hpcgym.baselines.schedulers.COSCHEDULERS` or ``Scheduler`` objects, which are simulated,
+    and what acts there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, saved
+    agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
+    nothing of chance. ``env_options`` has the ``speedups``; machine and speedups are those of saved
+    agents where nobody gives them. The table has the makespans.
 
     Raises
     ------
@@ -315,224 +199,363 @@ def evaluate(
     >>> sorted(board.table.index)
     ['best-static', 'easy', 'easy-sjbf', 'f1', 'random', 'saf', 'spf']
     """
-    policies = listed(policies)
     check_choice("metric", metric, ranking_metrics())
-    check_grouping(by, metric)
+    _check_grouping(by, metric)
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
+    lineup = lineup_of(policies)
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
-    together = shared.is_meant(env, policies)
-    if together and by is not None:
-        raise HpcgymError("there are no metrics by class or user where jobs share nodes")
-    if together:
-        for rule in rules:
-            raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
-    else:
-        policies, groups = unfolded(by_name(policies, find_policy, other_scheduler))
     if whole.initial is not None:
         raise HpcgymError(
             f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
             f" run at {whole.initial.begin} s: evaluate on the whole trace"
         )
-    acting = {} if together else {name: one for name, one in policies.items() if acts(one)}
+    acting = lineup.acting
+    env_ids = {getattr(one, "env_id", None) for one in acting.values()}
+    sharing = env == SHARED if env is not None else SHARED in env_ids
+    _check_sharing(lineup, sharing, rules, by)
+    env = SHARED if sharing else env
     given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
     around = around_of(given, env, env_options, acting)
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
-        rules={} if together else restrictions(rules, env, env_options, policies),
+        rules=restrictions(rules, env, env_options, acting),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
-    warn_of_short_period(whole, part, chosen)
-    if together:
-        board = shared.evaluate_shared(
-            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress,
-            metric, reference,
-        )  # fmt: skip
-    else:
-        warn_of_seen(acting, whole, part)
-        with told_already():
-            stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
-        try:
-            check_allocation(rules.get("allocation") or "first-fit", stage.machine)
-            board = _on_stage(
-                stage, policies, groups, part, chosen, budget, seed, resamples, progress, metric,
-                reference, by,
-            )  # fmt: skip
-        finally:
-            stage.close()
-    warn_of_failures(board)
-    return replace(board, left_out=left_out(whole, part, chosen))
+    _warn_of_short_period(whole, part, chosen)
+    warn_of_seen(acting, whole, part)
+    with told_already():
+        stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+    played = _Played(stage, part, chosen, lineup.trainings, metric, by)
+    shows = progress or silent
+    try:
+        if sharing:
+            told = _side_by_side(played, lineup, reference, shows)
+        else:
+            check_allocation(rules.get("allocation") or "first-fit", stage.site.cluster)
+            told = _with_references(played, lineup, whole, reference, budget, seed, shows)
+    finally:
+        stage.close()
+    left_out = _left_out(whole, part, chosen)
+    board = played.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
+    _warn_of_failures(board)
+    return board
 
 
-def _on_stage(
-    stage: Stage,
-    policies: Mapping[str, Any],
-    groups: Groups,
-    part: Episodes,
-    chosen: list[Episode],
+# --- Policies on slices, one after another --------------------------------------------------------
+
+
+@dataclass
+class _Played:
+    """What policies have reached on the slices of an evaluation.
+
+    Attributes
+    ----------
+    stage, part, chosen : where they play, and the slices.
+    trainings : of the lineup.
+    metric, by : of :func:`evaluate`.
+    schedulers : row -> its scheduler; None for what acts.
+    values : row -> metrics of each slice; none where it failed.
+    failures : (row, slice) -> what went wrong.
+    groups : rows of :attr:`hpcgym.evaluation.Leaderboard.groups`, but for the workload.
+    """
+
+    stage: Stage
+    part: Episodes
+    chosen: Sequence[Episode]
+    trainings: Mapping[str, tuple[str, ...]]
+    metric: str
+    by: str | None
+    schedulers: dict[str, Scheduler | None] = field(default_factory=dict)
+    values: dict[str, list[Mapping[str, float | int]]] = field(default_factory=dict)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+    def play(
+        self, name: str, policy: Any, step: Callable[[str], None], known: Known | None = None
+    ) -> None:
+        """Let a policy play all slices, and keep what it reaches.
+
+        Parameters
+        ----------
+        name : of its row.
+        policy : a scheduler, or what acts.
+        step : called for each slice.
+        known : slice -> what a scheduler has learned of run times before.
+
+        Raises
+        ------
+        MisfitError : a policy that cannot act in its environment.
+        Exception : what the schedulers of this library raise.
+        """
+        self.schedulers[name] = policy if isinstance(policy, Scheduler) else None
+        self.values[name] = []
+        for episode in self.chosen:
+            step(f"{name}: {episode.name}")
+            found: Mapping[str, float | int] = {}
+            try:
+                found = self.stage.play(name, policy, episode, (known or {}).get(episode.name))
+            except MisfitError:
+                raise
+            except Exception as error:  # whatever a user's policy does
+                own = own_rules(policy).values() if isinstance(policy, Scheduler) else [policy]
+                if not own:
+                    raise
+                guilty = next((one for one in own if place_in(one, error)), None)
+                self.failures[name, episode.name] = failure(error, guilty)
+            else:
+                if self.by is not None:
+                    self._group(name, episode)
+            self.values[name].append(found)
+
+    def _group(self, name: str, episode: Episode) -> None:
+        """Keep the metric of each class of jobs, or user."""
+        by, metric = str(self.by), self.metric
+        result = self.stage.result()
+        if not self.part.alone:
+            result = result_within(result, *counted(episode))
+        for group, found in metrics_by(result, by, [metric]).items():
+            self.groups.append({
+                "slice": episode.name, by: group, "scheduler": name,
+                "jobs": found["jobs"], metric: found[metric],
+            })  # fmt: skip
+
+    def board(self, workload: str, others: Sequence[str], **told: Any) -> Leaderboard:
+        """Return the leaderboard.
+
+        Parameters
+        ----------
+        workload : its name.
+        others : metrics that have intervals, beside the one that ranks.
+        told : more attributes of the leaderboard.
+
+        Raises
+        ------
+        HpcgymError : no slice has a value of the metric for all that did not fail.
+        """
+        import pandas as pd
+
+        index = pd.Index([one.name for one in self.chosen], name="slice")
+        frames = {
+            metric: pd.DataFrame(
+                {name: [float(one.get(metric, "nan")) for one in them]
+                 for name, them in self.values.items()},
+                index=index,
+            )
+            for metric in (self.metric, *others, *METRICS)
+        }  # fmt: skip
+        ranked = frames[self.metric].copy()
+        for row, where in self.failures:
+            ranked.loc[where, row] = 0.0
+        known = ranked.notna().all(axis=1)
+        if not known.any():
+            raise HpcgymError(
+                f"metric {self.metric!r}: there is no value of it on any slice; it is of"
+                " schedules, or of jobs, that are not among these"
+            )
+        row_of = {one: name for name, members in self.trainings.items() for one in members}
+        failures: dict[tuple[str, str], str] = {}
+        for (row, where), error in self.failures.items():
+            key = row_of.get(row, row), where
+            said = error if row == key[0] else f"{row.removeprefix(f'{key[0]}: ')}: {error}"
+            failures[key] = f"{failures[key]}; {said}" if key in failures else said
+        return Leaderboard(
+            {metric: frame[known] for metric, frame in frames.items()},
+            {
+                row_of.get(name, name): None if name in row_of else one
+                for name, one in self.schedulers.items()
+            },
+            metric=self.metric,
+            trainings=self.trainings,
+            failures=failures,
+            intervals_of=tuple(others),
+            groups=self._groups(workload, row_of, {name for name, _ in failures}),
+            around=self.part.around,
+            unseen=self.stage.unseen,
+            **told,
+        )
+
+    def _groups(
+        self, workload: str, row_of: Mapping[str, str], failed: set[str]
+    ) -> pd.DataFrame | None:
+        """Return the metric of groups of jobs, without rows that failed somewhere."""
+        import pandas as pd
+
+        by = self.by
+        if by is None:
+            return None
+        columns = ["workload", "slice", by, "scheduler", "jobs", self.self.metric]
+        rows = [
+            {
+                "workload": workload,
+                **row,
+                "scheduler": row_of.get(row["scheduler"], row["scheduler"]),
+            }
+            for row in self.groups
+        ]
+        found = pd.DataFrame(
+            [row for row in rows if row["scheduler"] not in failed], columns=columns
+        )
+        return found.groupby(columns[:4], sort=False, as_index=False).mean() if row_of else found
+
+
+#: Slice -> what a scheduler has learned of run times before it begins.
+Known = Mapping[str, Learned]
+
+
+def _side_by_side(
+    played: _Played, lineup: Lineup, reference: str | None, progress: Progress
+) -> dict[str, Any]:
+    """Let policies play where jobs share nodes; return attributes of the leaderboard."""
+    always = {name: COSCHEDULERS[name] for name in OF_SHARED_NODES}
+    rows = lineup.policies | {n: one for n, one in always.items() if n not in lineup.policies}
+    compared = compared_row(reference or OF_SHARED_NODES[-1], rows, {}, lineup)
+    with progress("evaluating", len(rows) * len(played.chosen)) as step:
+        for row, policy in rows.items():
+            played.play(row, policy, step)
+    return {"reference": compared, "compared": True, "others": MAKESPANS}
+
+
+def _with_references(
+    played: _Played,
+    lineup: Lineup,
+    whole: Workload,
+    reference: str | None,
     budget: int,
     seed: int,
-    resamples: int,
-    progress: Progress | None,
-    metric: str,
-    reference: str | None,
-    by: str | None,
-) -> Leaderboard:
-    """Compare policies, by their names, with references; see :func:`evaluate`."""
-    whole = part.workload if part.alone else stage.workload
-    machine, limits = stage.machine, stage.limits
-    check_jobs(whole, machine.processors)
-    needs_on(whole, machine)
+    progress: Progress,
+) -> dict[str, Any]:
+    """Let policies and references play; return attributes of the leaderboard."""
+    stage, part, chosen = played.stage, played.part, played.chosen
+    site, jobs = stage.site, part.workload if part.alone else whole
+    assert site.cluster is not None
+    check_jobs(jobs, site.cluster.processors)
+    needs_on(jobs, site.cluster)
     training: list[Workload] = []
     if budget > 0:
-        training = _training(Episodes(whole, part.kind, part.jobs, "train", part.train_share), seed)
+        first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
+        training = [first.workload_of(one) for one in first.named(first.usual, seed + 1)]
         check_static(stage.rules)
     slices = [part.workload_of(episode) for episode in chosen]
-    always = brought.references(limits, slices)
-    lineup, row_of = with_references(policies, stage.rules, limits, always, stage.lifted)
-    known = [one for one in lineup.values() if isinstance(one, Scheduler)]
-    orders = [one.usage_orders for one in known]
-    check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))
+    always = (OF_BUDGETS,) if has_budgets(site.limits, slices) else ()
+    rows, row_of = rows_of(lineup, stage, slices, always)
+    known = [one for one in rows.values() if isinstance(one, Scheduler)]
     if stage.counts_usage:
-        warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
-    warn_of_schedulers(whole, known)
-    warn_of_unused(slices, known, machine)
-    brought.check_rows(lineup, limits, slices)
-    chance, found = by_chance(stage, len(part.workload), seed)
-    lineup[chance], static = found, static_row(stage.rules)
-    row_of |= {RANDOM: chance, STATIC: static}
-    rows = [*lineup, *([static] if training else [])]
-    asked = () if reference is None else (reference_row(reference, rows, row_of, groups),)
-    metrics = (metric, *METRICS, *(brought.ENERGIES if limits is not None else ()))
-    total = budget + (len(lineup) + (budget > 0)) * len(chosen)
+        warn_of_weights([jobs], Scheduler().but(**stage.rules), stage.features)
+    warn_of_schedulers(jobs, known)
+    warn_of_unused(slices, known, site.cluster)
+    by_chance, found = chance(stage, len(part.workload), seed)
+    rows[by_chance], static = found, static_row(stage)
+    row_of |= {RANDOM: by_chance, STATIC: static}
+    compared = row_of[always[0] if always else references(stage.rules)[0]]
+    if reference is not None:
+        compared = compared_row(reference, [*rows, *([static] if training else [])], row_of, lineup)
+    total = budget + (len(rows) + bool(training)) * len(chosen)
     weights: dict[str, float] = {}
-    values: dict[str, list[dict[str, float]]] = {}
-    failures: Failures = {}
-    grouping = None if by is None else Grouping(by, metric)
-    with told_already(), (progress or silent)("evaluating", total) as step:
+    with told_already(), progress("evaluating", total) as step:
         if training:
-            plain = under_limits(scheduler_of("spf", stage.rules), limits)
-            if not counts_usage(plain, stage.features):
-                plain = without_idle_shares(plain)
-            weights = best_static(
-                training, stage.features, plain, budget, seed, step, machine, limits
-            )
-            lineup[static] = plain.but(policy=weights)
-        for name, policy in lineup.items():
-            play = _player(name, policy, whole, part, chosen, stage, step, grouping)
-            values[name] = measured_on(chosen, name, policy, metrics, play, failures)
-
-    among = asked or tuple(row_of[name] for name in always)
-    if limits is None and not asked:
-        among = references_of(lineup, row_of, stage.rules)
-    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
-    failed = {name for name, _ in failures}
-    return board_of(
-        Measured(values, [episode.name for episode in chosen], metric, METRICS, failures, groups),
-        schedulers,
-        static_weights=weights,
-        seed=seed,
-        resamples=resamples,
-        references=among,
-        energies=() if limits is None else brought.ENERGIES,
-        plain=row_of[references(stage.rules)[0]],
-        around=part.around,
-        unseen=stage.unseen,
-        groups=None if grouping is None else grouping.table(whole.name, failed, groups),
-    )
-
-
-def _training(part: Episodes, seed: int) -> list[Workload]:
-    """Return the slices that static weights are chosen by."""
-    return [part.workload_of(episode) for episode in part.named(part.usual, seed + 1)]
-
-
-def _player(
-    name: str,
-    policy: Any,
-    whole: Workload,
-    part: Episodes,
-    chosen: list[Episode],
-    stage: Stage,
-    step: Callable[[str], None],
-    grouping: Grouping | None,
-) -> Callable[[Episode], Mapping[str, float | int]]:
-    """Return a function that returns the metrics of a policy's schedule of a slice.
-
-    ``grouping`` takes those of groups of its jobs.
-    """
-    learned = _learned(policy, whole, stage.machine, part, chosen)
-
-    def group(episode: Episode, result: Result) -> None:
-        assert grouping is not None
-        alone = result if part.alone else result_within(result, *counted(episode))
-        grouping.add(name, episode.name, alone)
-
-    def play(episode: Episode) -> Mapping[str, float | int]:
-        step(f"{name}: {episode.name}")
-        if not isinstance(policy, Scheduler):
-            metrics = stage.play(name, policy, episode)
-            if grouping is not None:
-                group(episode, stage.result_of(name))
-            return metrics
-        jobs = part.workload_of(episode)
-        scheduler: Scheduler = policy
-        if isinstance(policy.policy_estimate, np.ndarray):  # of all jobs, as a random order has it
-            given = policy.policy_estimate[episode.start : episode.stop]
-            scheduler = policy.but(policy_estimate=given)
-        held = None if stage.limits is None else stage.limits.of(jobs)
-        known = learned[episode.name]
-        result = simulate(jobs, scheduler, cluster=stage.machine, learned=known, limits=held)
-        if grouping is not None:
-            group(episode, result)
-        if not part.alone:
-            return metrics_within(result, *counted(episode))
-        return result.metrics if held is None else {**result.metrics, **brought.measured(result)}
-
-    return play
+            plain = static_rules(stage, stage.features)
+            weights = best_static(training, stage.features, plain, budget, seed, step, site)
+            rows[static] = plain.but(policy=weights)
+        for name, policy in rows.items():
+            played.play(name, policy, step, _learned(policy, jobs, part, chosen, site.cluster))
+    return {
+        "reference": compared,
+        "compared": bool(reference or always),
+        "others": () if site.limits is None else ENERGIES,
+        "static_weights": weights,
+    }
 
 
 def _learned(
-    policy: Any, whole: Workload, machine: Cluster, part: Episodes, chosen: list[Episode]
-) -> dict[str, Learned | None]:
+    policy: Any, jobs: Workload, part: Episodes, chosen: Sequence[Episode], machine: Cluster
+) -> dict[str, Learned]:
     """Return what a scheduler has learned of run times before each slice begins, by its name."""
     simulated = isinstance(policy, Scheduler) and policy.dispatcher is None
     if not simulated or machine.groups or not part.alone:
-        return {episode.name: None for episode in chosen}
-    begins = {e.name: int(part.workload_of(e).submit_time[0]) for e in chosen}
+        return {}
+    begins = {one.name: int(part.workload_of(one).submit_time[0]) for one in chosen}
     names = sorted(begins, key=lambda name: begins[name])
     # one simulation of the whole trace, which is stopped where slices begin
-    learned = learn_at(whole, policy, [begins[name] for name in names], machine)
-    return dict(zip(names, learned, strict=True))
+    learned = learn_at(jobs, policy, [begins[name] for name in names], machine)
+    return {name: one for name, one in zip(names, learned, strict=True) if one is not None}
 
 
-# --- Rows that are in each evaluation: chance, and the best static weights ------------------------
+# --- What is checked before, and said after -------------------------------------------------------
 
 
-def by_chance(stage: Stage, jobs: int, seed: int) -> tuple[str, Any]:
-    """Return what the row of chance is called, and who that is, for so many jobs."""
-    acting = f"{RANDOM} (acting)"
-    if stage.add_random(acting):
-        return acting, RandomActions(seed)
-    scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
-    found = random_order(without_idle_shares(scheduler), jobs, seed)
-    return _under_site_rules(RANDOM, found), found
+def _check_grouping(by: str | None, metric: str) -> None:
+    """Raise an HpcgymError unless groups of jobs have a metric."""
+    if by is None:
+        return
+    check_choice("by", by, GROUPED_BY)
+    known = group_metrics()
+    if metric not in known:
+        raise HpcgymError(
+            f"{metric} is of whole schedules, and has no value by {by}; these are of jobs:"
+            f" {', '.join(name for name in known if name != 'jobs')}"
+        )
 
 
-def static_row(rules: Mapping[str, Any]) -> str:
-    """Return what the row of the best static weights is called under the rules of an evaluation."""
-    return _under_site_rules(STATIC, scheduler_of("spf", rules))
+def _check_sharing(lineup: Lineup, sharing: bool, rules: Mapping[str, Any], by: str | None) -> None:
+    """Raise an HpcgymError for what is not for jobs that share nodes, or only for these."""
+    for name, policy in lineup.policies.items():
+        if not sharing and of_shared_nodes(policy):
+            raise HpcgymError(
+                f"{name} is for jobs that share nodes: it needs --env CoSchedule (env={SHARED!r})"
+            )
+        dispatches = isinstance(policy, Scheduler) and policy.dispatcher is not None
+        if sharing and not acts(policy) and (dispatches or not isinstance(policy, Scheduler)):
+            raise HpcgymError(
+                f"{name} does not know nodes that jobs share: name a co-scheduler, such as easy-co,"
+                " or what acts there"
+            )
+    if sharing and by is not None:
+        raise HpcgymError("there are no metrics by class or user where jobs share nodes")
+    for rule in rules if sharing else ():
+        raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
 
 
-def _under_site_rules(name: str, scheduler: Scheduler) -> str:
-    """Return a name with the rules of a site behind it."""
-    return labelled(name, Scheduler(), scheduler, SITE_RULES)
+def _left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int:
+    """Return how many jobs of the weeks or months that are chosen cross the end of theirs."""
+    if part.kind not in PERIODS or not part.alone:
+        return 0
+    submitted = int(np.isin(_periods(whole, part.kind), _numbers(chosen)).sum())
+    return submitted - sum(episode.stop - episode.start for episode in chosen)
 
 
-def check_static(rules: Mapping[str, Any]) -> None:
-    """Raise an HpcgymError for rules that static weights cannot be chosen under."""
-    try:
-        check_scheduler(Scheduler().but(**rules), "environments")
-    except HpcgymError as error:
-        raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None
+def _warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> None:
+    """Say so if the log ends before half of the last of its weeks or months, and that is chosen."""
+    if part.kind not in PERIODS:
+        return
+    length, label = PERIODS[part.kind]
+    last = int(_periods(whole, part.kind)[-1])
+    told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
+    if last in _numbers(chosen) and 2 * told < length:
+        warn_caller(
+            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
+            f" much as a whole {label}",
+            WorkloadWarning,
+        )
+
+
+def _periods(whole: Workload, kind: str) -> NDArray[np.int64]:
+    """Return the number of the week or month that each job was submitted in."""
+    return (whole.submit_time - whole.first_submit_s) // PERIODS[kind][0]
+
+
+def _numbers(chosen: Sequence[Episode]) -> list[int]:
+    """Return the numbers of weeks or months."""
+    return [int(episode.name.rpartition(" ")[2]) for episode in chosen]
+
+
+def _warn_of_failures(board: Leaderboard) -> None:
+    """Say of each policy that failed on how many slices, and what went wrong on the first."""
+    for name in dict.fromkeys(policy for policy, _ in board.failures):
+        at = [where for policy, where in board.failures if policy == name]
+        warn_caller(
+            f"{name} failed on {len(at)} of {len(board.by_slice)} slices, first on {at[0]}:"
+            f" {board.failures[name, at[0]]}; see Leaderboard.failures",
+            PolicyWarning,
+        )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
+from hpcgym.errors import HpcgymError, check_each_once, check_whole
+from hpcgym.evaluation.intervals import FEWEST, Floats, draw, iqm
+from hpcgym.evaluation.leaderboard import interval_in_words
 from hpcgym.naming import printable
 from hpcgym.progress import Progress, silent
-from hpcgym.report.tables import Cell, latex, markdown, shown
+from hpcgym.report.tables import latex, markdown, shown
+from hpcgym.schedule.metrics import Metric
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import PROVED, Proof, prove
 from hpcgym.suite.submissions import Submission, easy_of, static_of
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 
 # --- Scores ---------------------------------------------------------------------------------------
-
-Floats = NDArray[np.float64]
 
 #: Of tasks, the values of an agent, (seeds, slices).
 Values = Mapping[str, Floats]
@@ -73,21 +72,19 @@ def stratified(
     HpcgymError : no resamples.
     """
     check_whole("resamples", resamples, 1)
-    tasks = list(values)
-    whole = np.concatenate([scores_of(values[t], easy[t][0], best[t][0]) for t in tasks])
-    if min(values[task].shape[1] for task in tasks) < FEWEST:
+    whole = np.concatenate([scores_of(one, easy[t][0], best[t][0]) for t, one in values.items()])
+    if min(one.shape[1] for one in values.values()) < FEWEST:
         return iqm(whole), float("nan"), float("nan")
-    rng = np.random.default_rng(seed)
-    drawn = []
-    for task in tasks:
-        one, base = values[task], easy[task][0]
-        seeds, n = one.shape
-        slices = how_often(n, resamples, rng)
-        means, bases = slices @ one.T / n, slices @ base / n  # (resamples, seeds), (resamples,)
-        scores = np.log(bases[:, None] / means) / _unit(base, best[task][0])
-        drawn.append(scores if seeds == 1 else _resampled(scores, rng))
-    every = np.concatenate(drawn, axis=1)
-    low, high = np.percentile([iqm(row) for row in every], [2.5, 97.5])
+    rng, every = np.random.default_rng(seed), []
+    for task, one in values.items():
+        drawn = draw([one], resamples, rng)
+        means, bases = drawn.slices @ one.T, drawn.slices @ easy[task][0]
+        scores = np.log(bases[:, None] / means) / _unit(easy[task][0], best[task][0])
+        if (times := drawn.seeds[0]) is not None:  # each training as often as it was drawn
+            which = np.repeat(np.tile(np.arange(len(one)), resamples), times.ravel())
+            scores = np.take_along_axis(scores, which.reshape(scores.shape), axis=1)
+        every.append(scores)
+    low, high = np.percentile([iqm(row) for row in np.concatenate(every, axis=1)], [2.5, 97.5])
     return iqm(whole), float(low), float(high)
 
 
@@ -129,15 +126,6 @@ def ends_of_task(
     return ends
 
 
-def _resampled(scores: Floats, rng: np.random.Generator) -> Floats:
-    """Return for each resample as many trainings, drawn with replacement, (resamples, seeds)."""
-    resamples, seeds = scores.shape
-    times = how_often(seeds, resamples, rng)
-    drawn = np.repeat(np.tile(np.arange(seeds), resamples), times.ravel())
-    found: Floats = np.take_along_axis(scores, drawn.reshape(resamples, seeds), axis=1)
-    return found
-
-
 def probability_of_improvement(one: Sequence[Floats], other: Sequence[Floats]) -> float:
     """Return how likely one agent is better than another in a task: P(X > Y), a mean over tasks.
 
@@ -160,6 +148,28 @@ def probability_of_improvement(one: Sequence[Floats], other: Sequence[Floats]) -
 
 
 # --- Submissions side by side ---------------------------------------------------------------------
+
+#: Headings of the table for people -> what stands there, of a row of the table.
+_SHOWN: tuple[tuple[str, Callable[[Mapping[Any, Any]], str]], ...] = (
+    ("agent", lambda row: str(row["agent"])),
+    ("score", lambda row: shown(row["score"])),
+    ("95 % interval", lambda row: interval_in_words(_SCORE, row["score_low"], row["score_high"])),
+    ("P(above EASY)", lambda row: shown(row["above_easy"])),
+    ("p99 wait / EASY", lambda row: shown(row["p99_wait"])),
+    ("longest wait / EASY", lambda row: _marked(row["longest_wait"], row["starving"])),
+    ("unserved", lambda row: _marked(row["unserved_jobs"], row["leaving"])),
+    ("utilization (%)", lambda row: shown(100 * row["utilization"])),
+    ("seeds", lambda row: str(row["seeds"])),
+    ("verified", lambda row: f"{row['verified']} of {row['tasks']}"),
+)
+
+_SCORE = Metric("score", "score")
+
+
+def _marked(value: float, marked: float) -> str:
+    """Return a number for people, marked if it is bad."""
+    return f"{shown(value)}{' !' if marked else ''}"
+
 
 #: An agent is marked that lets somebody wait so many times as long as EASY's longest wait,
 STARVING = 2.0
@@ -235,44 +245,37 @@ class Board:
         """
         import pandas as pd
 
-        by_task = self.by_task
+        name, zero = METRICS[0], np.zeros(1)
         rows = {}
-        for agent, told in self.values.items():
-            mine = by_task[by_task.agent == agent]
-            figures = self._figures(agent, mine)
+        for agent, mine in self.by_task.groupby("agent", sort=False):
+            told = {task: one[name] for task, one in self.values[str(agent)].items()}
+            bases = ({task: one[name] for task, one in of.items()} for of in (self.easy, self.best))
+            score, low, high = stratified(told, *bases, self.resamples, self.seed)
+            scores = self.scores(str(agent)).values()
+            ratios = {
+                of: mine[of] / mine[f"easy_{of}"].replace(0, np.nan)
+                for of in ("p99_wait_s", LONGEST)
+            }
+            figures = {
+                "score": score,
+                "score_low": low,
+                "score_high": high,
+                "above_easy": probability_of_improvement([*scores], [zero] * len(told)),
+                "p99_wait": float(np.exp(np.log(ratios["p99_wait_s"].dropna()).mean())),
+                "longest_wait": float(ratios[LONGEST].max()),
+                "unserved_jobs": float(mine.unserved_jobs.sum()),
+                "utilization": float(mine.utilization.mean()),
+            }
+            proved = not self.failed(str(agent))
             rows[agent] = {
-                **(dict.fromkeys(figures, float("nan")) if self.failed(agent) else figures),
+                **(figures if proved else dict.fromkeys(figures, float("nan"))),
                 **{mark: int(mine[mark].sum()) for mark in ("starving", "leaving", "gated")},
-                "seeds": max(len(one[METRICS[0]]) for one in told.values()),
+                "seeds": int(mine.seeds.max()),
                 "tasks": len(told),
                 "verified": int(mine.verified.sum()),
             }
         table = pd.DataFrame.from_dict(rows, orient="index")
         return table.rename_axis("agent").sort_values("score", ascending=False, kind="stable")
-
-    def _figures(self, agent: str, mine: pd.DataFrame) -> dict[str, float]:
-        """Return what the table has of an agent, of its rows of :attr:`by_task`."""
-        told, name = self.values[agent], METRICS[0]
-        score, low, high = stratified(
-            {task: one[name] for task, one in told.items()},
-            {task: one[name] for task, one in self.easy.items()},
-            {task: one[name] for task, one in self.best.items()},
-            self.resamples,
-            self.seed,
-        )
-        zero = [np.zeros(1)] * len(told)
-        ratios = mine.p99_wait_s.to_numpy() / mine.easy_p99_wait_s.replace(0, np.nan)
-        longest = mine[LONGEST] / mine[f"easy_{LONGEST}"].replace(0, np.nan)
-        return {
-            "score": score,
-            "score_low": low,
-            "score_high": high,
-            "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
-            "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
-            "longest_wait": float(longest.max()),
-            "unserved_jobs": float(mine.unserved_jobs.sum()),
-            "utilization": float(mine.utilization.mean()),
-        }
 
     @property
     def by_task(self) -> pd.DataFrame:
@@ -285,51 +288,37 @@ class Board:
         """
         import pandas as pd
 
-        rows = []
+        name, rows = METRICS[0], []
         for agent, told in self.values.items():
             scores = self.scores(agent)
             for task, metrics in told.items():
-                mine, easy = _summed(metrics), _summed(self.easy[task])
+                easy, best = self.easy[task], self.best[task]
+                seeds, slices = metrics[name].shape
+                mine, theirs = _summed(metrics), _summed(easy)
+                starving = mine[LONGEST] > STARVING * theirs[LONGEST]
+                more = mine["unserved_jobs"] - theirs["unserved_jobs"]
+                leaving = more > LEAVING * tasks()[task].window * slices
                 proof = self.proofs.get(agent, {}).get(task)
-                count = tasks()[task].window * metrics[METRICS[0]].shape[1]
-                name = METRICS[0]
                 ends = ends_of_task(
-                    metrics[name], self.easy[task][name][0], self.best[task][name][0],
-                    self.resamples, self.seed,
-                )  # fmt: skip
-                starving = mine[LONGEST] > STARVING * easy[LONGEST]
-                leaving = mine["unserved_jobs"] - easy["unserved_jobs"] > LEAVING * count
-                rows.append(
-                    {
-                        "agent": agent,
-                        "task": task,
-                        "seeds": len(metrics[name]),
-                        "slices": metrics[name].shape[1],
-                        "score": float(scores[task].mean()),
-                        **ends,
-                        **mine,
-                        "easy_mean_bsld": float(self.easy[task][name].mean()),
-                        "best_mean_bsld": float(self.best[task][name].mean()),
-                        "easy_p99_wait_s": easy["p99_wait_s"],
-                        f"easy_{LONGEST}": easy[LONGEST],
-                        "easy_unserved_jobs": easy["unserved_jobs"],
-                        "starving": starving,
-                        "leaving": leaving,
-                        "gated": starving or leaving,
-                        "verified": proof is not None and proof.equal,
-                        "proof": "" if proof is None else proof.text,
-                    }
+                    metrics[name], easy[name][0], best[name][0], self.resamples, self.seed
                 )
+                beside = ("p99_wait_s", LONGEST, "unserved_jobs")
+                rows.append({
+                    "agent": agent, "task": task, "seeds": seeds, "slices": slices,
+                    "score": float(scores[task].mean()), **ends, **mine,
+                    "easy_mean_bsld": theirs[name], "best_mean_bsld": float(best[name].mean()),
+                    **{f"easy_{one}": theirs[one] for one in beside},
+                    "starving": starving, "leaving": leaving, "gated": starving or leaving,
+                    "verified": proof is not None and proof.equal,
+                    "proof": "" if proof is None else proof.text,
+                })  # fmt: skip
         return pd.DataFrame(rows)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[Any, Any]]:
         """Return everything as rows: of each agent one of all tasks, then one a task."""
-        every = [
-            {"agent": a, "task": "all", **row} for a, row in self.table.to_dict("index").items()
-        ]
-        return every + [
-            {str(k): v for k, v in row.items()} for row in self.by_task.to_dict("records")
-        ]
+        every = self.table.reset_index()
+        every.insert(1, "task", "all")
+        return every.to_dict("records") + self.by_task.to_dict("records")
 
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""
@@ -349,58 +338,32 @@ class Board:
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and rows of the table for people."""
-        table = self.table
-        interval = [
-            "-" if np.isnan(low) else f"{shown(low)} to {shown(high)}"
-            for low, high in zip(table.score_low, table.score_high, strict=True)
-        ]
-        marked = {
-            name: [
-                f"{shown(value)}{' !' if bad else ''}"
-                for value, bad in zip(table[name], table[mark], strict=True)
-            ]
-            for name, mark in (("longest_wait", "starving"), ("unserved_jobs", "leaving"))
-        }
-        verified = [f"{a} of {b}" for a, b in zip(table.verified, table.tasks, strict=True)]
-        columns = {
-            "agent": [str(name) for name in table.index],
-            "score": [shown(value) for value in table.score],
-            "95 % interval": interval,
-            "P(above EASY)": [shown(value) for value in table.above_easy],
-            "p99 wait / EASY": [shown(value) for value in table.p99_wait],
-            "longest wait / EASY": marked["longest_wait"],
-            "unserved": marked["unserved_jobs"],
-            "utilization (%)": [shown(100 * value) for value in table.utilization],
-            "seeds": [str(value) for value in table.seeds],
-            "verified": verified,
-        }
-        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+        heading = [title for title, _ in _SHOWN]
+        table = self.table.reset_index().to_dict("records")
+        return heading, [[of(row) for _, of in _SHOWN] for row in table]
 
     def cells_by_task(self) -> tuple[list[str], list[list[str]]]:
         """Return the same of a table with the score of each agent in each task."""
         told = self.by_task
-        texts = [
-            f"{shown(score)}{' !' if gated else ''}"
-            for score, gated in zip(told.score, told.gated, strict=True)
-        ]
-        scores = dict(zip(zip(told.agent, told.task, strict=True), texts, strict=True))
+        scores = {
+            (row["agent"], row["task"]): _marked(row["score"], row["gated"])
+            for row in told.to_dict("records")
+        }
         agents = list(self.table.index)
         rows = [[task, *(scores[agent, task] for agent in agents)] for task in self.tasks]
         return ["score by task", *map(str, agents)], rows
 
     def to_latex(self) -> str:
         """Return the table for people as LaTeX's ``tabular``, with the package booktabs."""
-        return latex(*_unmarked(*self.cells()))
+        heading, rows = self.cells()
+        return latex(heading, [[(text, False) for text in row] for row in rows])
 
     def to_markdown(self) -> str:
         """Return the scores over all tasks, and task by task, as Markdown."""
-        tables = self.cells(), self.cells_by_task()
-        return "\n".join(markdown(*_unmarked(*one)) for one in tables)
-
-
-def _unmarked(heading: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[Cell]]]:
-    """Return a table in which nothing is marked as the best."""
-    return heading, [[(text, False) for text in row] for row in rows]
+        return "\n".join(
+            markdown(heading, [[(text, False) for text in row] for row in rows])
+            for heading, rows in (self.cells(), self.cells_by_task())
+        )
 
 
 def board_of(
@@ -427,7 +390,12 @@ def board_of(
     if not common:
         raise HpcgymError("the submissions have no task in common")
     board = Board({}, {}, {}, {}, resamples, seed)
-    agents = _names(submissions)
+    agents = [one.agent for one in submissions]
+    agents = [  # with their folders where there are two of a name
+        name if agents.count(name) == 1 else f"{name} ({printable(str(one.folder))})"
+        for name, one in zip(agents, submissions, strict=True)
+    ]
+    check_each_once("submissions", agents)
     with (progress or silent)("verifying", len(common) * len(submissions)) as step:
         for name in common:
             with Ground(tasks()[name]) as ground:
@@ -442,19 +410,6 @@ def board_of(
     return board
 
 
-def _names(submissions: Sequence[Submission]) -> list[str]:
-    """Return what rows are called: agents, with their folders where there are two of a name."""
-    agents = [one.agent for one in submissions]
-    names = [
-        one.agent if agents.count(one.agent) == 1 else f"{one.agent} ({printable(str(one.folder))})"
-        for one in submissions
-    ]
-    for name in names:
-        if names.count(name) > 1:
-            raise HpcgymError(f"the submission {name} is there twice")
-    return names
-
-
 def _proved(one: Submission, proof: Proof, slices: int) -> dict[str, Floats]:
     """Return the metrics of a submission in a task, which are as told if they were proved."""
     if proof.longest is None:
@@ -466,10 +421,7 @@ def _proved(one: Submission, proof: Proof, slices: int) -> dict[str, Floats]:
 
 def _played(ground: Ground, scheduler: Any) -> dict[str, Floats]:
     """Return the metrics of a scheduler in a task, (1, slices) each."""
-    rows = []
-    for episode in ground.slices:
-        result = ground.result(ground.play(scheduler, episode), episode)
-        rows.append(ground.metrics(result, episode))
+    rows = [ground.reached(ground.play(scheduler, one), one) for one in ground.slices]
     return {name: np.array([[row[name] for row in rows]]) for name in (*METRICS, LONGEST)}
 
 

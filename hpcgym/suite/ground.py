@@ -15,14 +15,14 @@ from hpcgym.baselines.chance import KINDS, RandomActions, random_order
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.episodes import Episode, Episodes, counted
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.brought import limits_of
-from hpcgym.evaluation.stage import act_out, check_spaces
+from hpcgym.evaluation.brought import check_spaces
+from hpcgym.evaluation.site import site_of
+from hpcgym.evaluation.stage import act_out
 from hpcgym.schedule.measures import metrics_within, over_at
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
-from hpcgym.suite.tasks import Task, environment, part_of
+from hpcgym.suite.tasks import Task, environment, jobs_of, part_of
 
 # --- Where a task is played -----------------------------------------------------------------------
 
@@ -68,6 +68,7 @@ class Ground:
         self.task, self._part = task, part
         self.env = environment(task, part)
         self._episodes: Episodes = self.env.unwrapped.episodes
+        self._site = site_of(self.env.unwrapped)
 
     def __enter__(self) -> Ground:
         return self
@@ -92,18 +93,13 @@ class Ground:
                 f"{name} acts in {made_for}, and {self.task.name} is {self.task.env_id}"
             )
         check_spaces(name, policy, self.env.unwrapped)
-        self._check_meaning(name, policy, str(made_for))
-
-    def _check_meaning(self, name: str, policy: Any, env_id: str) -> None:
-        """Raise an HpcgymError if what a saved agent sees or says means something else here."""
         theirs = getattr(policy, "env_options", None)
-        if not isinstance(theirs, Mapping):
-            return
         usual = inspect.signature(type(self.env.unwrapped)).parameters
-        for option in _MEANING:
+        # what a saved agent sees or says must mean the same here
+        for option in _MEANING if isinstance(theirs, Mapping) else ():
             if option not in usual or option in getattr(policy, "adapts", ()):
                 continue
-            default = VERSIONS.get(env_id, {}).get(option, usual[option].default)
+            default = VERSIONS.get(str(made_for), {}).get(option, usual[option].default)
             there, here = theirs.get(option, default), self.task.options.get(option, default)
             if _listed(there) != _listed(here):
                 raise HpcgymError(
@@ -119,7 +115,10 @@ class Ground:
         Exception : whatever a policy of the user's raises.
         """
         if isinstance(policy, Scheduler):
-            return self._kept(self._simulated(policy, episode), episode)
+            if self._site.limits is not None:
+                policy = policy.but(power=self._site.limits.power)
+            jobs, rows = self._told.workload_of(episode), slice(episode.start, episode.stop)
+            return self._kept(self._site.simulate(jobs, policy, rows), episode)
         act_out(self.env, policy, self.env.reset(seed=0, options={"slice": episode.name}))
         return self._kept(self.env.unwrapped.result(), episode)
 
@@ -131,38 +130,17 @@ class Ground:
             raise HpcgymError(f"{self.task.name} knows no random actions")
         return random_order(Scheduler(), len(self._episodes.workload), seed)
 
-    def _simulated(self, scheduler: Scheduler, episode: Episode) -> Result:
-        world = self.env.unwrapped
-        more: dict[str, Any] = {}
-        limits = limits_of(world)
-        jobs = self._told.workload_of(episode)
-        if limits is not None:
-            more["limits"] = limits.of(jobs)
-            scheduler = scheduler.but(power=limits.power)
-        if self.task.kind == "pairs":
-            more["speedups"] = world.speedups
-        if isinstance(scheduler.policy_estimate, np.ndarray):  # of all jobs, as chance has it
-            given = scheduler.policy_estimate[episode.start : episode.stop]
-            scheduler = scheduler.but(policy_estimate=given)
-        return simulate(jobs, scheduler, cluster=world.options.cluster, **more)
-
     @cached_property
     def _told(self) -> Episodes:
         """The same slices with the jobs that had ended before, from which schedulers learn."""
         given = self._episodes
         if given.alone:
             return given
-        whole = self._whole
+        whole, _ = part_of(jobs_of(self.task), self.task, self._part)
         return Episodes(
             whole, given.kind, given.jobs, given.part, given.train_share, **given.around,
             keeps_past=True,
         )  # fmt: skip
-
-    @property
-    def _whole(self) -> Any:
-        from hpcgym.suite.tasks import jobs_of
-
-        return part_of(jobs_of(self.task), self.task, self._part)[0]
 
     # -- schedules ---------------------------------------------------------------------------------
 
@@ -236,6 +214,10 @@ class Ground:
         return replace(
             blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True
         )
+
+    def reached(self, kept: Kept, episode: Episode) -> dict[str, float]:
+        """Return the metrics of what was kept of a slice."""
+        return self.metrics(self.result(kept, episode), episode)
 
     def metrics(self, result: Result, episode: Episode) -> dict[str, float]:
         """Return :data:`METRICS` and :data:`LONGEST` of a schedule of :meth:`result`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,18 +19,17 @@ from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import Log, csv_log
 from hpcgym.agents.saved import is_released
 from hpcgym.baselines.chance import RANDOM
-from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
-from hpcgym.baselines.schedulers import COSCHEDULERS, find_scheduler
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.evaluation.brought import acts, own_name
-from hpcgym.evaluation.lineup import STATIC, find_policy, scheduler_of
+from hpcgym.evaluation.lineup import STATIC, find_policy, of_shared_nodes, scheduler_of
 from hpcgym.files import bytes_of, json_file, shaped
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.progress import Progress, silent
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.suite.ground import METRICS, Ground, Kept
+from hpcgym.suite.ground import METRICS, Ground
 from hpcgym.suite.ground import STATIC as STATIC_RULES
 from hpcgym.suite.tasks import Task, environment, suite, tasks
 from hpcgym.version import __version__
@@ -98,13 +98,13 @@ def player(agent: str, ground: Ground) -> Player:
 
 def easy_of(task: Task) -> Scheduler:
     """Return the scheduler that a score of 0 stands for."""
-    return COSCHEDULERS[task.easy] if task.kind == "pairs" else find_scheduler(task.easy)
+    return find_scheduler(task.easy)
 
 
 def static_of(task: Task) -> Scheduler:
     """Return the scheduler that a score of 1 stands for."""
     if isinstance(task.best, str):
-        return COSCHEDULERS[task.best]
+        return find_scheduler(task.best)
     return STATIC_RULES.but(policy=dict(task.best))
 
 
@@ -117,21 +117,18 @@ def digest_of_agent(agent: str) -> str | None:
 
 def _found(agent: str, task: Task) -> Any:
     """Return a scheduler, or a policy that acts."""
-    if task.kind == "pairs":
-        name = _OF_PAIRS.get(agent, agent)
-        if name in COSCHEDULERS:
-            return find_scheduler(name)
-        if name in PAIR_POLICIES:
-            return PairPolicy(name)
     if agent in TRAINED:
         module, kind = TRAINED[agent]
         return getattr(import_agent(module), kind)()
-    found = find_policy(agent)
-    if acts(found):
+    pairs = task.kind == "pairs"
+    found = find_policy(_OF_PAIRS.get(agent, agent) if pairs else agent)
+    if of_shared_nodes(found) and not pairs:
+        raise HpcgymError(f"{agent} is for jobs that share nodes, and in {task.name} none do")
+    if acts(found) or of_shared_nodes(found):
         return found
-    if task.kind == "pairs":
+    if pairs:
         raise HpcgymError(f"{agent} does not know nodes that jobs share, as in {task.name}")
-    return found if isinstance(found, Scheduler) else scheduler_of(found, {})
+    return scheduler_of(found, {})
 
 
 def _trained(agent: str, task: Task, seed: int, log: Log | None = None) -> Any:
@@ -148,33 +145,9 @@ def _trained(agent: str, task: Task, seed: int, log: Log | None = None) -> Any:
     return policy
 
 
-# --- What a submission keeps of trainings ---------------------------------------------------------
-
-TRAININGS = "trainings"
-
-
-def made(who: Player, agent: str, folder: Path, task: str, seed: int) -> Any:
-    """Return the policy of a seed; what its training leaves is kept in a submission's folder.
-
-    Parameters
-    ----------
-    who : of :func:`hpcgym.suite.submissions.player`.
-    agent : what it was called there.
-    folder : of the submission.
-    """
-    if not who.trained:
-        return who.make(seed)
-    place = folder / TRAININGS / task
-    policy = who.make(seed, csv_log(place / f"{seed}.csv"))
-    if callable(getattr(policy, "save", None)):
-        place.mkdir(parents=True, exist_ok=True)
-        policy.save(place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}")
-    return policy
-
-
 # --- Submissions ----------------------------------------------------------------------------------
 
-FACTS, SCHEDULES = "submission.json", "schedules.npz"
+FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules.npz", "trainings"
 
 _KIND = "a submission"
 
@@ -347,13 +320,16 @@ def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: P
     arrays: dict[str, NDArray[Any]] = {}
     with progress(f"{agent} on {task.name}", len(who.seeds) * len(slices)) as step:
         for seed in who.seeds:
-            policy = _made(who, seed, agent, task, done.folder)
+            with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
+                policy = _made(who, agent, done.folder / TRAININGS / task.name, seed)
             rows = []
             for place, episode in enumerate(slices):
                 step(f"{agent} on {task.name}: {episode.name}")
-                kept = _kept(ground, policy, episode, agent)
+                # a scheduler that cannot play a task is no mistake of the user's code
+                with _blaming(f"{agent} on {task.name}, {episode.name}", acts(policy)):
+                    kept = ground.play(policy, episode)
                 arrays |= {f"{task.name}/{seed}/{place}/{k}": a for k, a in kept.items()}
-                rows.append(ground.metrics(ground.result(kept, episode), episode))
+                rows.append(ground.reached(kept, episode))
             for metric, values in found.items():
                 values.append([row[metric] for row in rows])
     done.arrays |= arrays
@@ -368,30 +344,26 @@ def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: P
     }
 
 
-def _made(who: Player, seed: int, agent: str, task: Task, folder: Path) -> Any:
-    """Return the policy of a seed, trained."""
+def _made(who: Player, agent: str, folder: Path, seed: int) -> Any:
+    """Return the policy of a seed; what its training leaves is kept in a folder."""
+    if not who.trained:
+        return who.make(seed)
+    policy = who.make(seed, csv_log(folder / f"{seed}.csv"))
+    if callable(getattr(policy, "save", None)):
+        folder.mkdir(parents=True, exist_ok=True)
+        policy.save(folder / f"{seed}{ending_of(agent) if agent in TRAINED else ''}")
+    return policy
+
+
+@contextmanager
+def _blaming(where: str, anyway: bool = True) -> Iterator[None]:
+    """Turn what a user's code does wrong into a _PlayError; an HpcgymError only if ``anyway``."""
     try:
-        return made(who, agent, folder, task.name, seed)
-    except Exception as error:  # whatever a user's training does
-        where = f"{agent} on {task.name}, training with seed {seed}"
-        raise _PlayError(f"{where}: {_told(error)}") from None
-
-
-def _kept(ground: Ground, policy: Any, episode: Any, agent: str) -> Kept:
-    """Return the schedule of a slice."""
-    try:
-        return ground.play(policy, episode)
-    except HpcgymError as error:
-        if hasattr(policy, "act"):  # else what a scheduler cannot do
-            raise _PlayError(_where(agent, ground, episode, error)) from None
-        raise
-    except Exception as error:  # whatever a user's policy does
-        raise _PlayError(_where(agent, ground, episode, error)) from None
-
-
-def _where(agent: str, ground: Ground, episode: Any, error: Exception) -> str:
-    return f"{agent} on {ground.task.name}, {episode.name}: {_told(error)}"
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
+        yield
+    except Exception as error:  # whatever a user's code does
+        known = isinstance(error, HpcgymError)
+        if known and not anyway:
+            raise
+        raise _PlayError(
+            f"{where}: {error if known else f'{type(error).__name__}: {error}'}"
+        ) from None

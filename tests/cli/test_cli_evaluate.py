@@ -129,20 +129,6 @@ def test_the_help_has_examples_and_names() -> None:
         assert re.search(rf" {re.escape(name)}[,\n]", text), name
 
 
-def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
-    pytest.importorskip("ortools")
-    few = ("cph-3", "sdprb", "--jobs", "20", "--number", "2", "--budget", "0")
-    text = succeed(*ASKED, *few).stdout
-    assert "above cph-3: mean BSLD less that of " in text
-    value = as_json(*ASKED, *few)
-    rows = {row["name"]: row for row in value["policies"]}
-    assert rows[value["reference"]]["above_reference"] == 0
-    assert rows["sdprb"]["scheduler"]["dispatcher"] == "sdprb"
-    without = as_json(*ASKED, "sdprb", *few[2:])
-    assert without["reference"] == "easy"
-    assert "less that of" not in succeed(*ASKED, "sdprb", *few[2:]).stdout
-
-
 ON_NODES = (
     *("evaluate", "--workload", "eurora:jobs=400,load=2", "--jobs", "40", "--number", "2"),
     *("--budget", "2"),

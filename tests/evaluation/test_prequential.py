@@ -15,7 +15,7 @@ from hpcgym.agents.weight_bandit import Ended, WeightBandit
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Prequential, prequential
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.online import FIXED, find_learner, learn_through
+from hpcgym.evaluation.online import FIXED
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
@@ -72,6 +72,12 @@ def log() -> Workload:
     return jobs.with_columns(**{name: 4 * jobs.columns[name] for name in times})
 
 
+def learn(learner: Any, log: Workload, interval: Any) -> tuple[Any, int]:
+    """The schedule of a learner, and how often it chose."""
+    board = prequential({"me": learner}, log, interval=interval, budget=1)
+    return board.results["me"], board.decisions["me"]
+
+
 @pytest.fixture(scope="module")
 def board(log: Workload) -> Prequential:
     return prequential({"bandit": WeightBandit(), "same": Saf()}, log, budget=30)
@@ -82,14 +88,14 @@ def board(log: Workload) -> Prequential:
 
 @pytest.mark.parametrize("interval", ["day", "week", "6h", 50])
 def test_who_always_says_saf_is_saf(log: Workload, interval: Any) -> None:
-    result, decisions = learn_through("saf", Saf(), log, {}, interval)
+    result, decisions = learn(Saf(), log, interval)
     assert np.array_equal(result.start, simulate(log, "saf").start)
     assert decisions > 10
 
 
 def test_every_job_is_told_once_when_it_has_ended(log: Workload) -> None:
     saf = Saf()
-    result, decisions = learn_through("saf", saf, log, {}, "day")
+    result, decisions = learn(saf, log, "day")
     assert len(saf.told) == len(saf.asked) == decisions
     now = [info["time"] for info in saf.asked]
     rows = np.concatenate([ended.row for _, ended in saf.told])
@@ -116,7 +122,7 @@ def test_every_job_is_told_once_when_it_has_ended(log: Workload) -> None:
 def test_other_jobs_to_come_change_no_decision_before(log: Workload, interval: Any) -> None:
     """Later jobs are others, fewer, and run for other times; so do those that run then."""
     first = Swayed()
-    result, _ = learn_through("swayed", first, log, {}, interval)
+    result, _ = learn(first, log, interval)
     middle = int(log.submit_time[len(log) // 2])
     known = result.start + result.run_time <= middle
     before = log.submit_time <= middle
@@ -131,7 +137,7 @@ def test_other_jobs_to_come_change_no_decision_before(log: Workload, interval: A
     assert still_fits
     other = log.with_columns(run_time=run, requested_processors=size).take(kept)
     second = Swayed()
-    learn_through("swayed", second, other, {}, interval)
+    learn(second, other, interval)
     mine, theirs = ([one for one in each.actions if one[0] < middle] for each in (first, second))
     assert len(mine) > 10
     if interval == 40:  # an interval by submissions ends before the next one
@@ -228,43 +234,7 @@ def test_files(board: Prequential, tmp_path: Path) -> None:
     assert files[-1].stat().st_size > 10_000
 
 
-# --- Who learns -----------------------------------------------------------------------------
-
-
-class Seeded:
-    """A learner by chance."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def act(self, observation: Any, info: Any) -> Any:
-        return [0] * 6
-
-
-def test_learners_by_name_class_and_module(tmp_path: Path, monkeypatch: Any) -> None:
-    assert isinstance(find_learner("weight-bandit"), WeightBandit)
-    assert isinstance(find_learner(WeightBandit), WeightBandit)
-    assert isinstance(find_learner("hpcgym.agents.weight_bandit:WeightBandit"), WeightBandit)
-    assert [find_learner(Seeded, seed).seed for seed in (1, 2)] == [1, 2]
-    assert find_learner("saf:threshold=600") == "saf:threshold=600"
-    text = "class Mine:\n    def act(self, observation, info):\n        return [0] * 6\n"
-    (tmp_path / "a_learner_of_mine.py").write_text(text)
-    monkeypatch.chdir(tmp_path)
-    assert find_learner("a_learner_of_mine:Mine").act(None, None) == [0] * 6
-    with pytest.raises(HpcgymError, match="there is no 'Mina' in it; known are Mine"):
-        find_learner("a_learner_of_mine:Mina")
-    with pytest.raises(HpcgymError, match="no_such:Mine: there is no module 'no_such'"):
-        find_learner("no_such:Mine")
-
-
-def test_a_class_that_wants_arguments() -> None:
-    class Wants:
-        def __init__(self, what: int) -> None: ...
-
-        def act(self, observation: Any, info: Any) -> None: ...
-
-    with pytest.raises(HpcgymError, match="Wants must be made without arguments, but for a seed"):
-        find_learner(Wants)
+# --- What cannot be ------------------------------------------------------------
 
 
 def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
@@ -286,6 +256,8 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"learners": "lookahead"}, "lookahead looks into its environment"),
+        ({"learners": ["reduce-pc"]}, "reduce-pc keeps limits, and there are none"),
         ({"interval": "fortnight"}, "interval must be"),
         ({"part": "half"}, "part"),
         ({"budget": 0}, "budget"),
@@ -296,13 +268,12 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
     ],
 )
 def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
+    usual = {"learners": {"me": Saf()}, "workload": log, "budget": 5}
     with pytest.raises(HpcgymError, match=message):
-        prequential({"me": Saf()}, log, **{"budget": 5, **given})
-
-
-def test_an_agent_of_another_environment(log: Workload) -> None:
-    with pytest.raises(HpcgymError, match="lookahead looks into its environment"):
-        prequential("lookahead", log)
+        prequential(**{**usual, **given})
+    part = log.with_columns(wait_time=0 * log.run_time).extract(int(log.submit_time[2000]))
+    with pytest.raises(HpcgymError, match="a stream begins with an empty machine"):
+        prequential(**{**usual, "workload": part})
 
 
 def test_progress_is_told_by_week(log: Workload) -> None:
@@ -319,14 +290,3 @@ def test_progress_is_told_by_week(log: Workload) -> None:
     ]  # fmt: skip
     # a few weeks at the end may have no decision
     assert 0 <= int(said[0]) - len(said[1:]) <= 2
-
-
-def test_limits_are_nobodys_here(log: Workload) -> None:
-    with pytest.raises(HpcgymError, match="reduce-pc"):
-        prequential(["reduce-pc"], log, budget=5)
-
-
-def test_an_extract_is_no_stream(log: Workload) -> None:
-    part = log.with_columns(wait_time=0 * log.run_time).extract(int(log.submit_time[2000]))
-    with pytest.raises(HpcgymError, match="a stream begins with an empty machine"):
-        prequential({"me": Saf()}, part, budget=5)

@@ -1,10 +1,30 @@
-"""Agents of users, good and bad."""
+"""Agents of users, good and bad; how they are let play; what is known of frozen tasks."""
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+
+from hpcgym.suite.submissions import Submission, run
+from hpcgym.suite.tasks import find_tasks
+
+
+def play(agent: str, names: str | None, folder: Path) -> Submission:
+    """Let an agent play tasks by their names, all that it can without them."""
+    return run(agent, find_tasks(names), folder, named=names is not None)
+
+
+def frozen() -> list[dict[str, str]]:
+    """What ``frozen.csv`` has of frozen tasks: a fingerprint there is never changed.
+
+    Columns: task; fingerprint, when it was frozen; pairs of policies that it does not tell apart.
+    """
+    with Path(__file__).with_name("frozen.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
 
 #: What agents were asked to do, in order.
 calls: list[Any] = []

@@ -10,6 +10,7 @@ from typing import Any
 import bringing
 import numpy as np
 import pytest
+from bringing import play
 
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.schedulers import find_scheduler
@@ -24,10 +25,6 @@ from hpcgym.suite.tasks import environment, find_tasks, jobs_of, tasks
 pytestmark = pytest.mark.usefixtures("small")
 
 REFERENCES = ("random", "fcfs", "easy", "sjf", "saf", "f1", "best-static", "saf-typical")
-
-
-def play(agent: str, names: str | None, folder: Path) -> Any:
-    return run(agent, find_tasks(names), folder, named=names is not None)
 
 
 @pytest.mark.slow
@@ -91,61 +88,89 @@ def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated(policy: Any) ->
 # --- What is tampered with ------------------------------------------------------------------------
 
 
-def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> list[str]:
-    """What verification says of each task that is not equal, once files were changed."""
+def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> list[str]:
+    """What verification says of each task that is not equal, once files were changed.
+
+    ``change`` takes what is told of the first task, and the arrays.
+    """
     facts = json.loads((folder / FACTS).read_text())
     arrays = dict(np.load(folder / SCHEDULES))
-    change(facts, arrays)
+    change(next(iter(facts["tasks"].values())), arrays)
     (folder / FACTS).write_text(json.dumps(facts))
     np.savez_compressed(folder / SCHEDULES, **arrays)
     return [proof.text for proof in verify(read(folder)) if not proof.equal]
 
 
-def honest(folder: Path) -> dict[str, Any]:
-    """The metrics that schedules have, whatever they are: a liar who computes well."""
-    found = read(folder)
-    facts = json.loads((folder / FACTS).read_text())
-    for name, told in facts["tasks"].items():
-        with Ground(tasks()[name]) as ground:
-            for place, episode in enumerate(ground.slices):
-                result = ground.result(found.kept(name, 0, place), episode)
-                values = ground.metrics(result, episode)
-                for metric in METRICS:
-                    told["metrics"][metric][0][place] = values[metric]
-    return facts
+def shifted(by: int) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+    """Move the start of the last job."""
 
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_metric_that_is_told_better_is_found(metric: str, tmp_path: Path) -> None:
-    play("easy", "pool-order", tmp_path)
-
-    def lie(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        facts["tasks"]["pool-order"]["metrics"][metric][0][2] += 1e-3
-
-    said = changed(tmp_path, lie)
-    assert len(said) == 1
-    assert f"window 0002, seed 0: {metric} is told as" in said[0]
-
-
-@pytest.mark.parametrize("shift", [-1, 1])
-def test_a_start_that_was_moved_is_found(shift: int, tmp_path: Path) -> None:
-    play("easy", "pool-select", tmp_path)
-
-    def move(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def shift(told: dict[str, Any], arrays: dict[str, Any]) -> None:
         start = arrays["pool-select/0/0/start"]
-        late = np.flatnonzero(start > start.min())
-        start[late[-1]] += shift
+        start[np.flatnonzero(start > start.min())[-1]] += by
 
-    assert changed(tmp_path, move)
+    return shift
+
+
+def better(values: list[float]) -> None:
+    """Tell another value of the third slice."""
+    values[2] += 1e-3
+
+
+def far(value: int) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+    """Put the starts of most jobs far away."""
+    return lambda told, arrays: arrays["pool-order/0/0/start"].__setitem__(slice(3, None), value)
+
+
+def of_one_seed(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: rows[:1] for name, rows in told["metrics"].items()}
+
+
+ARRAYS = [np.zeros(3), np.zeros((2, 2), int), np.array(["a"]), np.array(5), np.zeros(0, int)]
+NODES, POOL = "nodes-power/0/0", "pool-order/0/1/start"
+
+#: Task, who played it, what is changed, and what is said of it.
+TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], str]] = [
+    *(("pool-order", "easy",
+       lambda told, arrays, m=metric: better(told["metrics"][m][0]),
+       f"window 0002, seed 0: {metric} is told as") for metric in METRICS),
+    *(("pool-select", "easy", shifted(by), "") for by in (-1, 1)),
+    *(("pool-order", "easy", far(value), "") for value in (2**62, -(2**62), -2)),
+    *(("nodes-power", "easy",
+       lambda told, arrays, k=key, one=array: arrays.update({k: one}),
+       "window 0000, seed 0: ")
+      for key in (f"{NODES}/start", f"{NODES}/cells_first") for array in ARRAYS),
+    ("pool-order", "easy", lambda told, arrays: told.update(jobs="0" * 64), "other jobs or rules"),
+    ("pool-order", "random", lambda told, arrays: told.update(seeds=[0, 2]),
+     "it has seeds [0, 2], not [0, 1]"),
+    ("pool-order", "bringing:Trained",
+     lambda told, arrays: told.update(seeds=[0], metrics=of_one_seed(told)),
+     "it has seeds [0], not [0, 1]"),
+    ("nodes-power", "easy", lambda told, arrays: arrays[f"{NODES}/start"].__setitem__(-1, -1),
+     "starts at -1 s"),
+    ("codes-pairs", "easy", lambda told, arrays: told.update(
+        slices=told["slices"][1:], metrics={k: [v[0][1:]] for k, v in told["metrics"].items()}),
+     "it has other slices than the 3 of the task"),
+    ("pool-order", "easy", lambda told, arrays: arrays.update({POOL: arrays[POOL][:-1]}),
+     "window 0001, seed 0: start has"),
+    ("pool-order", "easy", lambda told, arrays: arrays.pop(POOL),
+     "its arrays are [], not ['start']"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "agent", "change", "said"), TAMPERED)
+def test_what_is_changed_is_found(
+    task: str, agent: str, change: Any, said: str, played: Callable[[str, str], Path]
+) -> None:
+    (found,) = changed(played(agent, task), change)
+    assert said in found
 
 
 @pytest.mark.slow
 def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
-    tmp_path: Path,
+    played: Callable[[str, str], Path],
 ) -> None:
-    def at_once(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def at_once(told: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Each job starts when it is submitted."""
-        name = next(iter(facts["tasks"]))
         for key in arrays:
             if key.endswith(("/start", "/start_ticks")):
                 with Ground(tasks()[name]) as ground:
@@ -163,85 +188,27 @@ def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
         "codes-pairs": "not a valid schedule",
     }
     for name, said in wrong.items():
-        folder = tmp_path / name
-        play("easy", name, folder)
+        folder = played("easy", name)
         changed(folder, at_once)
-        (folder / FACTS).write_text(json.dumps(honest(folder)))
+        facts = json.loads((folder / FACTS).read_text())
+        found = read(folder)
+        with Ground(tasks()[name]) as ground:  # a liar who computes well
+            for place, episode in enumerate(ground.slices):
+                values = ground.reached(found.kept(name, 0, place), episode)
+                for metric in METRICS:
+                    facts["tasks"][name]["metrics"][metric][0][place] = values[metric]
+        (folder / FACTS).write_text(json.dumps(facts))
         (proof,) = verify(read(folder))
         assert not proof.equal
         assert said in proof.text
 
 
-@pytest.mark.slow
-def test_nobody_leaves_jobs_or_slices_out(tmp_path: Path) -> None:
-    names = ("pool-order", "nodes-power", "codes-pairs")
-    for name in names:
-        play("easy", name, tmp_path / name)
-    pool, nodes, codes = (tmp_path / name for name in names)
-
-    def unserved(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        arrays["nodes-power/0/0/start"][-1] = -1
-
-    assert "starts at -1 s" in changed(nodes, unserved)[0]
-
-    def fewer(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        told = facts["tasks"]["codes-pairs"]
-        told["slices"] = told["slices"][1:]
-        told["metrics"] = {k: [v[0][1:]] for k, v in told["metrics"].items()}
-
-    assert changed(codes, fewer) == ["it has other slices than the 3 of the task"]
-
-    def shorter(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        arrays["pool-order/0/1/start"] = arrays["pool-order/0/1/start"][:-1]
-
-    assert "window 0001, seed 0: start has" in changed(pool, shorter)[0]
-
-    def none(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        del arrays["pool-order/0/1/start"]
-
-    assert "its arrays are [], not ['start']" in changed(pool, none)[0]
-
-
-@pytest.mark.parametrize(
-    "array",
-    [np.zeros(3), np.zeros((2, 2), int), np.array(["a"]), np.array(5), np.zeros(0, int)],
-    ids=["floats", "table", "text", "number", "empty"],
-)
-@pytest.mark.parametrize("key", ["nodes-power/0/0/start", "nodes-power/0/0/cells_first"])
-def test_arrays_of_other_kinds_are_said(array: Any, key: str, tmp_path: Path) -> None:
-    play("easy", "nodes-power", tmp_path)
-
-    def damage(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        arrays[key] = array
-
-    (said,) = changed(tmp_path, damage)
-    assert said.startswith("window 0000, seed 0: ")
-
-
-def test_far_away_numbers_are_said(tmp_path: Path) -> None:
-    for number, value in enumerate((2**62, -(2**62), -2)):
-        folder = tmp_path / str(number)
-        play("easy", "pool-order", folder)
-
-        def damage(facts: dict[str, Any], arrays: dict[str, Any], value: int = value) -> None:
-            arrays["pool-order/0/0/start"][3:] = value
-
-        assert changed(folder, damage)
-
-
-def test_other_rules_and_seeds_are_said(tmp_path: Path) -> None:
-    play("easy", "pool-order", tmp_path)
-
-    def other(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        facts["tasks"]["pool-order"]["jobs"] = "0" * 64
-
-    assert "other jobs or rules" in changed(tmp_path, other)[0]
-    play("random", "pool-order", tmp_path / "random")
-
-    def seed(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        facts["tasks"]["pool-order"]["seeds"] = [0, 2]
-
-    assert changed(tmp_path / "random", seed) == ["it has seeds [0, 2], not [0, 1]"]
+def told(agent: Any = "a", seeds: Any = None) -> str:
+    """Facts of a submission, of a task if there are seeds."""
+    metrics = dict.fromkeys(METRICS, [[1.0]] * len(seeds or ()))
+    task = {"pool-order": {"seeds": seeds, "slices": ["a"], "metrics": metrics}}
+    facts = {"suite": "small-v1", "agent": agent, "sha256": None, "tasks": task if seeds else {}}
+    return json.dumps(facts)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +224,17 @@ def test_other_rules_and_seeds_are_said(tmp_path: Path) -> None:
             ' "metrics": {"mean_bsld": [["b"]]}}}}',
             "mean_bsld of pool-order must have a number for each of 1 seeds and 1 slices",
         ),
+        # an agent is called by what can be shown
+        (told("saf\nsaf  1.2  3 of 3"), "printable, on one line"),
+        (told("\x1b[32msaf"), "printable, on one line"),
+        (told("saf "), "without blanks at its ends"),
+        (told("saf" * 100), "at most 200 characters, and has 300"),
+        (told(["saf"]), "the name of the agent must be a text, not"),
+        # Python takes False for 0: nobody has played with such a seed
+        *((told(seeds=seeds), "seeds of pool-order must be whole numbers")
+          for seeds in ([False], [0, True], [0.0], ["0"])),
     ],
-)
+)  # fmt: skip
 def test_damaged_facts_are_one_line(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / FACTS).write_text(text)
     with pytest.raises(HpcgymError, match=said) as found:
@@ -266,41 +242,13 @@ def test_damaged_facts_are_one_line(text: str, said: str, tmp_path: Path) -> Non
     assert str(tmp_path) in str(found.value)
 
 
-@pytest.mark.parametrize(
-    ("agent", "said"),
-    [
-        ("saf\nsaf  1.2  3 of 3", "printable, on one line"),
-        ("\x1b[32msaf", "printable, on one line"),
-        ("saf ", "without blanks at its ends"),
-        ("saf" * 100, "at most 200 characters, and has 300"),
-        (["saf"], "a text, not"),
-    ],
-)
-def test_an_agent_is_called_by_what_can_be_shown(agent: Any, said: str, tmp_path: Path) -> None:
-    facts = {"suite": "small-v1", "agent": agent, "sha256": None, "tasks": {}}
-    (tmp_path / FACTS).write_text(json.dumps(facts))
-    with pytest.raises(HpcgymError, match=f"the name of the agent must be .*{said}"):
-        read(tmp_path)
-
-
-@pytest.mark.parametrize("seeds", [[False], [0, True], [0.0], ["0"]])
-def test_seeds_are_whole_numbers(seeds: list[Any], tmp_path: Path) -> None:
-    """Python takes False for 0: nobody has played with such a seed."""
-    rows = [[1.0]] * len(seeds)
-    told = {"seeds": seeds, "slices": ["a"], "metrics": dict.fromkeys(METRICS, rows)}
-    facts = {"suite": "small-v1", "agent": "a", "sha256": None, "tasks": {"pool-order": told}}
-    (tmp_path / FACTS).write_text(json.dumps(facts))
-    with pytest.raises(HpcgymError, match="seeds of pool-order must be whole numbers"):
-        read(tmp_path)
-
-
-def test_no_submission_is_said(tmp_path: Path) -> None:
+def test_no_submission_is_said(tmp_path: Path, played: Callable[[str, str], Path]) -> None:
     with pytest.raises(HpcgymError, match=r"holds no submission: there is no submission\.json"):
         read(tmp_path)
-    play("easy", "pool-order", tmp_path)
-    (tmp_path / SCHEDULES).write_bytes(b"no archive")
+    folder = played("easy", "pool-order")
+    (folder / SCHEDULES).write_bytes(b"no archive")
     with pytest.raises(HpcgymError, match=r"schedules\.npz"):
-        read(tmp_path)
+        read(folder)
 
 
 # --- Who plays ------------------------------------------------------------------------------------
@@ -339,13 +287,6 @@ def test_an_agent_is_trained_with_each_seed_on_its_part(tmp_path: Path) -> None:
     assert same.values("pool-order")[0].tolist() == values[0].tolist()
     (proof,) = verify(read(tmp_path))
     assert proof.equal
-
-    def one_seed(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        mine = facts["tasks"]["pool-order"]
-        mine["seeds"] = [0]
-        mine["metrics"] = {name: rows[:1] for name, rows in mine["metrics"].items()}
-
-    assert changed(tmp_path, one_seed) == ["it has seeds [0], not [0, 1]"]
 
 
 @pytest.mark.parametrize(
@@ -398,10 +339,9 @@ def test_a_board_ranks_by_score_and_says_who_was_verified(tmp_path: Path) -> Non
     for agent in agents:
         play(agent, "pool-order,nodes-power,tiny-order", tmp_path / agent)
 
-    def lie(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
-        facts["tasks"]["nodes-power"]["metrics"]["mean_bsld"][0][0] = 1.0
-
-    assert len(changed(tmp_path / "fcfs", lie)) == 1
+    facts = json.loads((tmp_path / "fcfs" / FACTS).read_text())
+    facts["tasks"]["nodes-power"]["metrics"]["mean_bsld"][0][0] = 1.0
+    (tmp_path / "fcfs" / FACTS).write_text(json.dumps(facts))
     board = board_of([read(tmp_path / agent) for agent in agents])
     table = board.table
     assert board.tasks == ["pool-order", "nodes-power"]  # not the small one

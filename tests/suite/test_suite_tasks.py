@@ -10,12 +10,13 @@ from pathlib import Path
 import freeze_suite
 import numpy as np
 import pytest
+from bringing import frozen
 from drawing import given
 from drawing import strategies as st
 
 from hpcgym.cluster import cluster_toml
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.online import best_static
+from hpcgym.evaluation.references import best_static
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.suite.tasks import (
     PARTS,
@@ -31,32 +32,11 @@ from hpcgym.suite.tasks import (
 from hpcgym.workload import load_workload
 from hpcgym.workload.archive import TRACES, is_trace
 
-#: Id -> its fingerprint when it was frozen. A line of this table is never changed.
-FROZEN = {
-    "kth-select": "d95007925676bfbf",
-    "kth-order": "032b56ab35ce3a14",
-    "kth-weights": "8e11cb665373115b",
-    "sdsc-select": "1055f7c97ca49972",
-    "sdsc-order": "c4d210ab9cb3b85b",
-    "sdsc-weights": "bcc1acef23fabb13",
-    "lublin-select": "a9b4b69565d677c5",
-    "lublin-order": "06fafc32111ad081",
-    "lublin-weights": "7971c4ef7704abeb",
-    "kit-select": "1a1f9647527bef02",
-    "kit-order": "347ef4a7fb3600de",
-    "kit-weights": "e82ea17f045b304e",
-    "budget-power": "e9fe04aa9561b757",
-    "codes-pairs": "b2fdc02d083e56be",
-    "mini-select": "f6a25f377d553f49",
-    "mini-order": "69b400cc8dba7ca9",
-    "mini-weights": "26395eb89de10598",
-}
-
 
 def test_a_frozen_id_is_what_it_was() -> None:
     assert suite() == "hpcgym-suite-v1"
     found = {name: task.fingerprint[:16] for name, task in tasks().items() if task.frozen}
-    assert found == FROZEN
+    assert found == {row["task"]: row["fingerprint"] for row in frozen()}
 
 
 def test_the_archive_has_the_names_of_what_is_not_frozen() -> None:

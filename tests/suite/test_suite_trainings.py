@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
+from bringing import play
 
 from hpcgym.agents import load
 from hpcgym.errors import HpcgymError
 from hpcgym.suite.proofs import verify
-from hpcgym.suite.submissions import read, run
-from hpcgym.suite.tasks import find_tasks
+from hpcgym.suite.submissions import read
 
 pytestmark = pytest.mark.usefixtures("small")
-
-
-def play(agent: str, names: str, folder: Path) -> Any:
-    return run(agent, find_tasks(names), folder, named=True)
 
 
 def curve(path: Path) -> list[dict[str, str]]:

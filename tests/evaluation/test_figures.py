@@ -1,4 +1,4 @@
-"""Average ranks and critical differences: Demšar's example, scipy, and diagrams by hand."""
+"""Average ranks and performance profiles: Demšar's example, scipy, and pictures by hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from hpcgym.evaluation.figures import (
     Ranks,
     average_ranks,
     critical_difference,
+    draw_profiles,
     draw_ranks,
+    ratios_to_best,
     slice_figures,
 )
-from hpcgym.schedule.metrics import LESS, MORE, NEITHER, Metric
+from hpcgym.schedule.metrics import LESS, MORE, NEITHER, Metric, known_metrics
 
 BSLD = Metric("mean_bsld", "mean BSLD", "", LESS)
 AUC = Metric("auc", "AUC", "", MORE)
@@ -144,3 +146,45 @@ def test_ranks_are_drawn_where_ratios_are_not() -> None:
     assert len(slice_figures({"bsld": grid + 1}, {"bsld": BSLD}, 3.5)) == 2
     with pytest.raises(HpcgymError, match="on no slice"):
         slice_figures({"bsld": grid[["a", "b"]]}, {"bsld": BSLD}, 3.5)
+
+
+# --- Performance profiles -------------------------------------------------------------------------
+
+
+def test_profiles_are_shares_of_slices_near_the_best() -> None:
+    grid = pd.DataFrame({"x": [1.0, 4.0, 9.0], "y": [2.0, 2.0, 3.0]})
+    np.testing.assert_allclose(ratios_to_best(grid, BSLD), [[1, 2], [2, 1], [3, 1]])
+    np.testing.assert_allclose(
+        ratios_to_best(grid, known_metrics()["utilization"]), [[2, 1], [1, 2], [1, 3]]
+    )
+    pytest.importorskip("matplotlib")
+    first, second = draw_profiles(grid, BSLD).get_lines()
+    for line, ratios in ((first, [1, 2, 3]), (second, [2, 1, 1])):
+        x, share = line.get_data()
+        for at in (1.0, 1.5, 2.0, 2.9, 3.0):
+            reached = share[np.flatnonzero(np.asarray(x) <= at)[-1]]
+            assert reached == pytest.approx(100 * sum(one <= at for one in ratios) / 3)
+    assert first.get_label() == "x: best on 33 %"
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["week 1", "week 2", "week 7"], "weeks"),
+        (["month 1", "month 2", "month 3"], "months"),
+        (["week 1", "month 1", "week 2"], "instances"),
+        ([0, 1, 2], "instances"),
+    ],
+)
+def test_a_profile_calls_its_rows_by_their_name(labels: list[object], words: str) -> None:
+    pytest.importorskip("matplotlib")
+    grid = pd.DataFrame({"x": [1.0, 4.0, 9.0], "y": [2.0, 2.0, 3.0]}, index=labels)
+    assert draw_profiles(grid, BSLD).get_ylabel() == f"% of 3 {words}"
+
+
+def test_what_has_no_profile() -> None:
+    grid = pd.DataFrame({"x": [0.0, 1.0], "y": [2.0, np.nan]})
+    with pytest.raises(HpcgymError, match="on no slice all have a value above 0"):
+        ratios_to_best(grid, BSLD)
+    with pytest.raises(HpcgymError, match="neither less nor more"):
+        ratios_to_best(grid, known_metrics()["jobs"])
