@@ -123,8 +123,9 @@ def _scheduler(policy: Any, rules: Mapping[str, Any], limits: Limits | None) -> 
     if isinstance(policy, Scheduler):
         return policy
     found = without_idle_shares(scheduler_of(policy, rules))
-    kept = limits is None or ruled(policy) is not None
-    return found if kept else found.but(power=limits.power)
+    if limits is None or ruled(policy) is not None:
+        return found
+    return found.but(power=limits.power)
 
 
 def compared_row(name: str, rows: Iterable[str], row_of: Mapping[str, str], lineup: Lineup) -> str:

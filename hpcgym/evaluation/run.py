@@ -233,7 +233,7 @@ def evaluate(
         if sharing:
             told = _side_by_side(played, lineup, reference, shows)
         else:
-            check_allocation(rules.get("allocation") or "first-fit", stage.site.cluster)
+            check_allocation(rules.get("allocation") or "first-fit", stage.machine)
             told = _with_references(played, lineup, whole, reference, budget, seed, shows)
     finally:
         stage.close()
@@ -385,7 +385,7 @@ class _Played:
         by = self.by
         if by is None:
             return None
-        columns = ["workload", "slice", by, "scheduler", "jobs", self.self.metric]
+        columns = ["workload", "slice", by, "scheduler", "jobs", self.metric]
         rows = [
             {
                 "workload": workload,
@@ -428,10 +428,10 @@ def _with_references(
 ) -> dict[str, Any]:
     """Let policies and references play; return attributes of the leaderboard."""
     stage, part, chosen = played.stage, played.part, played.chosen
-    site, jobs = stage.site, part.workload if part.alone else whole
-    assert site.cluster is not None
-    check_jobs(jobs, site.cluster.processors)
-    needs_on(jobs, site.cluster)
+    site, machine = stage.site, stage.machine
+    jobs = part.workload if part.alone else whole
+    check_jobs(jobs, machine.processors)
+    needs_on(jobs, machine)
     training: list[Workload] = []
     if budget > 0:
         first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
@@ -444,7 +444,7 @@ def _with_references(
     if stage.counts_usage:
         warn_of_weights([jobs], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(jobs, known)
-    warn_of_unused(slices, known, site.cluster)
+    warn_of_unused(slices, known, machine)
     by_chance, found = chance(stage, len(part.workload), seed)
     rows[by_chance], static = found, static_row(stage)
     row_of |= {RANDOM: by_chance, STATIC: static}
@@ -459,7 +459,7 @@ def _with_references(
             weights = best_static(training, stage.features, plain, budget, seed, step, site)
             rows[static] = plain.but(policy=weights)
         for name, policy in rows.items():
-            played.play(name, policy, step, _learned(policy, jobs, part, chosen, site.cluster))
+            played.play(name, policy, step, _learned(policy, jobs, part, chosen, machine))
     return {
         "reference": compared,
         "compared": bool(reference or always),

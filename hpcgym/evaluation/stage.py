@@ -107,7 +107,7 @@ class Stage:
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
-    site : what all run on.
+    machine, site : what all run on; and that with its limits, and speedups of codes.
     unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
         those for which these were more.
     result : returns the schedule that was played last.
@@ -157,7 +157,9 @@ class Stage:
             check_spaces(name, acting.get(name), one.unwrapped)
             if env != SHARED:
                 self._agree(name, one.unwrapped)
+        self.machine = machine_of(workload, cluster, None)
         self.site = self._settled()
+        self.machine = self.site.cluster or self.machine
         usual = Scheduler().correction
         if rules.get("correction") is None and self.rules.get("correction") == usual:
             del self.rules["correction"]  # nobody asked for it, and dispatchers have another
@@ -219,11 +221,10 @@ class Stage:
             observation, info = env.reset(seed=self._seed, options=options)
         there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
-        machine = self.site.cluster
-        if not same or not _alike(env.unwrapped.result().cluster, machine):
+        if not same or not _alike(env.unwrapped.result().cluster, self.machine):
             raise MisfitError(
                 f"the environment of {name} has another workload in {episode.name} than"
-                f" {wanted.name} on {_in_words(machine)}"
+                f" {wanted.name} on {_in_words(self.machine)}"
             )
         return observation, info
 
@@ -282,7 +283,7 @@ class Stage:
 
     def _settled(self) -> Site:
         """Return what the environments run on; raise an HpcgymError if that is not the same."""
-        usual = Site(machine_of(self._workload, self._cluster, None))
+        usual = Site(self.machine)
         found = {name: site_of(env.unwrapped) for name, env in self._envs.items()}
         sites = {
             name: usual if one.limits is None and one.speedups is None else one

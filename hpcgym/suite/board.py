@@ -149,6 +149,8 @@ def probability_of_improvement(one: Sequence[Floats], other: Sequence[Floats]) -
 
 # --- Submissions side by side ---------------------------------------------------------------------
 
+_SCORE = Metric("score", "score")
+
 #: Headings of the table for people -> what stands there, of a row of the table.
 _SHOWN: tuple[tuple[str, Callable[[Mapping[Any, Any]], str]], ...] = (
     ("agent", lambda row: str(row["agent"])),
@@ -162,8 +164,6 @@ _SHOWN: tuple[tuple[str, Callable[[Mapping[Any, Any]], str]], ...] = (
     ("seeds", lambda row: str(row["seeds"])),
     ("verified", lambda row: f"{row['verified']} of {row['tasks']}"),
 )
-
-_SCORE = Metric("score", "score")
 
 
 def _marked(value: float, marked: float) -> str:
@@ -248,9 +248,11 @@ class Board:
         name, zero = METRICS[0], np.zeros(1)
         rows = {}
         for agent, mine in self.by_task.groupby("agent", sort=False):
-            told = {task: one[name] for task, one in self.values[str(agent)].items()}
-            bases = ({task: one[name] for task, one in of.items()} for of in (self.easy, self.best))
-            score, low, high = stratified(told, *bases, self.resamples, self.seed)
+            told, easy, best = (
+                {task: one[name] for task, one in of.items()}
+                for of in (self.values[str(agent)], self.easy, self.best)
+            )
+            score, low, high = stratified(told, easy, best, self.resamples, self.seed)
             scores = self.scores(str(agent)).values()
             ratios = {
                 of: mine[of] / mine[f"easy_{of}"].replace(0, np.nan)

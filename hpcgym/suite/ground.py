@@ -95,9 +95,12 @@ class Ground:
         check_spaces(name, policy, self.env.unwrapped)
         theirs = getattr(policy, "env_options", None)
         usual = inspect.signature(type(self.env.unwrapped)).parameters
-        # what a saved agent sees or says must mean the same here
-        for option in _MEANING if isinstance(theirs, Mapping) else ():
-            if option not in usual or option in getattr(policy, "adapts", ()):
+        for option in _MEANING:  # what a saved agent sees or says must mean the same here
+            if (
+                not isinstance(theirs, Mapping)
+                or option not in usual
+                or option in getattr(policy, "adapts", ())
+            ):
                 continue
             default = VERSIONS.get(str(made_for), {}).get(option, usual[option].default)
             there, here = theirs.get(option, default), self.task.options.get(option, default)
