@@ -475,11 +475,10 @@ def _learned(
     simulated = isinstance(policy, Scheduler) and policy.dispatcher is None
     if not simulated or machine.groups or not part.alone:
         return {}
-    begins = {one.name: int(part.workload_of(one).submit_time[0]) for one in chosen}
-    names = sorted(begins, key=lambda name: begins[name])
-    # one simulation of the whole trace, which is stopped where slices begin
-    learned = learn_at(jobs, policy, [begins[name] for name in names], machine)
-    return {name: one for name, one in zip(names, learned, strict=True) if one is not None}
+    # one simulation of the whole trace, which is stopped where slices begin, in order of time
+    begins = [int(part.workload_of(one).submit_time[0]) for one in chosen]
+    learned = learn_at(jobs, policy, begins, machine)
+    return {one.name: it for one, it in zip(chosen, learned, strict=True) if it is not None}
 
 
 # --- What is checked before, and said after -------------------------------------------------------

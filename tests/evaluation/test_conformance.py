@@ -28,10 +28,10 @@ from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.evaluation import Leaderboard, evaluate
 from hpcgym.evaluation.references import OF_SHARED_NODES, best_static
-from hpcgym.evaluation.site import Site
+from hpcgym.evaluation.site import Site, energies
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.limits import EnergyBudget
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
@@ -403,6 +403,16 @@ def test_under_limits_rows_keep_those_of_each_slice(limited: Leaderboard) -> Non
     assert len({*limited.by_slice.mean().round(6)}) >= 5
     for table in map(limited.of, limited.values):  # what acts keeps the same limits
         np.testing.assert_array_equal(table["a"], table["none"])
+
+
+def test_seconds_under_several_limits_count_once() -> None:
+    jobs = LIMITED.take(slice(0, 60))
+    begin = int(jobs.submit_time[0])
+    budget = EnergyBudget(1e12, begin + 3000, begin + 9000)
+    limits = [budget, PowerCap(1e6, begin + 100, begin + 5000)]
+    result = simulate(jobs, "easy", cluster=TAURUS, limits=limits)
+    used = second_by_second(result, begin + 100, begin + 9000)
+    assert energies(result)["limited_energy_j"] == pytest.approx(used, rel=1e-9)
 
 
 def test_under_budgets_all_are_compared_with_powercap(limited: Leaderboard) -> None:
