@@ -25,7 +25,7 @@ from hpcgym.baselines.schedulers import (
 )
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent, own_name
-from hpcgym.scheduler.asked_for import OF_JOBS, SITE_RULES, lifted_by, settled, under_site_rules
+from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
@@ -44,8 +44,8 @@ LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
 #: Names that are simulated.
 _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
-#: Rules that dispatchers heed, beside those that they stand for; of a site they are refused.
-_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation", *SITE_RULES)
+#: Rules that dispatchers heed, beside those that they stand for.
+_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 
 #: Files of agents.
 _ENDINGS = (".json", ".pt", ".zip")
@@ -304,8 +304,6 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
         usual = Scheduler()
         own = {"backfill", "backfill_order"}
         own |= {rule for rule in rules if getattr(scheduler, rule) != getattr(usual, rule)}
-        if "estimate" in own:
-            own |= {"correction"}
         return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
     return Scheduler(policy=name).but(**rules)
 

@@ -405,6 +405,17 @@ def test_under_limits_rows_keep_those_of_each_slice(limited: Leaderboard) -> Non
         np.testing.assert_array_equal(table["a"], table["none"])
 
 
+def test_schedulers_keep_limits_by_the_rule_of_the_environment() -> None:
+    """But for those that are given, and for what a name says."""
+    board = evaluate(
+        {"mine": Scheduler("saf"), "same": "energy-bud+saf"}, LIMITED, env=BUDGET,
+        env_options={"share": 0.7, "power": "reduce-pc"}, **{**FEW, "jobs": 60, "budget": 2},
+    )  # fmt: skip
+    power = {name: one and one.power for name, one in board.schedulers.items()}
+    others = {"mine": "none", "same": "energy-bud", "powercap": "powercap"}
+    assert power == {**dict.fromkeys(power, "reduce-pc"), **others}
+
+
 def test_seconds_under_several_limits_count_once() -> None:
     jobs = LIMITED.take(slice(0, 60))
     begin = int(jobs.submit_time[0])

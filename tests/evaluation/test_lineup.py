@@ -364,6 +364,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ((), {"by": "user", "metric": "utilization"}, "utilization is of whole schedules"),
     *(((), {"reference": name}, f"unknown reference '{name}'") for name in ("sav", "best-static")),
     *(((), {"metric": name}, f"unknown metric '{name}'") for name in ("jobs", "carbon_g", "p99")),
+    ("prb", {"quota": "user:jobs=2"}, "quota does not go with the dispatcher prb"),
     # machines
     ((), {"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
     ((), {"cluster": 64}, "a number is processors"),
@@ -392,6 +393,9 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
      "first-pairs acts in"),
     ((), {**SHARED, "env_options": {"speedups": "nowhere.csv"}}, "nowhere.csv: no such file"),
     ({one: Saved("CoSchedule-v0", cluster=one) for one in (SHARED_MACHINE, "16x2x12")},
+     {"workload": CODES, "env": None}, "or have other speedups or another machine"),
+    ({one: Saved("CoSchedule-v0", cluster=SHARED_MACHINE, speedups=f"generated:spread={one}")
+      for one in ("0.1", "0.2")},
      {"workload": CODES, "env": None}, "or have other speedups or another machine"),
 ]  # fmt: skip
 

@@ -111,9 +111,9 @@ def shifted(by: int) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
     return shift
 
 
-def better(values: list[float]) -> None:
+def lie(values: list[float], by: float) -> None:
     """Tell another value of the third slice."""
-    values[2] += 1e-3
+    values[2] += by
 
 
 def far(value: int) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
@@ -131,8 +131,8 @@ NODES, POOL = "nodes-power/0/0", "pool-order/0/1/start"
 #: Task, who played it, what is changed, and what is said of it.
 TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], str]] = [
     *(("pool-order", "easy",
-       lambda told, arrays, m=metric: better(told["metrics"][m][0]),
-       f"window 0002, seed 0: {metric} is told as") for metric in METRICS),
+       lambda told, arrays, m=metric, by=by: lie(told["metrics"][m][0], by),
+       f"window 0002, seed 0: {metric} is told as") for metric in METRICS for by in (-1e-3, 1e-3)),
     *(("pool-select", "easy", shifted(by), "") for by in (-1, 1)),
     *(("pool-order", "easy", far(value), "") for value in (2**62, -(2**62), -2)),
     *(("nodes-power", "easy",
