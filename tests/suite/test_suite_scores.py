@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,6 +14,16 @@ from hpcgym.suite.board import ends_of_task, probability_of_improvement, scores_
 
 EASY = np.array([8.0, 24.0, 16.0, 20.0, 12.0])  # mean 16
 BEST = np.array([2.0, 6.0, 4.0, 4.0, 4.0])  # mean 4
+
+
+def drawn(
+    seeds: int, n: int, resamples: int, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The trainings and the slices of each resample, each as often as it was drawn."""
+    slices = how_often(n, resamples, rng)
+    trainings = how_often(seeds, resamples, rng) if seeds > 1 else np.ones((resamples, 1), int)
+    for one, other in zip(trainings, slices, strict=True):
+        yield np.repeat(np.arange(seeds), one), np.repeat(np.arange(n), other)
 
 
 def test_a_score_by_hand() -> None:
@@ -42,16 +53,11 @@ def test_an_interval_by_loops() -> None:
     draws = np.random.default_rng(7)
     found: list[list[float]] = [[] for _ in range(50)]
     for task, one in values.items():
-        slices = how_often(one.shape[1], 50, draws)
-        seeds = how_often(len(one), 50, draws) if len(one) > 1 else np.ones((50, 1), int)
         unit = math.log(easy[task].mean() / best[task].mean())
-        for k in range(50):
-            rows = [j for j, times in enumerate(slices[k]) for _ in range(times)]
-            for s, times in enumerate(seeds[k]):
-                ratio = np.mean([easy[task][0][j] for j in rows]) / np.mean(
-                    [one[s][j] for j in rows]
-                )
-                found[k] += [math.log(ratio) / unit] * times
+        for k, (seeds, rows) in enumerate(drawn(*one.shape, 50, draws)):
+            for s in seeds:
+                ratio = easy[task][0][rows].mean() / one[s][rows].mean()
+                found[k].append(math.log(ratio) / unit)
     middles = []
     for scores in found:
         ascending = sorted(scores)
@@ -65,16 +71,11 @@ def test_intervals_of_a_task_by_loops(seeds: int) -> None:
     rng = np.random.default_rng(4)
     values, easy, best = rng.uniform(2, 30, (seeds, 6)), rng.uniform(9, 30, 6), rng.uniform(2, 5, 6)
     ends = ends_of_task(values, easy, best, resamples=40, seed=5)
-    draws = np.random.default_rng(5)
-    slices = how_often(6, 40, draws)
-    trainings = how_often(seeds, 40, draws) if seeds > 1 else np.ones((40, 1), int)
     unit = math.log(easy.mean() / best.mean())
     found: dict[str, list[float]] = {"score": [], "best": [], "gain": []}
-    for k in range(40):
-        rows = [j for j, times in enumerate(slices[k]) for _ in range(times)]
-        chosen = [s for s, times in enumerate(trainings[k]) for _ in range(times)]
-        agents = [math.log(np.mean([values[s][j] for j in rows])) for s in chosen]
-        base, static = (math.log(np.mean([one[j] for j in rows])) for one in (easy, best))
+    for chosen, rows in drawn(seeds, 6, 40, np.random.default_rng(5)):
+        agents = [math.log(values[s][rows].mean()) for s in chosen]
+        base, static = (math.log(one[rows].mean()) for one in (easy, best))
         found["score"].append((base - np.mean(agents)) / unit)
         found["best"].append((base - static) / unit)
         found["gain"].append(static - np.mean(agents))
