@@ -322,6 +322,8 @@ def queue_order(policy: str) -> Scheduler:
         an environment shows them, dispatchers.
     """
     found = find_policy(policy)
+    if ruled(found) is not None:
+        raise HpcgymError(f"{policy} is a way to keep limits, and no order of a queue")
     if not acts(found):
         return scheduler_of(found, {})
     if not callable(getattr(found, "scheduler", None)):

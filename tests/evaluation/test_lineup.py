@@ -27,7 +27,7 @@ from hpcgym.cli.lineup import rules_of
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
-from hpcgym.evaluation.lineup import find_policy, lineup_of
+from hpcgym.evaluation.lineup import find_policy, lineup_of, queue_order
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import simulate
@@ -410,6 +410,12 @@ def test_what_is_wrong_is_one_line_before_anything_runs(
         evaluate(policies, **{**usual, **where, **given})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_rule_under_limits_is_no_order_of_a_queue() -> None:
+    assert queue_order("saf") == SCHEDULERS["saf"]
+    with pytest.raises(HpcgymError, match="powercap is a way to keep limits, and no order of a"):
+        queue_order("powercap")
 
 
 def test_names_of_code_are_told_from_others() -> None:
