@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import limits, loading, names, options, output
+from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.boards import (
     SLICE,
     Shown,
@@ -312,7 +312,7 @@ def evaluate(
         text = _of_one_pass(format)
         run(found, source, machine, protocol, shared, others, given, text)
         return
-    of_environment = limits.of_environment(environment, share, shutdown)
+    of_environment = options.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
     ranked = {"metric": metric, "reference": reference, "by": by}
     settings = _settings(slices, seed, budget)

@@ -1,11 +1,12 @@
-"""``hpcgym explore`` and ``hpcgym index``: pages of schedules, and of the results in a folder."""
+"""``hpcgym explore``, ``explain`` and ``index``: into schedules, and into folders of results."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,24 +14,58 @@ from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
+from hpcgym.cli.options import Format
+from hpcgym.cli.output import rows_of, table_of
 from hpcgym.cli.running import note
-from hpcgym.errors import HpcgymError
-from hpcgym.progress import working
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.recorded import KEY
+from hpcgym.naming import ONCE_CALLED, counted
+from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from hpcgym.explanation import Explanation
     from hpcgym.schedule.result import Result
 
 
 # --- ``hpcgym explore`` ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """What is looked into.
+
+    Scheduler
+    ---------
+    scheduler NAME... : One scheduler or several; two at a time are shown, one above the other. The
+        live app takes one or two, and its sliders change the second. [default: easy]
+    """
+
+    workload: str
+    scheduler: list[str] | None = None
+    rules: options.SimulatedRules
+    reading: loading.PeriodReading
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the schedulers."""
+        return scheduler_names(self.scheduler) or ["easy"]
+
+    def simulated(self, failures: Path | None = None) -> dict[str, Result]:
+        """Return the schedules by the names of their schedulers."""
+        return simulated_each(self.names, self.workload, self.rules, self.reading, failures)
+
+    def outcome(self) -> output.Outcome:
+        """Return the schedules, of which nothing is printed."""
+        return output.Outcome(self.simulated(), dict, list, lambda: None, report=False)
+
+
 @grouped(brief=names.OF_SIMULATING)
 def explore(
-    workload: str,
     *,
-    scheduler: list[str] | None = None,
-    rules: options.SimulatedRules,
-    reading: loading.PeriodReading,
+    exploration: Exploration,
     output_file: Annotated[
         Path | None,
         typer.Option("--output"),
@@ -45,11 +80,6 @@ def explore(
     With --output it is one file to keep or to send. Without, it is a live app on this machine
     alone, until Ctrl-C. Sliders change order, backfilling, estimates, threshold, hold and the size
     of the machine, and the schedule follows. A click on a job says why it waited.
-
-    Scheduler
-    ---------
-    scheduler NAME... : One scheduler or several; two at a time are shown, one above the other. The
-        live app takes one or two, and its sliders change the second. [default: easy]
 
     Output
     ------
@@ -68,25 +98,14 @@ def explore(
     hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser
     hpcgym explore eurora:days=7 --cluster eurora --output eurora.html
     """
-    outcome = explored(workload, scheduler, rules, reading)
+    results = exploration.simulated()
     if output_file is None:
-        _serve(outcome.results, loading.simulating(workload, reading), port, browser)
+        command = loading.simulating(exploration.workload, exploration.reading)
+        _serve(results, command, port, browser)
         return
     with working(f"writing {output_file}"):
-        output.draw(outcome.results, output_file, report=outcome.report)
+        output.draw(results, output_file, report=False)
     note(f"wrote {output_file}")
-
-
-def explored(
-    workload: str,
-    scheduler: list[str] | None,
-    rules: options.SimulatedRules,
-    reading: loading.PeriodReading,
-) -> output.Outcome:
-    """Return what the command computes, which prints nothing; arguments as of :func:`explore`."""
-    called = scheduler_names(scheduler) or ["easy"]
-    results = simulated_each(called, workload, rules, reading)
-    return output.Outcome(results, dict, list, lambda: None, report=False)
 
 
 def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:
@@ -109,6 +128,285 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
             server.serve_forever()
         except KeyboardInterrupt:
             note("ended")
+
+
+# --- What all jobs of schedules waited for --------------------------------------------------------
+
+_MANY_HOURS = 100 * 3600  # [s]; as hours, and not as days
+MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
+
+
+def _show_waits(
+    results: Mapping[str, Result], by: str | None, format: Format, picture: Path | None
+) -> None:
+    """Print and draw what all jobs waited for: of one schedule by groups, of several each.
+
+    ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
+    """
+    from hpcgym.schedule.provenance import provenance_of
+
+    table = _waits(results, by)
+    if picture is not None:
+        _draw_waits(table, results, picture)
+    seconds = table.rename(columns=lambda name: name if name == "jobs" else f"{name}_s")
+    rows = rows_of(seconds.reset_index())
+    facts = {
+        "workload": next(iter(results.values())).workload.name,
+        "schedulers": list(results),
+        "waited_for": rows,
+    }
+    output.show(
+        format, lambda: {**facts, KEY: provenance_of(results)}, lambda: rows,
+        lambda: _print_waits(table, results),
+    )  # fmt: skip
+
+
+def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
+    """Return what groups of jobs waited for, or all under each of several schedulers."""
+    import pandas as pd
+
+    from hpcgym.explanation import waits, waits_by
+
+    found = {}
+    for name, result in results.items():
+        with measuring(f"looking at each pass of {name}") as progress:
+            try:
+                found[name] = waits(result, progress)
+            except HpcgymError as error:
+                raise HpcgymError(f"{name}: {error}") from None
+    if len(results) == 1:
+        ((name, result),) = results.items()
+        return waits_by(result, found[name], by or "requested_processors")
+    rows = {name: {"jobs": len(one), **one.sum()} for name, one in found.items()}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
+
+
+def _print_waits(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
+    """Print for people: how long all waited, and which share of that is due to what."""
+    from hpcgym.explanation.story import CALLED
+    from hpcgym.naming import duration
+    from hpcgym.report.tables import subtitle
+
+    out = output.console()
+    out.print(subtitle(dict(results)), style="bold", markup=False)
+    seconds = table.drop(columns="jobs").sum()
+    total = int(seconds.sum())
+    if not total:
+        out.print("No job waited.")
+        return
+    if table.index.name != "scheduler":
+        text = f"{total / 3600:,.0f} h" if total >= _MANY_HOURS else duration(total)
+        out.print(f"All jobs together waited for {text}:", markup=False)
+        for name, spent in seconds[seconds > 0].sort_values(ascending=False).items():
+            out.print(f"  {100 * spent / total:5.1f} %  {CALLED[str(name)]}", markup=False)
+    out.print()
+    out.print(_shares(table))
+    out.print("Hours are the sum over all jobs of a row, and percentages are of these hours.")
+
+
+def _shares(table: pd.DataFrame) -> Table:
+    """Return a table of shares, the last rows of a long one as one."""
+    from hpcgym.explanation.explain import shortened
+    from hpcgym.explanation.story import CALLED
+
+    reasons = [name for name in CALLED if table[name].any()]
+    lines = []
+    for name, row in shortened(table, MOST_ROWS).iterrows():
+        spent = sum(int(row[reason]) for reason in reasons)
+        parts = [f"{100 * row[reason] / spent:.1f}" if spent else "" for reason in reasons]
+        lines.append([str(name), f"{int(row['jobs']):,}", _hours(spent), *parts])
+    headings = [str(table.index.name), "jobs", "waited (h)", *(CALLED[name] for name in reasons)]
+    return table_of(headings, lines, fold=range(len(headings)), edges=True)
+
+
+def _hours(seconds: int) -> str:
+    """Return hours with a digit behind the point, or with two that tell something."""
+    hours = seconds / 3600
+    return f"{hours:,.1f}" if hours >= 1 or not hours else f"{hours:.2g}"
+
+
+def _draw_waits(table: pd.DataFrame, results: Mapping[str, Result], path: Path) -> None:
+    """Draw a bar a row into a file."""
+    from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
+    from hpcgym.report.tables import subtitle
+    from hpcgym.report.timeline import draw_waits
+    from hpcgym.schedule.provenance import provenance_of
+
+    axes = draw_waits(table, subtitle(dict(results)))
+    save_figure(figure_of(axes), path, picture_suffix(path), provenance_of(results))
+    note(f"wrote {path}")
+
+
+# --- ``hpcgym explain``: why one job waited, or what all waited for -------------------------------
+
+MOST = 2000  # jobs that are left out, unless --most says otherwise
+SECONDS = 20.0  # that this takes, unless --seconds says otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained(Exploration):
+    """What is explained.
+
+    Scheduler
+    ---------
+    scheduler NAME... : The scheduler whose schedule is explained. If you name others behind it, you
+        see how long the same job waits under them. [default: easy]
+    """
+
+    failures: Path | None = None
+
+
+@grouped(brief=names.OF_SIMULATING)
+def explain(
+    *,
+    job: str | None = None,
+    by: str | None = None,
+    most: Annotated[int | None, typer.Option(min=0, show_default=str(MOST))] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
+    explained: Explained,
+    format: Format = Format.table,
+    picture: Annotated[
+        Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
+    ] = None,
+    force: bool = False,
+) -> None:
+    """Say why a job waited, or what all jobs waited for.
+
+    With --job: what it waited for, who started before it, who delayed it, and when it was stopped,
+    for whom, where jobs stop others or nodes fail.
+
+    For this, the whole log is simulated again without each of the jobs that ran while it waited. A
+    job delayed it if it would have started earlier without that job. This takes no longer than
+    --seconds, and it is said how many jobs were not tried.
+
+    Without --job, say what all jobs waited for, in hours and shares, by --by.
+
+    Options
+    -------
+    job ID : The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.
+    by requested_processors|user|group|code|queue|partition|week : Without --job: groups of jobs, a
+        row each. Several schedulers have a row each. [default: requested_processors]
+    most N : How many other jobs are tried: one at a time is left out, to see whether this job would
+        have started earlier. Those that used most while it waited are taken.
+    seconds S : How long the explanation of one job takes at most. It says what was not tried.
+
+    Output
+    ------
+    picture FILE : Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.
+
+    Examples
+    --------
+    hpcgym explain KTH-SP2 --job 4034
+    hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative
+    hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json
+    hpcgym explain KTH-SP2 --by user --picture waits.png
+    hpcgym explain KTH-SP2 --scheduler easy,saf,conservative
+    """
+    from hpcgym.explanation import GROUPS
+    from hpcgym.explanation import explain as find
+    from hpcgym.schedule.provenance import provenance_of
+
+    number = None if job is None else _number(job)
+    if by is not None:
+        check_choice("--by", ONCE_CALLED.get(by, by), GROUPS)
+        if number is None and len(explained.names) > 1:
+            raise HpcgymError("--by is for one scheduler: of several, each is a row")
+    for name, value in {"--by": by, "--picture": picture}.items():
+        if number is not None and value is not None:
+            raise HpcgymError(f"{name} is for all jobs, without --job")
+    for name, value in {"--most": most, "--seconds": seconds}.items():
+        if number is None and value is not None:
+            raise HpcgymError(f"{name} is for one job, with --job")
+    results = explained.simulated(explained.failures)
+    if number is None:
+        _show_waits(results, by, format, picture)
+        return
+    allowed, (first, result) = SECONDS if seconds is None else seconds, next(iter(results.items()))
+    with measuring("leaving out jobs") as progress:
+        found = find(result, number, most=most, seconds=allowed, progress=progress)
+    _say_untried(found, most, allowed)
+    beside = _beside(results, number)
+    output.show(
+        format,
+        lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
+        lambda: found.to_dict()["others"],
+        lambda: _print_explanation(found, result.workload.name, first, beside),
+    )
+
+
+def _say_untried(found: Explanation, most: int | None, seconds: float) -> None:
+    """Say what there was no time for."""
+    tried = int(found.others["delay"].notna().sum())
+    left = min(len(found.others), MOST if most is None else most) - tried
+    if tried and left:
+        note(
+            f"{counted(left, 'job')} could not be tried within {seconds:g} s, of those that used"
+            " least while it waited; --seconds gives more time"
+        )
+
+
+def _number(job: str) -> int:
+    """Return the number of a job."""
+    if not (job.isascii() and job.isdecimal()):
+        raise HpcgymError(
+            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too, sacct's"
+            " JobIDRaw"
+        )
+    return int(job)
+
+
+def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
+    """Return the start and the wait of a job under each scheduler; of several runs the last."""
+    import numpy as np
+
+    rows = []
+    for name, result in results.items():
+        row = int(np.flatnonzero(result.workload.job_number == job)[-1])
+        facts = {"start_time": result.start[row].item(), "wait_time": result.wait[row].item()}
+        rows.append({"scheduler": name, **facts, "backfilled": bool(result.backfilled[row])})
+    return rows
+
+
+def _print_explanation(
+    found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
+) -> None:
+    """Print an explanation for people: sentences first, figures behind."""
+    from hpcgym.naming import duration
+
+    out = output.console()
+    out.print(f"Job {found.job} of {log} under {scheduler}", style="bold", markup=False)
+    for sentence in found.sentences:
+        out.print(sentence, markup=False)
+    others = found.others
+    late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
+
+    def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        every = range(len(headings))
+        out.print(title, markup=False)
+        out.print(table_of(headings, rows, left=every, fold=every, edges=True))
+
+    if len(late):
+        submit = found.facts["submit_time"]
+        rows = [
+            [
+                str(number),
+                f"{row['requested_processors']:,}",
+                f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
+                duration(row["end_time"] - row["start_time"]),
+                duration(int(row["delay"])),
+            ]
+            for number, row in late.head(10).iterrows()
+            for when in [row["start_time"] - submit]
+        ]
+        out.print()
+        headings = ("job", "processors", "started", "ran for", "delay")
+        show("Who delayed it, and by how much:", headings, rows)
+    if len(beside) > 1:
+        rows = [
+            [one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"]
+            for one in beside
+        ]
+        show("The same job under other schedulers:", ("scheduler", "wait", "backfilled"), rows)
 
 
 # --- ``hpcgym index``: a page about the results in a folder ---------------------------------------

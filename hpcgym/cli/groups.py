@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -48,10 +49,9 @@ if TYPE_CHECKING:
 _FREE, _EACH, _MOST = 100_000, 100, 10_000_000
 #: Jobs that a file counts for which does not tell them.
 UNTOLD = _MOST // _EACH
-#: The same of combinations of options; some of them come to one row.
-_FREE_ROWS = 1_000
-#: More than any generator makes.
-_JOBS_A_DAY = 1_000
+#: How many jobs one of what a generator is asked for stands for; of a day more than any makes.
+_JOBS = {"jobs": 1, "days": 1_000}
+_ASKED = re.compile(r"(?:^|,)\s*(jobs|days)\s*=([^,]*)")
 
 
 class Told(NamedTuple):
@@ -77,39 +77,31 @@ def bounded(told: Told) -> Iterator[None]:
 def check_generated(source: str) -> None:
     """Raise an HpcgymError within :func:`bounded` for far more jobs than are told."""
     told, (name, _, given) = _TOLD.get(), source.partition(":")
-    if told is None:
-        return
-    most = min(_FREE + _EACH * told.jobs, _MOST)
-    for pair in given.split(","):
-        key, _, value = (part.strip() for part in pair.partition("="))
+    for key, text in _ASKED.findall(given) if told is not None else ():
+        most = min(_FREE + _EACH * told.jobs, _MOST)
         try:
-            asked = float(value) * {"jobs": 1, "days": _JOBS_A_DAY}.get(key, 0)
+            asked = float(text) * _JOBS[key]
         except ValueError:
             continue  # the generator says what is wrong with it
         if asked > most:
             raise HpcgymError(
-                f"its command generates far more jobs, {name}:{key}={value}, than the {most:,}"
-                " that are generated for a file of its size: if you trust it, give them by"
-                " --workload"
+                f"its command generates far more jobs, {name}:{key}={text.strip()}, than the"
+                f" {most:,} that are generated for a file of its size: if you trust it, give them"
+                " by --workload"
             )
 
 
-def check_combinations(number: int) -> None:
-    """Raise an HpcgymError within :func:`bounded` for far more combinations than schedules."""
+def check_simulations(number: int, free: int = 0, each: int = 1) -> None:
+    """Raise an HpcgymError within :func:`bounded` for more simulations than schedules are told."""
     told = _TOLD.get()
-    if told is not None and number > _FREE_ROWS + _EACH * told.schedules:
-        raise HpcgymError(_too_many(number, told))
+    if told is not None and number > free + each * told.schedules:
+        raise HpcgymError(
+            f"its command makes {number:,} schedules, and the file tells {told.schedules:,}"
+        )
 
 
-def check_simulations(number: int) -> None:
-    """Raise an HpcgymError within :func:`bounded` for more simulations than schedules."""
-    told = _TOLD.get()
-    if told is not None and number > told.schedules:
-        raise HpcgymError(_too_many(number, told))
-
-
-def _too_many(number: int, told: Told) -> str:
-    return f"its command makes {number:,} schedules, and the file tells {told.schedules:,}"
+#: The same of combinations of options; some of them come to one row.
+check_combinations = partial(check_simulations, free=1_000, each=_EACH)
 
 
 # --- Groups of options ----------------------------------------------------------------------------
@@ -150,11 +142,11 @@ class Several(Generic[T]):
         return Several(tuple(found.values()), tuple(x for x in self.varied if x in names))
 
 
-class _Group(NamedTuple):
-    """A dataclass that stands for options; the ``repeated`` ones may be given several times."""
+class _Part(NamedTuple):
+    """The options of a parameter or field, and what makes its value of the values of options."""
 
-    kind: Any
-    repeated: tuple[str, ...] | None = None
+    options: list[Parameter]
+    made: Callable[[Mapping[str, Any]], Any]
 
 
 class _Common:
@@ -205,36 +197,31 @@ def grouped(
 def _grouped(command: Callable[..., None], lists: Lists, brief: Lists, common: Any) -> Any:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
-    typer, and with it the help, sees the fields in their order in place of the dataclass; the
-    command is called with an instance of it, or with :class:`Several`. A field is written as a
-    parameter is, ``name: type = default``, and told in the docstring, or in that of ``common``: see
-    :func:`entries_in`. Or it has ``Annotated[type, typer.Option(...)]`` for what docstrings do not
-    tell, or is written as :class:`hpcgym.agents.settings.Setting` has it.
+    typer, and with it the help, sees the fields in their order in place of the dataclass, and those
+    of dataclasses in it; the command is called with an instance of it, or with :class:`Several`. A
+    field is written as a parameter is, ``name: type = default``, and told in the docstring, or in
+    that of ``common``: see :func:`entries_in`. Or it has ``Annotated[type, typer.Option(...)]`` for
+    what docstrings do not tell, or is written as :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------
     TypeError : two options of one name.
     """
-    groups: dict[str, _Group] = {}
-    shown: dict[str, Parameter] = {}
     hints = get_type_hints(command, include_extras=True)
     told = sections(command.__doc__)
     entries = entries_in(common.__doc__) | entries_in(command.__doc__)
-    for name, parameter in inspect.signature(command).parameters.items():
-        group = _group_of(hints[name])
-        if group is not None:
-            groups[name], options = group, list(_shown_options(group))
-        else:
-            kind = _explained(name, hints[name], parameter.default, entries)
-            options = [parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY)]
-        for option in options:
-            if option.name in shown:
-                raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
-            shown[option.name] = option
+    parts = {
+        name: _part(name, hints[name], parameter.default, entries)
+        for name, parameter in inspect.signature(command).parameters.items()
+    }
+    shown: dict[str, Parameter] = {}
+    for option in _options(parts):
+        if option.name in shown:
+            raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
+        shown[option.name] = option
 
-    def arguments(values: dict[str, Any]) -> dict[str, Any]:
-        made = {name: _made(*group, values) for name, group in groups.items()}
-        return {**values, **made}
+    def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: part.made(values) for name, part in parts.items()}
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -250,19 +237,8 @@ def _grouped(command: Callable[..., None], lists: Lists, brief: Lists, common: A
     return run
 
 
-def arguments_of(command: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a grouped command is called with, from the values of its options."""
-    found: dict[str, Any] = command.arguments(dict(values))
-    return found
-
-
-def _group_of(kind: Any) -> _Group | None:
-    """Return the group of options that an annotation is, if it is one."""
-    bare, *names = _parted(kind)
-    if get_origin(bare) is Several:
-        (group,) = get_args(bare)
-        return _Group(group, tuple(names) or tuple(field.name for field in fields(group)))
-    return _Group(kind) if is_dataclass(kind) and isinstance(kind, type) else None
+def _options(parts: Mapping[str, _Part]) -> list[Parameter]:
+    return [option for part in parts.values() for option in part.options]
 
 
 def _parted(annotation: Any) -> tuple[Any, ...]:
@@ -270,29 +246,82 @@ def _parted(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def _made(group: Any, repeated: Sequence[str] | None, values: dict[str, Any]) -> Any:
-    """Take what is a group's out of the values of a command, and return the group."""
-    given = {one.name: values.pop(one.name) for one in _options_of(group)}
-    if repeated is not None:
-        return _each(group, repeated, given)
-    for field in fields(group):
-        told, value = field.metadata.get("setting"), given.get(field.name)
-        # an option of another name than the field's: its user knows no other
-        if told is not None and told.options and told.check is not None and value is not None:
-            told.check(told.options[0], value)
-    return group(**given)
+def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> _Part:
+    """Return a parameter or a field as an option, or a dataclass as those of its fields."""
+    bare, *marks = _parted(hint)
+    if get_origin(bare) is Several:
+        return _several(get_args(bare)[0], marks)
+    if isinstance(bare, type) and is_dataclass(bare):
+        parts = _parts_of(bare)
+        return _Part(
+            _options(parts), lambda v: bare(**{k: part.made(v) for k, part in parts.items()})
+        )
+    return _alone(name, _explained(name, hint, default, entries), default)
 
 
-def _each(group: Any, repeated: Sequence[str], given: dict[str, Any]) -> Several[Any]:
-    """Return a group with each combination of the values that options were given."""
+def _alone(name: str, annotation: Any, default: Any) -> _Part:
+    one = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return _Part([one], itemgetter(name))
+
+
+def _parts_of(group: Any) -> dict[str, _Part]:
+    """Return the fields of a dataclass by name."""
     hints = get_type_hints(group, include_extras=True)
-    named = [name for name in repeated if given[name] is not None]
-    choices = {name: _values(name, given[name], hints[name]) for name in named}
-    check_combinations(prod(map(len, choices.values())))
-    combinations = product(*choices.values())
-    each = (given | dict(zip(choices, chosen, strict=True)) for chosen in combinations)
-    varied = tuple(name for name, values in choices.items() if len(values) > 1)
-    return Several(tuple(group(**one) for one in each), varied)
+    entries: dict[str, Entry] = {}
+    for one in (_Common, *reversed(group.__mro__)):
+        entries |= entries_in(one.__dict__.get("__doc__"))
+    found = {}
+    for field in fields(group):
+        name, hint, told = field.name, hints[field.name], field.metadata.get("setting")
+        default = Parameter.empty if field.default is MISSING else field.default
+        if told is None:
+            found[name] = _part(name, hint, default, entries)
+        elif told.options is not None:
+            found[name] = _setting(name, hint, default, told)
+    return found
+
+
+def _setting(name: str, hint: Any, default: Any, told: Setting) -> _Part:
+    """Return the option of an agent's setting."""
+    option = typer.Option(
+        *told.options or (), metavar=told.metavar, help=told.meaning,
+        show_default=told.shown or default is not None, rich_help_panel="Experiment",
+    )  # fmt: skip
+
+    def made(values: Mapping[str, Any]) -> Any:
+        if told.options and told.check is not None and values[name] is not None:
+            told.check(told.options[0], values[name])  # its user knows no other name
+        return values[name]
+
+    return _alone(name, Annotated[hint, option], default)._replace(made=made)
+
+
+def _several(group: Any, repeated: Sequence[str]) -> _Part:
+    """Return a group of options some of which, or else all, may be given several times."""
+    hints = get_type_hints(group, include_extras=True)
+    options = _options(_parts_of(group))
+    repeated = repeated or [option.name for option in options]
+
+    def choices_of(name: str, given: Any) -> list[Any]:
+        if given is None or name not in repeated:
+            return [given]
+        return _values(name, given, hints[name])
+
+    def made(values: Mapping[str, Any]) -> Several[Any]:
+        choices = {one.name: choices_of(one.name, values[one.name]) for one in options}
+        check_combinations(prod(map(len, choices.values())))
+        each = (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
+        varied = tuple(name for name, known in choices.items() if len(known) > 1)
+        return Several(tuple(group(**one) for one in each), varied)
+
+    return _Part([_repeatable(one) if one.name in repeated else one for one in options], made)
+
+
+def _repeatable(option: Parameter) -> Parameter:
+    """Return an option that may be given several times."""
+    told = copy.copy(_told(option.annotation))
+    told.metavar = f"{str(told.metavar).removesuffix('...')}..."
+    return option.replace(annotation=Annotated[list[str] | None, told])
 
 
 def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
@@ -338,50 +367,9 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _shown_options(group: _Group) -> Iterator[Parameter]:
-    """Return the fields of a group as parameters of a command: lists if they may be repeated."""
-    for option in _options_of(group.kind):
-        if option.name not in (group.repeated or ()):
-            yield option
-            continue
-        told = copy.copy(_told(option.annotation))
-        told.metavar = f"{str(told.metavar).removesuffix('...')}..."
-        yield option.replace(annotation=Annotated[list[str] | None, told])
-
-
 def _told(annotation: Any) -> Any:
     """Return what an annotation says of an option or argument; None if it says nothing."""
     return next((one for one in _parted(annotation)[1:] if isinstance(one, _INFO)), None)
-
-
-def _options_of(group: Any) -> Iterator[Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
-    hints = get_type_hints(group, include_extras=True)
-    entries: dict[str, Entry] = {}
-    for one in (_Common, *reversed(group.__mro__)):
-        entries |= entries_in(one.__dict__.get("__doc__"))
-    for field in fields(group):
-        kind, told = hints[field.name], field.metadata.get("setting")
-        default = Parameter.empty if field.default is MISSING else field.default
-        if told is None:
-            kind = _explained(field.name, kind, default, entries)
-        elif told.options is None:
-            continue
-        else:
-            kind = Annotated[kind, _option(told, field.default)]
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def _option(told: Setting, default: Any) -> Any:
-    """Return the option of an agent's setting."""
-    shown = told.shown or default is not None
-    return typer.Option(
-        *told.options or (),
-        metavar=told.metavar,
-        help=told.meaning,
-        show_default=shown,
-        rich_help_panel="Experiment",
-    )
 
 
 # --- What docstrings tell of options --------------------------------------------------------------

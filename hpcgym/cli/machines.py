@@ -157,28 +157,26 @@ def _limits(partition: Partition) -> str:
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
-    """Return a machine as a row of the list, with all that it has of each resource."""
+    """Return a machine as a row of the list, with all that it has of each resource.
+
+    Of a node the least and greatest power by state, where groups of nodes tell it [W].
+    """
     total = cluster.capacity.sum(axis=0).tolist()
+    powers = [group.power for group in cluster.groups if group.power is not None]
     return {
         "name": cluster.name or name,
         "nodes": cluster.nodes,
         "resources": dict(zip(cluster.node_resources, total, strict=False)),
         "partitions": {one.name: len(one.nodes) for one in cluster.partitions},
         "queues": dict(cluster.queues),
-        "node_w": _watts(cluster),
+        "node_w": {
+            "off": min(power.off_w for power in powers),
+            "idle": min(power.idle_w for power in powers),
+            "busy": max(power.busy_levels_w[-1] for power in powers),
+        }
+        if powers
+        else {},
         "io_bandwidth_gb_s": cluster.io_bandwidth_gb_s,
-    }
-
-
-def _watts(cluster: Cluster) -> dict[str, float]:
-    """Return the least and greatest power of a node by state, where groups of nodes tell it [W]."""
-    powers = [group.power for group in cluster.groups if group.power is not None]
-    if not powers:
-        return {}
-    return {
-        "off": min(power.off_w for power in powers),
-        "idle": min(power.idle_w for power in powers),
-        "busy": max(power.busy_levels_w[-1] for power in powers),
     }
 
 
@@ -269,30 +267,42 @@ def speedups(
     output.show(format, lambda: facts, lambda: rows, lambda: _print_heatmaps(heatmap, rows))
 
 
+#: What is known of a code -> its heading, and how it is written for people.
+_COLUMNS = {
+    "code": ("code", ""),
+    "processes": ("processes", ","),
+    "compact_s": ("compact (s)", ",.1f"),
+    "alone": ("alone", ".3f"),
+    "mean_speedup": ("mean speedup", ".3f"),
+    "least": ("least", ".3f"),
+    "greatest": ("greatest", ".3f"),
+    "mean_of_others": ("mean of others", ".3f"),
+    "unknown_pairs": ("unknown pairs", ","),
+    "io_share": ("I/O share", "g"),
+    "io_demand_mb_s": ("MB/s a core", "g"),
+}
+
+
 def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
-    """Return what is known of each code; None for what is not."""
-    known = heatmap.speedup == heatmap.speedup  # NaN differs from itself
-    rows = []
-    for place, code in enumerate(heatmap.codes):
-        own, others = heatmap.speedup[place, known[place]], heatmap.speedup[known[:, place], place]
-        processes = int(heatmap.processes[place])
-        rows.append(
-            {
-                "code": code,
-                "processes": processes if processes > 0 else None,
-                "compact_s": heatmap.compact_s[place],
-                "alone": heatmap.alone[place],
-                "mean_speedup": own.mean() if len(own) else None,
-                "least": own.min() if len(own) else None,
-                "greatest": own.max() if len(own) else None,
-                "mean_of_others": others.mean() if len(others) else None,
-                "unknown_pairs": int((~known[place]).sum()),
-            }
-        )
-        if heatmap.io_share is not None and heatmap.io_demand_mb_s is not None:
-            rows[-1]["io_share"] = heatmap.io_share[place]
-            rows[-1]["io_demand_mb_s"] = heatmap.io_demand_mb_s[place]
-    return rows
+    """Return what is known of each code; of what is not, None or no number."""
+    import pandas as pd
+
+    speedup = pd.DataFrame(heatmap.speedup)
+    found = {
+        "code": heatmap.codes,
+        "processes": [number if number > 0 else None for number in heatmap.processes.tolist()],
+        "compact_s": heatmap.compact_s,
+        "alone": heatmap.alone,
+        "mean_speedup": speedup.mean(axis=1),
+        "least": speedup.min(axis=1),
+        "greatest": speedup.max(axis=1),
+        "mean_of_others": speedup.mean(axis=0),
+        "unknown_pairs": speedup.isna().sum(axis=1),
+        "io_share": heatmap.io_share,
+        "io_demand_mb_s": heatmap.io_demand_mb_s,
+    }
+    told = {name: list(values) for name, values in found.items() if values is not None}
+    return [dict(zip(told, row, strict=True)) for row in zip(*told.values(), strict=True)]
 
 
 def _draw(heatmap: Heatmap, path: Path) -> None:
@@ -315,19 +325,13 @@ def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
     out.print(title, style="bold", markup=False, soft_wrap=True)
     out.print(f"SHA-256 {heatmap.digest}", markup=False, soft_wrap=True)
     out.print()
-    reads = heatmap.io_share is not None
-    headings = ["code", "processes", "compact (s)", "alone", "mean speedup", "least", "greatest"]
-    headings += [
-        "mean of others",
-        "unknown pairs",
-        *(("I/O share", "MB/s a core") if reads else ()),
+    shown = {name: told for name, told in _COLUMNS.items() if name in rows[0]}
+    lines = [
+        [
+            "-" if row[name] is None or row[name] != row[name] else format(row[name], form)
+            for name, (_, form) in shown.items()
+        ]
+        for row in rows
     ]
-    lines = []
-    for row in rows:
-        io = [f"{row.pop(name):g}" for name in ("io_share", "io_demand_mb_s") if reads]
-        code, processes, compact_s, *speedups, unknown_pairs = row.values()
-        cells = ["-" if processes is None else f"{processes:,}"]
-        cells.append("-" if compact_s != compact_s else f"{compact_s:,.1f}")
-        cells += ["-" if value is None else f"{value:.3f}" for value in speedups]
-        lines.append([code, *cells, f"{unknown_pairs:,}", *io])
+    headings = [heading for heading, _ in shown.values()]
     print_table(out, output.table_of(headings, lines, fold=(0,)))

@@ -83,23 +83,28 @@ def print_table(out: Console, table: Table, least: Sequence[str] | None = None) 
     least : headings of columns that may be left out, the first of these first; None: all with
         ``no_wrap`` but the first two columns, from the right.
     """
-    for column in table.columns:
-        column.min_width = _least_width(column)
     columns = table.columns
+    for column in columns:
+        letters = column.min_width or LEAST_LETTERS
+        column.min_width = _width(column) if column.no_wrap else min(_width(column), letters)
+    headings = [" ".join(str(one.header).split()) for one in columns]
     if least is None:
-        least = [_heading(one) for one in reversed(columns[2:]) if one.no_wrap]
+        least = [
+            name for name, one in zip(headings[:1:-1], columns[:1:-1], strict=True) if one.no_wrap
+        ]
     part, gone = table, set[str]()
-    for heading in least:
-        if not out.is_terminal or _needed(out, part) <= out.width:
+    for heading in least if out.is_terminal else ():
+        if _needed(out, part) <= out.width:
             break
         gone.add(heading)
-        part = _part(table, [one for one in columns if _heading(one) not in gone])
+        left = [one for name, one in zip(headings, columns, strict=True) if name not in gone]
+        part = copy(table)
+        part.columns = [replace(one, _index=place) for place, one in enumerate(left)]
     needed = _needed(out, part)
     if needed > out.width:
         part.width = needed
     out.print(part, crop=False)
-    told = [name for name in map(_heading, columns) if name in gone]
-    if told:
+    if told := [name for name in headings if name in gone]:
         text = f"left out, as the terminal is too narrow: {', '.join(told)}"
         out.print(text, markup=False, soft_wrap=True)
 
@@ -113,31 +118,12 @@ def _needed(out: Console, table: Table) -> int:
     return whole - sum(_width(one) - (one.min_width or 0) for one in table.columns)
 
 
-def _least_width(column: Column) -> int:
-    """Return how narrow a column may be."""
-    if column.no_wrap:
-        return _width(column)
-    return min(_width(column), column.min_width or LEAST_LETTERS)
-
-
 def _width(column: Column) -> int:
     """Return the length of the longest line of a column."""
     from rich.cells import cell_len
 
     texts = [str(column.header), *map(str, column.cells)]
     return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
-
-
-def _heading(column: Column) -> str:
-    """Return the heading of a column in one line."""
-    return " ".join(str(column.header).split())
-
-
-def _part(table: Table, columns: Sequence[Column]) -> Table:
-    """Return a table with some of its columns only."""
-    part = copy(table)
-    part.columns = [replace(one, _index=place) for place, one in enumerate(columns)]
-    return part
 
 
 # --- Results as JSON and CSV, and into files ------------------------------------------------------

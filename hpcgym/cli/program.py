@@ -10,16 +10,14 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.drive import drive
 from hpcgym.cli.evaluate import evaluate
-from hpcgym.cli.explain import explain
-from hpcgym.cli.explore import explore, index
+from hpcgym.cli.explore import explain, explore, index
 from hpcgym.cli.generate import generate
 from hpcgym.cli.machines import machines, speedups
-from hpcgym.cli.replay import replay
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.running import Commands, ExplainedCommand, follow
 from hpcgym.cli.simulate import compare, simulate
+from hpcgym.cli.slurm import drive, replay
 from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -41,39 +41,38 @@ def _reproduce() -> None:
     """Compute a published study anew, and show the published values beside ours."""
 
 
-class _Common:
-    """What options of studies mean.
-
-    Workload
-    --------
-    workload WORKLOAD : A trace of the archive, a file or a generator; several times for several.
-        [default: those of the study's traces that are on this machine]
-
-    Experiment
-    ----------
-    quick : A small cut that takes seconds, to see what the study writes.
+@dataclass(frozen=True)
+class _Placed(options.ExecutorOptions):
+    """Where a study writes, and how much of it is run.
 
     Output
     ------
     folder FOLDER : Folder for tables, pictures and report.md. Earlier results are kept there and
-        not computed again.
+        not computed again. [default: called as the study]
+
+    Experiment
+    ----------
+    quick : A small cut that takes seconds, to see what the study writes.
     """
 
-
-#: Where a study writes; the default is the study's own.
-FolderOption = Annotated[Path, typer.Option("--output")]
-
-
-@dataclass(frozen=True)
-class _Formatted(options.ExecutorOptions):
+    folder: Annotated[Path | None, typer.Option("--output")] = None
+    quick: bool = False
     format: Format = Format.table
 
 
 @dataclass(frozen=True)
-class Running(output.PageOptions, _Formatted):
-    """Where the tasks of a study are done, and how its tables are shown."""
+class Running(output.PageOptions, _Placed):
+    """How a study is run, and how its tables are shown."""
 
-    def done(self, study: Any, given: Any, folder: Path, **rules: Any) -> Any:
+    def study(self, name: str, asked: Study) -> None:
+        """Run a study, print what is shown of what it makes, and say where its report is."""
+        self.become_mpi()
+        report, made = self._done(asked, self.folder or Path(name))
+        for what, tables in asked.shown(made).items():
+            print_tables(tables, what, self.format)
+        self.write_study(report)
+
+    def _done(self, asked: Study, folder: Path) -> Any:
         """Run a study with a bar for each long step, lines in a log; say that it can go on."""
         from hpcgym.benchmarks.studies.harness import Folder
 
@@ -91,39 +90,68 @@ class Running(output.PageOptions, _Formatted):
 
             try:
                 place = Folder(folder, self.executor, self.workers, progress)
-                return study(given, place, **rules)
+                run = import_module(f"hpcgym.benchmarks.{asked.module}").reproduce
+                return run(asked.given(self.quick), place, quick=self.quick, **asked.rules())
             except KeyboardInterrupt:
                 bars.close()
                 if folder.exists():
                     note(f"\n{folder} keeps what is done: the same command goes on")
                 raise
 
-    def show(self, report: Path, tables: dict[str, pd.DataFrame], what: str) -> None:
-        """Print tables by the names of what they are of; say where the report is."""
-        print_tables(tables, what, self.format)
-        self.write_study(report)
+
+#: What tables are of -> name -> table.
+Shown = dict[str, dict[str, "pd.DataFrame"]]
 
 
-def study(name: str, lists: Lists | None = None) -> Callable[[Any], Any]:
-    """Return what makes a command of the study ``name``, by lists for its help."""
-    made = reproduce.command(name, cls=ExplainedCommand)
+class Study:
+    """A study as it is asked for; its fields are options.
+
+    Workload
+    --------
+    workload WORKLOAD : A trace of the archive, a file or a generator; several times for several.
+        [default: those of the study's traces that are on this machine]
+    """
+
+    #: Of :mod:`hpcgym.benchmarks`: its ``reproduce`` takes what is given, a folder, and rules, and
+    #: returns the report, and tables by name.
+    module: ClassVar[str]
+    #: What is looked for if no workload is named.
+    traces: ClassVar[tuple[str, ...]] = ()
+    #: What is printed: in words, the name of a table, and the columns by which it is parted.
+    shows: ClassVar[tuple[str, ...]] = ()
+
+    def given(self, quick: bool) -> Any:
+        """Return the workloads that were named, each once, or else the usual ones."""
+        return list(dict.fromkeys(vars(self)["workload"] or self.usual()))
+
+    def usual(self) -> list[str]:
+        """Return the workloads if none is named."""
+        return at_hand(self.traces)
+
+    def rules(self) -> dict[str, Any]:
+        """Return what the study takes beside what is given."""
+        return {name: value for name, value in vars(self).items() if name != "workload"}
+
+    def shown(self, made: Any) -> Shown:
+        """Return what is printed of what was made."""
+        what, table, *columns = self.shows
+        return {what: _by(made[table], *columns)}
+
+
+def study(name: str, lists: Lists | None = None) -> Callable[[type[Study]], type[Study]]:
+    """Return what makes a command of a class of that name, by lists for its help."""
     listed = {**(lists or {}), "Executors (--executor)": names.executors}
-    return lambda command: made(grouped(listed, common=_Common)(command))
 
+    def made(kind: type[Study]) -> type[Study]:
+        def command(*, asked: Study, how: Running) -> None:
+            how.study(name, asked)
 
-def _meanings(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
-    """Return what lists the names in a table of a study with their meanings."""
+        command.__doc__ = kind.__doc__
+        command.__annotations__["asked"] = dataclass(frozen=True)(kind)
+        reproduce.command(name, cls=ExplainedCommand)(grouped(listed)(command))
+        return kind
 
-    def entries() -> list[tuple[str, str]]:
-        found = getattr(import_module(f"hpcgym.benchmarks.{module}"), table)
-        return [(name, getattr(one, "meaning", one)) for name, one in found.items()]
-
-    return entries
-
-
-def _each(names: Sequence[str] | None, usual: Callable[[], Sequence[str]]) -> list[str]:
-    """Return the names that were given, each once, or else the usual ones."""
-    return list(dict.fromkeys(names or usual()))
+    return made
 
 
 def at_hand(traces: Sequence[str]) -> list[str]:
@@ -139,10 +167,10 @@ def at_hand(traces: Sequence[str]) -> list[str]:
     return found
 
 
-def _by(table: pd.DataFrame, *columns: str, name: str = "{}") -> dict[str, pd.DataFrame]:
+def _by(table: pd.DataFrame, *columns: str) -> dict[str, pd.DataFrame]:
     """Return a table for each of the values of some columns, which are left out."""
     parts = table.groupby(list(columns), sort=False)
-    return {name.format(*of): part.drop(columns=list(columns)) for of, part in parts}
+    return {", ".join(map(str, of)): part.drop(columns=list(columns)) for of, part in parts}
 
 
 def _lines(what: str) -> Callable[[int, int], None]:
@@ -170,15 +198,14 @@ def print_tables(
         for trace, table in tables.items()
         for row in table.to_dict("records")
     ]
-    if format is Format.json:
-        output.print_json({"rows": rows, KEY: provenance_of_workloads(jobs)})
-    elif format is Format.csv:
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        output.print_csv({key: row.get(key) for key in columns} for row in rows)
-    else:
+
+    def show() -> None:
         out = output.console()
         for trace, table in tables.items():
             out.print(_rich(f"{trace}: {what}", table))
+
+    record = provenance_of_workloads(jobs) if format is Format.json else {}
+    output.show(format, lambda: {"rows": rows, KEY: record}, lambda: rows, show)
 
 
 def _rich(heading: str, table: pd.DataFrame) -> Any:
@@ -210,18 +237,15 @@ def _text(column: str, value: Any) -> str:
 # --- The studies ----------------------------------------------------------------------------------
 
 
+def _in(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
+    """Return what lists the names in a table of a study with their meanings."""
+    return names.named(f"hpcgym.benchmarks.{module}", table)
+
+
 @study(
-    "mixed-policies",
-    {"Readings of the paper (--reading)": _meanings("mixed_policies.study", "READINGS")},
+    "mixed-policies", {"Readings of the paper (--reading)": _in("mixed_policies.study", "READINGS")}
 )
-def mixed_policies(
-    *,
-    workload: list[str] | None = None,
-    folder: FolderOption = Path("mixed-policies"),
-    reading: str = "numbers",
-    quick: bool = False,
-    how: Running,
-) -> None:
+class MixedPolicies(Study):
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
 
     It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
@@ -242,26 +266,21 @@ def mixed_policies(
     mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers
     hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv
     """
-    from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
-    how.become_mpi()
-    sources = _each(workload, lambda: at_hand(TRACES))
-    path, findings = how.done(run, sources, folder, reading=reading, quick=quick)
-    chosen = [found for found in findings if found.study.reading.name == reading]
-    tables = {found.study.trace: found.tables["split"] for found in chosen}
-    how.show(path, tables, "sums of weekly mean BSLD")
+    module = "mixed_policies.run"
+    traces = TRACES
+    workload: list[str] | None = None
+    reading: str = "numbers"
+
+    def shown(self, made: Any) -> Shown:
+        """Return the sums of the reading that was asked for."""
+        chosen = [found for found in made if found.study.reading.name == self.reading]
+        tables = {found.study.trace: found.tables["split"] for found in chosen}
+        return {"sums of weekly mean BSLD": tables}
 
 
 @study("prediction")
-def prediction(
-    *,
-    workload: list[str] | None = None,
-    folder: FolderOption = Path("prediction"),
-    published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None,
-    full: bool = False,
-    quick: bool = False,
-    how: Running,
-) -> None:
+class Prediction(Study):
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
 
     It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
@@ -282,13 +301,13 @@ def prediction(
     mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers
     hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv
     """
-    from hpcgym.benchmarks.prediction.run import reproduce as run
 
-    how.become_mpi()
-    sources = _each(workload, lambda: at_hand((*TRACES, "CEA-Curie", "MetaCentrum")))
-    rules = {"published": published, "full": full, "quick": quick}
-    path, tables = how.done(run, sources, folder, **rules)
-    how.show(path, _by(tables["7.6"], "trace"), "mean BSLD (table 7.6)")
+    module = "prediction.run"
+    traces = (*TRACES, "CEA-Curie", "MetaCentrum")
+    shows = ("mean BSLD (table 7.6)", "7.6", "trace")
+    workload: list[str] | None = None
+    published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None
+    full: bool = False
 
 
 def _dispatchers() -> list[tuple[str, str]]:
@@ -307,16 +326,7 @@ def _machines() -> list[tuple[str, str]]:
 
 
 @study("cp", {"Machines (--machine)": _machines, "Dispatchers (--dispatcher)": _dispatchers})
-def cp(
-    *,
-    machine: list[str] | None = None,
-    dispatcher: list[str] | None = None,
-    folder: FolderOption = Path("cp"),
-    days: float | None = None,
-    full: bool = False,
-    quick: bool = False,
-    how: Running,
-) -> None:
+class Cp(Study):
     """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
 
     It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
@@ -345,16 +355,34 @@ def cp(
     mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers
     hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv
     """
-    from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
-    from hpcgym.benchmarks.cp.run import reproduce as run
 
-    how.become_mpi()
-    chosen = tuple(dict.fromkeys(dispatcher or ()))
-    usual = QUICK_MACHINES if quick and not chosen else _with_workloads(chosen)
-    names = _each(machine, lambda: usual)
-    rules = {"days": days, "full": full, "quick": quick, "dispatchers": chosen}
-    path, tables = how.done(run, names, folder, **rules)
-    how.show(path, tables, "slowdown by class of jobs")
+    module = "cp.run"
+    machine: list[str] | None = None
+    dispatcher: list[str] | None = None
+    days: float | None = None
+    full: bool = False
+
+    @property
+    def _dispatchers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.dispatcher or ()))
+
+    def given(self, quick: bool) -> Any:
+        """Return the machines that were named, or those whose workloads are here."""
+        from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
+
+        if self.machine:
+            return list(dict.fromkeys(self.machine))
+        if quick and not self.dispatcher:
+            return list(QUICK_MACHINES)
+        return _with_workloads(self._dispatchers)
+
+    def rules(self) -> dict[str, Any]:
+        """Return how long the runs are, and of whom."""
+        return {"days": self.days, "full": self.full, "dispatchers": self._dispatchers}
+
+    def shown(self, made: Any) -> Shown:
+        """Return the tables of all machines."""
+        return {"slowdown by class of jobs": made}
 
 
 def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
@@ -384,23 +412,15 @@ def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
 @study(
     "powercap",
     {
-        "Requested times of the substitute, all of which are simulated": _meanings(
+        "Requested times of the substitute, all of which are simulated": _in(
             "energy.powercap", "REQUESTS"
         ),
-        "What caps are shares of, likewise where anything stands above nodes": _meanings(
+        "What caps are shares of, likewise where anything stands above nodes": _in(
             "energy.powercap", "CAPPED"
         ),
     },
 )
-def powercap(
-    *,
-    workload: list[str] | None = None,
-    cluster: str = "curie",
-    seeds: int = 10,
-    folder: FolderOption = Path("powercap"),
-    quick: bool = False,
-    how: Running,
-) -> None:
+class Powercap(Study):
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
 
     A cap of 80, 60 or 40 % holds for an hour in the middle of intervals of an overloaded machine.
@@ -429,14 +449,16 @@ def powercap(
     hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2 --cluster
         machine.toml
     """
-    from hpcgym.benchmarks.energy.powercap_run import reproduce as run
 
-    how.become_mpi()
-    sources = _each(workload, list)
-    rules = {"cluster": cluster, "seeds": seeds, "quick": quick}
-    path, tables = how.done(run, sources, folder, **rules)
-    parts = _by(tables["4.6"], "trace", "requests", name="{}, requested times {}")
-    how.show(path, parts, "energy, launched jobs and work (figure 4.6)")
+    module = "energy.powercap_run"
+    shows = ("energy, launched jobs and work (figure 4.6)", "4.6", "trace", "requests")
+    workload: list[str] | None = None
+    cluster: str = "curie"
+    seeds: int = 10
+
+    def usual(self) -> list[str]:
+        """Return none: the substitute."""
+        return []
 
 
 #: Traces of chapter 5, then those that stand for them, and a generated one where none is at hand.
@@ -446,17 +468,9 @@ BUDGET_GENERATED = "lublin:jobs=80000,processors=256,seed=0,load=0.9"
 
 @study(
     "energy-budget",
-    {"Readings of the text, all of which are simulated": _meanings("energy.budget", "READINGS")},
+    {"Readings of the text, all of which are simulated": _in("energy.budget", "READINGS")},
 )
-def energy_budget(
-    *,
-    workload: list[str] | None = None,
-    weeks: int | None = None,
-    seed: int = 0,
-    folder: FolderOption = Path("energy-budget"),
-    quick: bool = False,
-    how: Running,
-) -> None:
+class EnergyBudget(Study):
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
@@ -482,12 +496,16 @@ def energy_budget(
     hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn
     hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv
     """
-    from hpcgym.benchmarks.energy.budget_run import reproduce as run
 
-    how.become_mpi()
-    sources = _each(workload, _for_budgets)
-    path, tables = how.done(run, sources, folder, weeks=weeks, seed=seed, quick=quick)
-    how.show(path, _by(tables["figures"], "trace"), "beside EASY's (figures 5.1 to 5.3)")
+    module = "energy.budget_run"
+    shows = ("beside EASY's (figures 5.1 to 5.3)", "figures", "trace")
+    workload: list[str] | None = None
+    weeks: int | None = None
+    seed: int = 0
+
+    def usual(self) -> list[str]:
+        """Return the traces that are on this machine, and the generated one."""
+        return _for_budgets()
 
 
 def _for_budgets() -> list[str]:
@@ -500,15 +518,9 @@ def _for_budgets() -> list[str]:
 
 @study(
     "energy-fairshare",
-    {"Readings of the text, all of which are simulated": _meanings("energy.shares", "READINGS")},
+    {"Readings of the text, all of which are simulated": _in("energy.shares", "READINGS")},
 )
-def energy_fairshare(
-    *,
-    workload: list[str] | None = None,
-    folder: FolderOption = Path("energy-fairshare"),
-    quick: bool = False,
-    how: Running,
-) -> None:
+class EnergyFairshare(Study):
     """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
 
     Each of the 20 users with the most jobs saves 30 % of the energy, or wastes it, under EFS and
@@ -521,32 +533,18 @@ def energy_fairshare(
     hpcgym reproduce energy-fairshare --workload SDSC-SP2
     hpcgym reproduce energy-fairshare --workload trace.swf.gz --format csv > users.csv
     """
-    from hpcgym.benchmarks.energy.shares_run import reproduce as run
 
-    how.become_mpi()
-    # those of table 6.1
-    sources = _each(workload, lambda: at_hand(("SDSC-SP2", "PIK-IPLEX", "CEA-Curie")))
-    path, tables = how.done(run, sources, folder, quick=quick)
-    how.show(path, _by(tables["6.1"], "trace"), "stretch over that under FS (table 6.1)")
+    module = "energy.shares_run"
+    traces = ("SDSC-SP2", "PIK-IPLEX", "CEA-Curie")  # those of table 6.1
+    shows = ("stretch over that under FS (table 6.1)", "6.1", "trace")
+    workload: list[str] | None = None
 
 
 @study(
     "coscheduling",
-    {
-        "Readings of the document, all of which are simulated": _meanings(
-            "coscheduling.runs", "READINGS"
-        )
-    },
+    {"Readings of the document, all of which are simulated": _in("coscheduling.runs", "READINGS")},
 )
-def coscheduling(
-    *,
-    speedups_file: Path | None = None,
-    heatmaps: int = 20,
-    shuffles: int = 100,
-    folder: FolderOption = Path("coscheduling"),
-    quick: bool = False,
-    how: Running,
-) -> None:
+class Coscheduling(Study):
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
 
     It compares makespans of co-schedulers with EASY's: by mean speedup of pairs, under several
@@ -567,33 +565,38 @@ def coscheduling(
     hpcgym reproduce coscheduling --speedups-file lm-aris.compute-NAS.json
     hpcgym reproduce coscheduling --executor dask:tcp://node1:8786 --format csv > table.csv
     """
-    from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
-    from hpcgym.benchmarks.coscheduling.run import reproduce as run
 
-    how.become_mpi()
-    if speedups_file is not None and not speedups_file.is_file():
-        raise HpcgymError(f"--speedups-file: there is no file {speedups_file}")
-    measured = find_measured() if speedups_file is None else speedups_file
-    if measured is None:
-        note(
-            f"mixes and shuffles of measured codes are left out: there is no {MEASURED_FILE} in"
-            " HPCGYM_DATA; name one with --speedups-file"
-        )
-    rules = {"heatmaps": heatmaps, "shuffles": shuffles, "quick": quick}
-    path, tables = how.done(run, measured, folder, **rules)
-    parts = {"500 jobs on 100 nodes": tables["improvements"]}
-    how.show(path, parts, "makespan improvement over EASY")
+    module = "coscheduling.run"
+    speedups_file: Path | None = None
+    heatmaps: int = 20
+    shuffles: int = 100
+
+    def given(self, quick: bool) -> Any:
+        """Return the file of measured speedups, if there is one."""
+        from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
+
+        if self.speedups_file is not None and not self.speedups_file.is_file():
+            raise HpcgymError(f"--speedups-file: there is no file {self.speedups_file}")
+        measured = find_measured() if self.speedups_file is None else self.speedups_file
+        if measured is None:
+            note(
+                f"mixes and shuffles of measured codes are left out: there is no {MEASURED_FILE} in"
+                " HPCGYM_DATA; name one with --speedups-file"
+            )
+        return measured
+
+    def rules(self) -> dict[str, Any]:
+        """Return how many heatmaps and shuffles there are."""
+        return {"heatmaps": self.heatmaps, "shuffles": self.shuffles}
+
+    def shown(self, made: Any) -> Shown:
+        """Return the improvements."""
+        parts = {"500 jobs on 100 nodes": made["improvements"]}
+        return {"makespan improvement over EASY": parts}
 
 
 @study("frontier")
-def frontier(
-    *,
-    workload: list[str] | None = None,
-    folder: FolderOption = Path("frontier"),
-    quick: bool = False,
-    named: bool = False,
-    how: Running,
-) -> None:
+class Frontier(Study):
     """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
 
     The rules are orders of the queue by requested and learned run times, thresholds, hold, and
@@ -614,22 +617,26 @@ def frontier(
     hpcgym reproduce frontier --workload trace.swf.gz
     mpiexec -n 9 hpcgym reproduce frontier --executor mpi    # 8 workers
     """
-    from hpcgym.benchmarks.frontier.run import reproduce as run
 
-    how.become_mpi()
-    traces = (*TRACES, "HPC2N", "CEA-Curie") if named else TRACES
-    sources = _each(workload, lambda: at_hand(traces))
-    path, tables = how.done(run, sources, folder, quick=quick, named=named)
-    if named:
-        print_tables({"all logs": tables["over-logs"]}, "divided by EASY's", how.format)
-    how.show(path, _by(tables["named"], "log"), "whole logs")
+    module = "frontier.run"
+    workload: list[str] | None = None
+    named: bool = False
+
+    def usual(self) -> list[str]:
+        """Return the traces that are here: more of them, if only named rules are run."""
+        return at_hand((*TRACES, "HPC2N", "CEA-Curie") if self.named else TRACES)
+
+    def shown(self, made: Any) -> Shown:
+        """Return what named rules reach, on each log and over all."""
+        of_all = {"divided by EASY's": {"all logs": made["over-logs"]}} if self.named else {}
+        return of_all | {"whole logs": _by(made["named"], "log")}
 
 
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
 
 
 @reproduce.command("items", cls=ExplainedCommand)
-@grouped({"Verdicts": _meanings("studies.items", "VERDICTS")})
+@grouped({"Verdicts": names.named("hpcgym.benchmarks.studies.items", "VERDICTS")})
 def items(
     results: Path = Path(),
     page: Annotated[Path | None, typer.Option("--output"), Written("page", (".md",))] = None,
@@ -661,15 +668,12 @@ def items(
     from hpcgym.benchmarks.studies.harness import write_text
 
     entries = documents.all_items(results)
-    rows = documents.table_of(entries).to_dict("records")
+    rows = output.rows_of(documents.table_of(entries))
     if page is not None:
         write_text(documents.page_text(entries, results=True), page)
-    if format is Format.json:
-        output.print_json({"rows": rows})
-    elif format is Format.csv:
-        output.print_csv({str(key): value for key, value in row.items()} for row in rows)
-    else:
-        _print(documents.DOCUMENTS, entries)
+    output.show(
+        format, lambda: {"rows": rows}, lambda: rows, lambda: _print(documents.DOCUMENTS, entries)
+    )
     note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
     if page is not None:
         note(f"wrote {page}")

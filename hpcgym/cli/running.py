@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hpcgym.cli import interruptible
 from hpcgym.cli.files import as_given, check_files, digests_of_read, standard_streams
 from hpcgym.cli.groups import PANELS
-from hpcgym.cli.interruption import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, reworded
 from hpcgym.files import toml_file
 from hpcgym.files.recorded import Command, commanded, date_text
@@ -29,156 +29,74 @@ from hpcgym.files.recorded import Command, commanded, date_text
 #
 # [train.xnes] budget = 2000
 
-_FILE = "hpcgym.config"  # in what contexts keep
-_SOURCE = "DEFAULT_MAP"  # of an option that the file gave
+_FILE = "hpcgym.config"  # in what contexts keep: the path, and what of_group returns
+
+#: Words of a command -> option -> the arguments that the file has in place of it.
+Given = dict[tuple[str, ...], dict[Any, list[str]]]
 
 
 def follow(context: Any, path: Path) -> None:
-    """Give options of commands the values of a file, unless the command line has them.
+    """Put the options of a file before those of the command line, which win.
 
     Raises
     ------
     HpcgymError : it cannot be read, or names no command or option, or gives an option what it does
         not take; the message names the file and the key.
     """
-    context.meta[_FILE] = path
-    context.default_map = _of_group(path, context.command, toml_file(path), ())
+    try:
+        context.meta[_FILE] = path, _of_group(context.command, toml_file(path), ())
+    except TypeError as error:
+        raise HpcgymError(f"{path}: {error}") from None
 
 
-def _of_group(
-    path: Path, group: Any, table: Mapping[str, Any], words: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the values of all commands of a group, by command and parameter."""
-    found = {}
+def _of_group(group: Any, table: Mapping[str, Any], before: tuple[str, ...]) -> Given:
+    """Return the arguments of all commands of a group; a TypeError says what is wrong."""
+    found: Given = {}
     for name, values in table.items():
-        where = (*words, name)
-        if name not in group.commands:
-            what = f"hpcgym has no command {' '.join(where)}; {nearest(name, group.commands)}"
-            raise HpcgymError(f"{path}: {what}")
+        words = (*before, name)
+        command = group.commands.get(name)
+        if command is None:
+            known = nearest(name, group.commands)
+            raise TypeError(f"hpcgym has no command {' '.join(words)}; {known}")
         if not isinstance(values, Mapping):
-            raise HpcgymError(f"{path}: {name} is a command: its options stand below [{name}]")
-        command = group.commands[name]
-        of = _of_group if hasattr(command, "commands") else _of_command
-        found[name] = of(path, command, values, where)
+            raise TypeError(f"{name} is a command: its options stand below [{name}]")
+        if hasattr(command, "commands"):
+            found |= _of_group(command, values, words)
+            continue
+        options = {name: one for one in command.params for name in one.opts if name[:2] == "--"}
+        found[words] = {}
+        for key, value in values.items():
+            if (option := options.get(f"--{key}")) is None:
+                known = nearest(key, [name[2:] for name in options])
+                raise TypeError(f"hpcgym {' '.join(words)} has no option --{key}; {known}")
+            try:
+                found[words][option] = _arguments(f"--{key}", option, value)
+            except TypeError as error:
+                raise TypeError(f"{'.'.join(words)}.{key} {error}") from None
     return found
 
 
-def _of_command(
-    path: Path, command: Any, table: Mapping[str, Any], words: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the values of the options of a command, by parameter."""
-    options = {
-        _long(one).removeprefix("--"): one
-        for one in command.params
-        if one.param_type_name == "option"
-    }
-    found = {}
-    for key, value in table.items():
-        if key not in options:
-            what = f"hpcgym {' '.join(words)} has no option --{key}; {nearest(key, options)}"
-            raise HpcgymError(f"{path}: {what}")
-        try:
-            found[options[key].name] = _value(options[key], value)
-        except TypeError as error:
-            raise HpcgymError(f"{path}: {'.'.join(words)}.{key} {error}") from None
-    return found
-
-
-def _value(option: Any, value: Any) -> Any:
-    """Return a value as the command line would give it: text, a list of texts, or a switch."""
+def _arguments(name: str, option: Any, value: Any) -> list[str]:
+    """Return a value of the file as arguments of the command line."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise TypeError(f"must be true or false, not {value!r}")
-        return value
-    if option.multiple:
-        return [_text(one) for one in (value if isinstance(value, list) else [value])]
-    if isinstance(value, list):
+        return [name] if value else option.secondary_opts[:1]
+    if isinstance(value, list) and not option.multiple:
         raise TypeError("takes one value, not a list")
-    return _text(value)
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, str | int | float):
+            raise TypeError(f"must be a text or a number, not {one!r}")
+    return [f"{name}={one}" for one in values]
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"must be a text or a number, not {value!r}")
-    return str(value)
-
-
-def _long(option: Any) -> str:
-    """Return the long name of an option."""
-    return str(next(one for one in option.opts if one.startswith("--")))
-
-
-def arguments_of(context: Any, given: tuple[str, ...]) -> list[str]:
-    """Return the command line that does the same without the file.
-
-    Parameters
-    ----------
-    context : of the command.
-    given : the arguments of the command line.
-    """
-    words = context.command_path.split()[1:]
-    first = 0
-    while given[first : first + 1] and given[first] != words[0]:
-        first += 1 if "=" in given[first] else 2  # --config FILE
-    rest = given[first + len(words) :]
-    return [*words, *_from_file(context), *rest]
-
-
-def _from_file(context: Any) -> list[str]:
-    """Return the options that the file gave, as arguments."""
-    found: list[str] = []
-    for option in context.command.params:
-        if not is_from_file(context, option):
-            continue
-        value = context.default_map[option.name]
-        if isinstance(value, bool):
-            found += [_long(option)] if value else option.secondary_opts[:1]
-        else:
-            values = value if isinstance(value, list) else [value]
-            found += [f"{_long(option)}={one}" for one in values]
-    return found
-
-
-def is_from_file(context: Any, parameter: Any) -> bool:
-    """Return whether the file gave a parameter its value."""
-    source = context.get_parameter_source(parameter.name)
-    return source is not None and source.name == _SOURCE
-
-
-def named_in(context: Any, message: str) -> str:
-    """Return an error with the file before it, if it quotes what the file alone gave."""
-    wrong = message.partition("; did you mean")[0]
-    given = [argument.partition("=")[2] for argument in _from_file(context)]
-    named = [one.name for one in context.command.params if is_from_file(context, one)]
-    if re.split(r"[ :]", message, maxsplit=1)[0] in named:  # "hold: share must be ..."
-        return f"{context.meta[_FILE]}: {message}"
-    typed = [
-        str(one)
-        for option in context.command.params
-        if not is_from_file(context, option)
-        for one in _as_list(context.params.get(option.name))
-    ]
-    if _quotes(wrong, given) and not _quotes(wrong, typed):
-        return f"{context.meta[_FILE]}: {message}"
-    return message
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _quotes(message: str, texts: list[str]) -> bool:
-    """Return whether a message quotes one of these texts, or the part of one that is wrong."""
-    parts = {part for text in texts for part in re.split(r"[=,;:]", text) if part}
-    return any(repr(one) in message for one in {*texts, *parts})
-
-
-def wrong_in_file(error: Any) -> str | None:
-    """Return what to say of a wrong value that the file gave; None if it is not the file's."""
-    context, parameter = error.ctx, getattr(error, "param", None)
-    if context is None or parameter is None or not is_from_file(context, parameter):
-        return None
-    return f"{context.meta[_FILE]}: {error.format_message()}"
+def _from_file(context: Any, words: Sequence[str], typed: Iterable[str]) -> list[str]:
+    """Return the arguments that the file has for a command, but for options that are typed."""
+    names = {one.partition("=")[0] for one in typed}
+    options = context.meta.get(_FILE, (None, {}))[1].get(tuple(words), {})
+    parts = [more for one, more in options.items() if names.isdisjoint(one.opts)]
+    return [argument for part in parts for argument in part]
 
 
 # --- How commands run -----------------------------------------------------------------------------
@@ -188,19 +106,17 @@ _NO_NUMBER = {
     "Input should be a valid integer, unable to parse string as an integer": "no whole number",
     "Input should be a valid number, unable to parse string as a number": "no number",
 }
-_ARGUMENTS = "hpcgym.arguments"  # of the command line, in what contexts keep
+_ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those of the file, and typed ones
+_OF_FILE = "hpcgym.options"  # likewise: the file, if it has options of the command
 
 
 class Commands(TyperGroup):
     """The whole program: whatever a user can cause ends in one line and an exit code."""
 
     def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
-        """Keep the arguments: what commands write tells them."""
-        given = tuple(args)  # parsing empties the list
+        """Read the options; 130 after Ctrl-C."""
         with interruptible():
-            ctx = super().make_context(info_name, args, *rest, **more)
-        ctx.meta[_ARGUMENTS] = given
-        return ctx
+            return super().make_context(info_name, args, *rest, **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
@@ -215,9 +131,9 @@ class Commands(TyperGroup):
         except typer.BadParameter as error:
             message = error.message.removeprefix("Value error, ")  # of whom typer asks
             error.message = _NO_NUMBER.get(message, message)
-            if (said := wrong_in_file(error)) is None:
+            if (file := error.ctx and error.ctx.meta.get(_OF_FILE)) is None:
                 raise
-            _fail(said)
+            _fail(f"{error.format_message()} (with the options of {file})")
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError:
@@ -275,17 +191,29 @@ class ExplainedCommand(TyperCommand):
 
     callback: Any  # what :func:`hpcgym.cli.groups.grouped` has made
 
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **more: Any) -> Any:
+        """Read the options of the file before those that are typed; keep all for files written."""
+        words = () if parent is None else (*parent.command_path.split()[1:], info_name)
+        given = [] if parent is None else _from_file(parent, words, args)
+        if given:
+            parent.meta[_OF_FILE] = parent.meta[_FILE][0]
+        arguments = [*given, *args]  # parsing empties the list
+        ctx = super().make_context(info_name, [*arguments], parent, **more)
+        ctx.meta[_ARGUMENTS] = [*words, *arguments]
+        return ctx
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
         with standard_streams(self.callback, ctx.params):
             check_files(self.callback, ctx.params)
             find_files = partial(digests_of_read, self.callback, ctx.params)
-            arguments = arguments_of(ctx, ctx.meta.get(_ARGUMENTS, ()))
             try:
-                with commanded(Command(arguments, find_files, date_text())):
+                with commanded(Command(ctx.meta[_ARGUMENTS], find_files, date_text())):
                     return super().invoke(ctx)
             except HpcgymError as error:
-                raise reworded(error, _by_options(ctx, named_in(ctx, str(error)))) from None
+                file = ctx.meta.get(_OF_FILE)
+                also = f" (with the options of {file})" if file else ""
+                raise reworded(error, _by_options(ctx, str(error)) + also) from None
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hpcgym.cli import limits, loading, names, options, output
+from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import SCHEDULE, is_standard_output
 from hpcgym.cli.groups import Several, check_simulations, grouped
 from hpcgym.cli.lineup import (
@@ -32,10 +32,112 @@ from hpcgym.progress import counting, working
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload import Workload
+
+
+# --- A machine, and what holds on it --------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One machine, what holds on it, and what it is called if there are several."""
+
+    reading: loading.PeriodReading
+    asked: tuple[options.Asked, ...] | None
+    sharing: loading.Sharing | None
+    size: str = ""
+
+    @property
+    def machine(self) -> Cluster | None:
+        """The machine; None: a pool, of which the workload knows the size."""
+        return self.reading.machine
+
+    def labelled(self, text: str) -> str:
+        """Return a text with the machine behind it, if there are several."""
+        return f"{text} on {self.size}" if self.size else text
+
+    def load(self, source: str, schedulers: Iterable[Scheduler]) -> Workload:
+        """Return the jobs that schedulers are to run here."""
+        change = None if self.sharing is None else self.sharing.with_codes
+        return self.reading.load(source, schedulers=schedulers, change=change)
+
+    def simulate(
+        self, jobs: Workload, name: str, rules: Scheduler, signals: Mapping[str, Signal],
+        failures: Path | None = None,
+    ) -> Result:  # fmt: skip
+        """Return the schedule of jobs by rules of this name, with what its energy comes to."""
+        from hpcgym.simulation.run import simulate
+
+        kept = options.following(self.asked, signals, self.machine)
+        pairs = None if self.sharing is None else self.sharing.speedups
+        with failures_in_a_line(rules), own_hold_told(name):
+            result = simulate(
+                jobs, rules, cluster=self.machine, limits=kept, speedups=pairs, failures=failures
+            )
+        options.add_metrics(result, signals)
+        return result
+
+    def facts(self, jobs: Workload) -> dict[str, Any]:
+        """Return what a result was computed from."""
+        found = output.workload_facts(jobs, self.reading.clean)
+        found |= output.machine_facts(jobs, self.machine)
+        return found | ({} if self.sharing is None else self.sharing.facts())
 
 
 # --- ``hpcgym simulate``: one workload, one scheduler ---------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What is simulated, and how.
+
+    Scheduler
+    ---------
+    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,
+        one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with QOS as
+        slurm.conf:qos=qos.txt.
+    """
+
+    workload: str
+    scheduler: str = "easy"
+    rules: options.SimulatedRules
+    reading: loading.PeriodReading
+    failures: Path | None = None
+    under: options.LimitOptions
+    signal: options.SignalOptions
+    shared: loading.SharingOptions
+
+    def outcome(self) -> output.Outcome:
+        """Return the schedule, and what is printed of it."""
+        from hpcgym.baselines.labels import scheduler_name
+        from hpcgym.schedule.provenance import provenance_of
+
+        pairs = self.shared.given()
+        overrides = pairs | self.rules.given() | self.reading.given() | self.under.given()
+        with own_hold_told(self.scheduler):
+            chosen = rules_of(self.scheduler, overrides)  # a wrong name is said before the work
+        asked = self.under.read(self.reading.machine)
+        sharing = self.shared.read(self.reading.machine, limited=asked is not None)
+        loading.check(sharing, {self.scheduler: chosen}, pairs)
+        where = Setting(self.reading, asked, sharing)
+        jobs = where.load(self.workload, [chosen])
+        signals = self.signal.read(jobs, where.machine)
+        with working(f"simulating {len(jobs):,} jobs"):
+            result = where.simulate(jobs, self.scheduler, chosen, signals, self.failures)
+        name = scheduler_name(result.scheduler)
+        results = {name: result}
+        return output.Outcome(
+            results,
+            lambda: {
+                **where.facts(jobs),
+                **output.result_facts(name, result),
+                KEY: provenance_of(results),
+            },
+            lambda: [output.csv_row(jobs, where.machine, name, result)],
+            partial(_print_table, name, result),
+        )
 
 
 @grouped(
@@ -53,26 +155,13 @@ if TYPE_CHECKING:
     }
 )
 def simulate(
-    workload: str,
     *,
-    scheduler: str = "easy",
-    rules: options.SimulatedRules,
-    reading: loading.PeriodReading,
+    simulation: Simulation,
     format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
-    failures: Path | None = None,
     drawn: output.DrawnOptions,
-    under: limits.LimitOptions,
-    signal: limits.SignalOptions,
-    shared: loading.SharingOptions,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics.
-
-    Scheduler
-    ---------
-    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,
-        one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with QOS as
-        slurm.conf:qos=qos.txt.
 
     Output
     ------
@@ -101,63 +190,12 @@ def simulate(
     hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler filler-co
         --pairs-above 1 --pair-estimate learned
     """
-    outcome = simulated(workload, scheduler, rules, reading, failures, under, signal, shared)
+    outcome = simulation.outcome()
     ((name, result),) = outcome.results.items()
     output.save_schedule(name, result, output_file)
     drawn.draw(outcome.results)
-    if is_standard_output(output_file):
-        return
-    output.show(format, outcome.facts, outcome.rows, outcome.table)
-
-
-def simulated(
-    workload: str,
-    scheduler: str,
-    rules: options.SimulatedRules,
-    reading: loading.PeriodReading,
-    failures: Path | None,
-    under: limits.LimitOptions,
-    signal: limits.SignalOptions,
-    shared: loading.SharingOptions,
-) -> output.Outcome:
-    """Return what the command computes; arguments as those of :func:`simulate`."""
-    machine = reading.machine
-    shared_rules = shared.given()
-    overrides = shared_rules | rules.given() | reading.given() | under.given()
-    with own_hold_told(scheduler):
-        chosen = rules_of(scheduler, overrides)  # a wrong name is said before the work
-    asked = under.read(machine)
-    sharing = shared.read(machine, limited=asked is not None)
-    loading.check(sharing, {scheduler: chosen}, shared_rules)
-    change = None if sharing is None else sharing.with_codes
-    jobs = reading.load(workload, schedulers=[chosen], change=change)
-    grid = signal.read(jobs, machine)
-    kept = limits.following(asked, grid, machine)
-
-    from hpcgym.baselines.labels import scheduler_name
-    from hpcgym.schedule.provenance import provenance_of
-    from hpcgym.simulation.run import simulate as run
-
-    pairs = None if sharing is None else sharing.speedups
-    with (
-        working(f"simulating {len(jobs):,} jobs"),
-        failures_in_a_line(chosen),
-        own_hold_told(scheduler),
-    ):
-        result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs, failures=failures)
-        limits.add_metrics(result, grid)
-    name = scheduler_name(result.scheduler)
-
-    def facts() -> dict[str, Any]:
-        found = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
-        found |= {} if sharing is None else sharing.facts()
-        found |= output.result_facts(name, result)
-        return {**found, KEY: provenance_of({name: result})}
-
-    def rows() -> list[dict[str, Any]]:
-        return [output.csv_row(jobs, machine, name, result)]
-
-    return output.Outcome({name: result}, facts, rows, partial(_print_table, name, result))
+    if not is_standard_output(output_file):
+        output.show(format, outcome.facts, outcome.rows, outcome.table)
 
 
 def _print_table(name: str, result: Result) -> None:
@@ -188,25 +226,6 @@ UNLIMITED = ("conservative",)
 SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """One machine, what holds on it, and what it is called if there are several."""
-
-    size: str
-    reading: loading.PeriodReading
-    asked: tuple[limits.Asked, ...] | None
-    sharing: loading.Sharing | None
-
-    @property
-    def machine(self) -> Cluster | None:
-        """The machine; None: a pool, of which the workload knows the size."""
-        return self.reading.machine
-
-    def labelled(self, text: str) -> str:
-        """Return a text with the machine behind it, if there are several."""
-        return f"{text} on {self.size}" if self.size else text
-
-
 class Row(NamedTuple):
     """One scheduler on one machine."""
 
@@ -220,6 +239,95 @@ class Row(NamedTuple):
         return self.setting.labelled(self.name)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is compared, and on what.
+
+    Scheduler
+    ---------
+    scheduler NAME... : Scheduler or dispatcher of the lists below, or one of your own, module:name
+        (a function is a dispatcher). A scheduler may have other rules, as in
+        saf:threshold=18000,hold=0.1.
+    """
+
+    workload: str
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
+            " fcfs, conservative and all co-schedulers"
+        ),
+    ] = None
+    rules: Several[options.SimulatedRules]
+    reading: Annotated[Several[loading.PeriodReading], "processors", "cluster", "allocation"]
+    under: Annotated[Several[options.LimitOptions], "power"]
+    signal: options.SignalOptions
+    shared: Annotated[Several[loading.SharingOptions], "partners", "pairs_above", "pair_estimate"]
+
+    def outcome(self) -> output.Outcome:
+        """Return the schedules by their labels, and what is printed of them."""
+        choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
+        settings = self._settings()
+        sharing = settings[0].sharing
+        named = scheduler_names(self.scheduler) or (
+            [] if "policy" in choices[0].rules else _usual(settings[0])
+        )
+        chosen = _going_with(settings, lineup(named, choices, sharing=sharing is not None))
+        of_pairs = pair_rules(sharing is not None)
+        given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
+        loading.check(sharing, chosen, given)
+        rows = self._rows(settings, chosen)
+        results = {row.label: row.result for row in rows}
+        return output.Outcome(
+            results,
+            partial(_facts, rows),
+            lambda: [
+                output.csv_row(row.result.workload, row.setting.machine, row.name, row.result)
+                for row in rows
+            ],
+            partial(_print_comparison, rows, results),
+        )
+
+    def _settings(self) -> list[Setting]:
+        """Return the machines, with what holds on each."""
+        for one in self.reading.each:
+            _ = one.machine  # which says what does not go with --allocation
+        machines = self.reading.only("processors", "cluster")
+        found = []
+        for one in machines.each:
+            asked, *_ = [each.read(one.machine) for each in self.under.each]  # all are checked
+            sharing = self.shared.each[0].read(one.machine, limited=asked is not None)
+            size = one.cluster or f"{one.processors} processors"
+            found.append(Setting(one, asked, sharing, size if machines.varied else ""))
+        return found
+
+    def _rows(self, settings: Sequence[Setting], chosen: Mapping[str, Scheduler]) -> list[Row]:
+        """Simulate all schedulers on each machine."""
+        check_simulations(len(settings) * len(chosen))
+        found: list[Row] = []
+        apart: list[ApartError] = []
+        loaded = [one.load(self.workload, chosen.values()) for one in settings]
+        signals = [
+            self.signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)
+        ]
+        with counting("simulating", len(settings) * len(chosen)) as step:
+            for one, jobs, told in zip(settings, loaded, signals, strict=True):
+                for name, rules in chosen.items():
+                    step(f"simulating {one.labelled(name)}")
+                    try:
+                        found.append(Row(name, one, one.simulate(jobs, name, rules, told)))
+                    except HpcgymError as error:
+                        named = reworded(error, f"{one.labelled(name)}: {error}")
+                        if not isinstance(named, ApartError):
+                            raise named from None
+                        apart.append(named)
+                here = [row.result for row in found if row.setting is one]
+                if one.sharing is not None and here:
+                    loading.add_improvement(here)
+        leave_out(apart, found)
+        return found
+
+
 @grouped(
     brief={
         "Schedulers (--scheduler)": names.schedulers,
@@ -231,22 +339,10 @@ class Row(NamedTuple):
     }
 )
 def compare(
-    workload: str,
     *,
-    scheduler: Annotated[
-        list[str] | None,
-        typer.Option(
-            show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
-            " fcfs, conservative and all co-schedulers"
-        ),
-    ] = None,
-    rules: Several[options.SimulatedRules],
-    reading: Annotated[Several[loading.PeriodReading], "processors", "cluster", "allocation"],
+    comparison: Comparison,
     format: Format = Format.table,
     drawn: output.DrawnOptions,
-    under: Annotated[Several[limits.LimitOptions], "power"],
-    signal: limits.SignalOptions,
-    shared: Annotated[Several[loading.SharingOptions], "partners", "pairs_above", "pair_estimate"],
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
@@ -255,12 +351,6 @@ def compare(
     schedulers. --policy without --scheduler means EASY with each policy. docs/comparing.md says
     which rules change which schedulers. A scheduler that cannot keep a rule is left out, with the
     reason.
-
-    Scheduler
-    ---------
-    scheduler NAME... : Scheduler or dispatcher of the lists below, or one of your own, module:name
-        (a function is a dispatcher). A scheduler may have other rules, as in
-        saf:threshold=18000,hold=0.1.
 
     Examples
     --------
@@ -273,32 +363,9 @@ def compare(
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
-    outcome = compared(workload, scheduler, rules, reading, under, signal, shared)
+    outcome = comparison.outcome()
     drawn.draw(outcome.results)
     output.show(format, outcome.facts, outcome.rows, outcome.table)
-
-
-def compared(
-    workload: str,
-    scheduler: list[str] | None,
-    rules: Several[options.SimulatedRules],
-    reading: Several[loading.PeriodReading],
-    under: Several[limits.LimitOptions],
-    signal: limits.SignalOptions,
-    shared: Several[loading.SharingOptions],
-) -> output.Outcome:
-    """Return what the command computes; arguments as those of :func:`compare`."""
-    choices = choices_of(rules, reading.only("allocation"), under, shared)
-    settings = _settings(reading, under, shared)
-    sharing = settings[0].sharing
-    named = scheduler_names(scheduler) or (
-        [] if "policy" in choices[0].rules else _usual(settings[0])
-    )
-    chosen = _going_with(settings, lineup(named, choices, sharing=sharing is not None))
-    of_pairs = pair_rules(sharing is not None)
-    given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
-    loading.check(sharing, chosen, given)
-    return _outcome(_simulate(workload, settings, chosen, signal))
 
 
 def _going_with(
@@ -311,27 +378,12 @@ def _going_with(
             with own_hold_told(name):
                 for one in settings:
                     loading.check(one.sharing, {name: scheduler}, {})
-                    limits.check(one.asked, {name: scheduler})
+                    options.check_limits(one.asked, {name: scheduler})
             found[name] = scheduler
         except ApartError as error:
             apart.append(error)
     leave_out(apart, found)
     return found
-
-
-def _outcome(rows: Sequence[Row]) -> output.Outcome:
-    """Return the schedules by their labels, and what is printed of them."""
-
-    def lines() -> list[dict[str, Any]]:
-        return [
-            output.csv_row(row.result.workload, row.setting.machine, row.name, row.result)
-            for row in rows
-        ]
-
-    results = {row.label: row.result for row in rows}
-    return output.Outcome(
-        results, partial(_facts, rows), lines, partial(_print_comparison, rows, results)
-    )
 
 
 def _usual(setting: Setting) -> list[str]:
@@ -341,87 +393,20 @@ def _usual(setting: Setting) -> list[str]:
     return [name for name in DEFAULT if setting.asked is None or name not in UNLIMITED]
 
 
-def _settings(
-    reading: Several[loading.PeriodReading],
-    under: Several[limits.LimitOptions],
-    shared: Several[loading.SharingOptions],
-) -> list[Setting]:
-    """Return the machines, with what holds on each."""
-    for one in reading.each:
-        _ = one.machine  # which says what does not go with --allocation
-    machines = reading.only("processors", "cluster")
-    found = []
-    for one in machines.each:
-        limited = [each.read(one.machine) for each in under.each]  # each --power is checked
-        asked = limited[0]
-        sharing = shared.each[0].read(one.machine, limited=asked is not None)
-        size = one.cluster or f"{one.processors} processors"
-        found.append(Setting(size if machines.varied else "", one, asked, sharing))
-    return found
-
-
-def _simulate(
-    workload: str,
-    settings: Sequence[Setting],
-    chosen: Mapping[str, Scheduler],
-    signal: limits.SignalOptions,
-) -> list[Row]:
-    """Simulate all schedulers on each machine."""
-    from hpcgym.simulation.run import simulate
-
-    check_simulations(len(settings) * len(chosen))
-    found: list[Row] = []
-    apart: list[ApartError] = []
-    loaded = [
-        one.reading.load(
-            workload,
-            schedulers=chosen.values(),
-            change=None if one.sharing is None else one.sharing.with_codes,
-        )
-        for one in settings
-    ]
-    grids = [signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)]
-    with counting("simulating", len(settings) * len(chosen)) as step:
-        for one, jobs, grid in zip(settings, loaded, grids, strict=True):
-            kept = limits.following(one.asked, grid, one.machine)
-            pairs = None if one.sharing is None else one.sharing.speedups
-            for name, rules in chosen.items():
-                step(f"simulating {one.labelled(name)}")
-                try:
-                    with failures_in_a_line(rules), own_hold_told(name):
-                        result = simulate(
-                            jobs, rules, cluster=one.machine, limits=kept, speedups=pairs
-                        )
-                except ApartError as error:
-                    apart.append(reworded(error, f"{one.labelled(name)}: {error}"))
-                    continue
-                except HpcgymError as error:
-                    raise reworded(error, f"{one.labelled(name)}: {error}") from None
-                limits.add_metrics(result, grid)
-                found.append(Row(name, one, result))
-            here = [row.result for row in found if row.setting is one]
-            if one.sharing is not None and here:
-                loading.add_improvement(here)
-    leave_out(apart, found)
-    return found
-
-
 def _facts(rows: Sequence[Row]) -> dict[str, Any]:
     """Return all there is to be told, of several machines what each is and what cleaning did."""
     from hpcgym.schedule.provenance import provenance_of
 
     jobs_of = {row.setting: row.result.workload for row in rows}
     first, jobs = next(iter(jobs_of.items()))
-    facts = output.workload_facts(jobs, first.reading.clean)
-    facts |= output.machine_facts(jobs, first.machine)
+    facts = first.facts(jobs)
     if first.size:
-        facts = {key: facts[key] for key in ("hpcgym", "workload", "clean")}
+        of_all = ("hpcgym", "workload", "clean", "speedups", "codes_seed")
+        facts = {key: value for key, value in facts.items() if key in of_all}
         facts["machines"] = [
             {**output.machine_facts(jobs, one.machine), "cleaning": dict(jobs.cleaning)}
             for one, jobs in jobs_of.items()
         ]
-    if first.sharing is not None:
-        facts |= first.sharing.facts()
     facts["results"] = [
         output.machine_columns(row.result.workload, row.setting.machine)
         | output.result_facts(row.name, row.result)

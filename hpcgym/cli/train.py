@@ -49,7 +49,7 @@ def _group() -> None:
 
 
 def _told_where(output: Path) -> None:
-    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
+    note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")
 
 
 # --- What agents are told beside their settings ---------------------------------------------------
@@ -122,7 +122,6 @@ class _Training:
             if output.exists() and output.stat().st_mtime != before:
                 note(f"\nwrote {output}; --resume {output} goes on with it")
             raise
-        note("")
         _told_where(output)
 
 
@@ -251,60 +250,64 @@ def _shower(budget: int, n_slices: int, metric: str) -> Callable[[int, float], N
     def show(done: int, best: float) -> None:
         nonlocal begin, shown, before
         now = time.monotonic()
-        text = f"{done / budget:4.0%}  {done:,} of {budget:,} vectors on {n_slices:,} slices  "
+        rate = ""
         if not before:  # the first vectors tell of no rate
-            begin, shown, before = now, now, done
+            begin, before = now, done
         elif now - shown < SHOW_S and done < budget:
             return
         else:
-            shown = now
             each = (now - begin) / (done - before)
-            text += f"{n_slices / max(each, 1e-9):,.0f} simulations/s  "
-            text += f"{each * (budget - done):,.0f} s left  "
-        say(f"{text}best {metric} {best:.4g}")
+            rate = f"{n_slices / max(each, 1e-9):,.0f} simulations/s  "
+            rate += f"{each * (budget - done):,.0f} s left  "
+        shown = now
+        text = f"{done / budget:4.0%}  {done:,} of {budget:,} vectors on {n_slices:,} slices  "
+        say(f"{text}{rate}best {metric} {best:.4g}")
 
     return show
 
 
-def _practise(
-    name: str, workload: str, reading: PoolReading, output: Path, env: str,
-    practice: PracticeSettings, settings: Any, logs: _Logs, rules: options.PredictedRules,
-) -> None:  # fmt: skip
-    """Train an agent of one file; what it needs is asked for before the workload is read."""
-    env = env.removeprefix("hpcgym/").removesuffix("-v1")
-    check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
-    module, kind = TRAINED[name]
-    agent = getattr(import_agent(module), kind)(**vars(settings))
-    jobs, given = reading.load(workload), {"jobs": practice.jobs, **rules.given()}
-    make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", given, practice.train_share)
-    note("trying what to begin with, on the part of the jobs that is set apart for choosing")
-    try:
-        agent.train(make, practice.seed, practice.steps, logs.opened())
-    except KeyboardInterrupt:
-        if agent.keep_best():
-            agent.save(output)
-            note(f"\nwrote {output}, the best so far; the training cannot go on from it")
-        else:
-            note("\nnothing is written: no agent was chosen yet")
-        raise
-    agent.save(output)
-    note("")
-    _told_where(output)
+@dataclass(frozen=True, kw_only=True)
+class _Practice:
+    """How an agent of one file is trained."""
+
+    workload: WorkloadOption
+    practice: PracticeSettings
+    logs: _Logs
+    rules: options.PredictedRules
+    reading: PoolReading
+
+    def train(self, name: str, env: str, settings: Any, output: Path) -> None:
+        """Train an agent; what it needs is asked for before the workload is read."""
+        env = env.removeprefix("hpcgym/").removesuffix("-v1")
+        check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
+        module, kind = TRAINED[name]
+        agent = getattr(import_agent(module), kind)(**vars(settings))
+        jobs, told = self.reading.load(self.workload), self.practice
+        given = {"jobs": told.jobs, **self.rules.given()}
+        make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", given, told.train_share)
+        note("trying what to begin with, on the part of the jobs that is set apart for choosing")
+        try:
+            agent.train(make, told.seed, told.steps, self.logs.opened())
+        except KeyboardInterrupt:
+            if agent.keep_best():
+                agent.save(output)
+                note(f"\nwrote {output}, the best so far; the training cannot go on from it")
+            else:
+                note("\nnothing is written: no agent was chosen yet")
+            raise
+        agent.save(output)
+        _told_where(output)
 
 
 @train.command("job-ppo", cls=ExplainedCommand)
 @grouped(brief=_CLEANING)
 def train_job_ppo(
     *,
-    workload: WorkloadOption,
+    practice: _Practice,
     output: Annotated[Path, _PT] = Path("job-ppo.pt"),
     force: bool = False,
     env: str = "JobSelection",
-    practice: PracticeSettings,
     settings: JobPpoSettings,
-    logs: _Logs,
-    rules: options.PredictedRules,
-    reading: PoolReading,
 ) -> None:
     """Learn to select the next job, or to order the queue, with masked PPO of one file.
 
@@ -325,22 +328,18 @@ def train_job_ppo(
     hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv
     hpcgym evaluate job-ppo.pt --workload KTH-SP2
     """
-    _practise("job-ppo", workload, reading, output, env, practice, settings, logs, rules)
+    practice.train("job-ppo", env, settings, output)
 
 
 @train.command("rule-es", cls=ExplainedCommand)
 @grouped(brief=_CLEANING)
 def train_rule_es(
     *,
-    workload: WorkloadOption,
+    practice: _Practice,
     output: Annotated[Path, _JSON] = Path("rule-es.json"),
     force: bool = False,
     env: str = "MixedPolicy",
-    practice: PracticeSettings,
     settings: RuleEsSettings,
-    logs: _Logs,
-    rules: options.PredictedRules,
-    reading: PoolReading,
 ) -> None:
     """Search weights that depend on the state of machine and queue, with an evolution strategy.
 
@@ -361,7 +360,7 @@ def train_rule_es(
     hpcgym train rule-es --workload KTH-SP2 --env QueueOrdering
     hpcgym suite run --agent rule-es --tasks mini --output es
     """
-    _practise("rule-es", workload, reading, output, env, practice, settings, logs, rules)
+    practice.train("rule-es", env, settings, output)
 
 
 def _window_features() -> Iterable[tuple[str, str]]:

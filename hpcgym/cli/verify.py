@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
 
-from hpcgym.cli.explore import explore, explored
+from hpcgym.cli.explore import explore
 from hpcgym.cli.files import check_regular, digests_of_read
-from hpcgym.cli.groups import UNTOLD, Told, arguments_of, bounded, check_generated, grouped
+from hpcgym.cli.groups import UNTOLD, Told, bounded, check_generated, grouped
 from hpcgym.cli.lineup import no_own_code
 from hpcgym.cli.output import Outcome, draw, write_jobs
-from hpcgym.cli.simulate import compare, compared, simulate, simulated
+from hpcgym.cli.simulate import compare, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
 from hpcgym.files.recorded import (
@@ -33,7 +32,7 @@ from hpcgym.files.recorded import (
     record_of_file,
     table_of,
 )
-from hpcgym.files.tables import csv_rows, csv_rows_of, parquet_frame
+from hpcgym.files.tables import csv_rows, parquet_frame
 from hpcgym.files.writing import csv_text, json_text, plain
 from hpcgym.naming import ONCE_CALLED, SWF_COLUMNS
 from hpcgym.version import __version__
@@ -42,6 +41,7 @@ from hpcgym.version import __version__
 
 _MOST = 1024**3  # bytes of a page or a picture
 _SHOWN = 60  # letters of a value in a message
+_APART = (KEY, "hpcgym")  # what is printed beside results, and is compared by itself or not at all
 
 
 def of_records(told: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -87,95 +87,60 @@ def of_contents(path: Path, outcome: Outcome, *, same_version: bool) -> str:
     ending = ending_of(path)
     if ending in (".html", ".png", ".svg", ".pdf") or not outcome.report:
         return _of_drawn(path, outcome) if same_version else ""
-    if ending in (".csv", ".json") and not beside(path).is_file():
-        return (_of_result_rows if ending == ".csv" else _of_facts)(path, outcome)
-    if len(outcome.results) != 1:
+    is_printed = ending in (".csv", ".json") and not beside(path).is_file()
+    if not is_printed and len(outcome.results) != 1:
         return "its command writes no schedule"  # only simulate does
-    ((name, result),) = outcome.results.items()
     with tempfile.TemporaryDirectory() as folder:
-        new = Path(folder, path.name)
-        if ending == ".swf":
-            result.to_swf(new, name=name)
-            return _of_swf(path, new, header=same_version)
-        write_jobs(result, new, {})
-        return _of_jobs(_table(path, ending), _table(new, ending))
-
-
-def _of_swf(path: Path, new: Path, *, header: bool) -> str:
-    """Return how two SWF files differ; without ``header`` only in their jobs."""
-    files = [
-        [text for text, _ in lines_of(one, "SWF") if header or not text.startswith(";")]
-        for one in (path, new)
-    ]
-    for number, (is_, should) in enumerate(zip_longest(*files, fillvalue=""), 1):
-        if is_ == should:
-            continue
-        values, expected = is_.split(), should.split()
-        if should.startswith(";") or is_.startswith(";") or len(values) != len(expected):
-            return f"line {number} is {_short(is_)}, and should be {_short(should)}"
-        for column, value, wanted in zip(SWF_COLUMNS, values, expected, strict=True):
-            if value != wanted:
-                return _of_job(expected[0], column, value, wanted)
-        return f"line {number} has other blanks"
-    return ""
-
-
-def _of_job(job: Any, column: str, value: Any, wanted: Any) -> str:
-    return f"job {job} differs: {column} is {_short(value)}, and should be {_short(wanted)}"
-
-
-def _table(path: Path, ending: str) -> list[list[Any]]:
-    """Return the names of the columns of a table, and its rows."""
-    if ending == ".csv":
-        return [row for _, row in csv_rows(path, "CSV")]
-    if ending == ".parquet":
-        frame = parquet_frame(path)
-        return [list(frame.columns), *map(list, frame.itertuples(index=False, name=None))]
-    rows = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return [[f"no table but {_short(rows)}"]]
-    names = list(dict.fromkeys(chain.from_iterable(rows)))
-    return [names, *([row.get(name) for name in names] for row in rows)]
-
-
-def _of_jobs(table: list[list[Any]], wanted: list[list[Any]]) -> str:
-    """Return how two tables of jobs differ; their first column has the numbers of the jobs."""
-    columns = [[ONCE_CALLED.get(name, name) for name in names] for names in table[:1]]
-    if columns != wanted[:1]:
-        return f"its columns are {_short(table[:1])}, and should be {_short(wanted[:1])}"
-    names = wanted[0]
-    for row, expected in zip(table[1:], wanted[1:], strict=False):
-        for name, value, right in zip_longest(names, row, expected):
-            if value != right:
-                return _of_job(expected[0], name, value, right)
-    if len(table) != len(wanted):
-        return f"it has {len(table) - 1:,} jobs, and should have {len(wanted) - 1:,}"
-    return ""
-
-
-def _of_result_rows(path: Path, outcome: Outcome) -> str:
-    """Return how a table of results differs."""
-    rows = [row for _, row in csv_rows(path, "CSV")]
-    expected = [row for _, row in csv_rows_of(csv_text(outcome.rows()), "")]
-    names = expected[0]
-    if rows[:1] != expected[:1]:
-        return f"its columns are {_short(rows[:1])}, and should be {_short(expected[:1])}"
-    none: list[str] = []
-    for number, (row, wanted) in enumerate(zip_longest(rows[1:], expected[1:], fillvalue=none), 1):
-        for name, value, right in zip_longest(names, row, wanted):
-            if value != right and name != "hpcgym":
-                return f"row {number}: {name} is {_short(value)}, and should be {_short(right)}"
-    return ""
-
-
-def _of_facts(path: Path, outcome: Outcome) -> str:
-    """Return how results in JSON differ, but for the record and the version."""
-    told = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
-    now = json_of(json_text(outcome.facts()), "", flat=True)
-    for facts in (told, now):
-        for key in (KEY, "hpcgym"):
-            facts.pop(key, None)
+        new = Path(folder, f"again{ending}")
+        if is_printed:
+            text = csv_text(outcome.rows()) if ending == ".csv" else json_text(outcome.facts())
+            new.write_text(text)
+        for name, result in () if is_printed else outcome.results.items():
+            if ending == ".swf":
+                result.to_swf(new, name=name)
+            else:
+                write_jobs(result, new, {})
+        told, now = (plain(_held(one, header=same_version)) for one in (path, new))
     return "" if told == now else first_difference(told, now)
+
+
+def _held(path: Path, *, header: bool) -> Any:
+    """Return what a file holds, but for versions and records; of SWF without ``header`` the jobs.
+
+    A table is a list of rows, whose columns have the names of now.
+    """
+    ending = ending_of(path)
+    rows: Any
+    if ending == ".swf":
+        lines = [text for text, _ in lines_of(path, "SWF")]
+        rows = [
+            {"header": text} if text.startswith(";") else _row(SWF_COLUMNS, text.split())
+            for text in lines
+            if header or not text.startswith(";")
+        ]
+    elif ending == ".csv":
+        names, *lists = [row for _, row in csv_rows(path, "CSV")] or [[]]
+        rows = [_row(names, row) for row in lists]
+    elif ending == ".parquet":
+        rows = parquet_frame(path).to_dict("records")
+    else:
+        rows = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
+    if isinstance(rows, list):
+        return [_of_now(row) if isinstance(row, dict) else row for row in rows]
+    return _of_now(rows) if isinstance(rows, dict) else rows
+
+
+def _row(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Return a row of a table, whatever is missing or too much."""
+    return {
+        f"column {place}" if name is None else name: value
+        for place, (name, value) in enumerate(zip_longest(names, values), 1)
+    }
+
+
+def _of_now(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the names of now, without what differs between versions."""
+    return {ONCE_CALLED.get(name, name): value for name, value in row.items() if name not in _APART}
 
 
 def _of_drawn(path: Path, outcome: Outcome) -> str:
@@ -200,19 +165,28 @@ def _of_drawn(path: Path, outcome: Outcome) -> str:
     return f"line {number} differs from that of now"
 
 
-def first_difference(told: Any, now: Any, where: str = "") -> str:
+def first_difference(told: Any, now: Any, *where: str) -> str:
     """Return where two values of JSON differ first, and how."""
     told, now = plain(told), plain(now)
+    parts: list[tuple[str, Any, Any]] = []
     if isinstance(told, dict) and isinstance(now, dict):
-        keys = [key for key in {**told, **now} if told.get(key) != now.get(key)]
-        if keys:
-            key = keys[0]
-            return first_difference(told.get(key), now.get(key), f"{where}.{key}".lstrip("."))
+        parts = [(key, told.get(key), now.get(key)) for key in {**told, **now}]
+    elif isinstance(told, list) and isinstance(now, list):
+        pairs = zip(told, now, strict=False)
+        parts = [(_called(k, other), one, other) for k, (one, other) in enumerate(pairs, 1)]
+    for part, one, other in parts:
+        if one != other:
+            return first_difference(one, other, *where, part)
+    place = ", ".join(where)
     if isinstance(told, list) and isinstance(now, list):
-        for place, (one, other) in enumerate(zip(told, now, strict=False)):
-            if one != other:
-                return first_difference(one, other, f"{where}[{place}]")
-    return f"{where} is {_short(told)}, and should be {_short(now)}".lstrip()
+        return f"{place or 'it'} has {len(told):,} rows, and should have {len(now):,}"
+    return f"{place} is {_short(told)}, and should be {_short(now)}".lstrip()
+
+
+def _called(place: int, row: Any) -> str:
+    """Return what a row of a list is called: a job by its number."""
+    job = row.get("job_number") if isinstance(row, dict) else None
+    return f"row {place}" if job is None else f"job {job}"
 
 
 def _short(value: Any) -> str:
@@ -224,11 +198,11 @@ def _short(value: Any) -> str:
 
 # --- What a recorded command computes -------------------------------------------------------------
 
-#: The commands whose files can be verified: the command, and what it computes.
-_COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., Outcome]]] = {
-    "simulate": (simulate, simulated),
-    "compare": (compare, compared),
-    "explore": (explore, explored),
+#: The commands whose files can be verified, and which of their arguments computes the outcome.
+_COMMANDS: dict[str, tuple[Any, str]] = {
+    "simulate": (simulate, "simulation"),
+    "compare": (compare, "comparison"),
+    "explore": (explore, "exploration"),
 }
 
 #: What parsers of options raise; typer brings its own click, or uses the one installed.
@@ -275,7 +249,7 @@ def again(
         *most, last = _COMMANDS
         known = f"{', '.join(most)} and {last}"
         raise HpcgymError(f"hpcgym {name} wrote it, and only files of {known} can be verified")
-    command, compute = _COMMANDS[name]
+    command, asked = _COMMANDS[name]
     found: list[Again] = []
 
     @wraps(command)
@@ -285,10 +259,8 @@ def again(
         else:
             values["workload"] = workload
         check_regular(command, values)  # the command may be anybody's
-        given = arguments_of(command, values)
-        wanted = inspect.signature(compute).parameters
         with no_own_code():
-            outcome = compute(**{key: given[key] for key in wanted})
+            outcome = command.arguments(values)[asked].outcome()
         found.append(Again(outcome, lambda: digests_of_read(command, values)))
 
     program = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import typer
 from typer.testing import CliRunner
@@ -10,6 +11,12 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 
 JOBS = "lublin:jobs=200,processors=32,load=0.9"
+TAURUS_JOBS = "lublin:jobs=200,processors=192,seed=1,load=1.3"
+#: Waits, and tells schedulers and allocations apart.
+EURORA_JOBS = "eurora:jobs=200,load=1.3,seed=1"
+PAIRS = "generated:codes=4,mean=1.1,spread=0.1,seed=1"
+CODE_JOBS = "codes:speedups=generated:codes=4,jobs=60,processes=40,seed=2"
+SHARED = (CODE_JOBS, "--cluster", "16x2x4", "--speedups", PAIRS)
 
 
 def run(*arguments, **options):
@@ -31,6 +38,11 @@ def as_csv(*arguments, **options):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def digests(value):
+    """Return the SHA-256 of each schedule that a command has printed as JSON."""
+    return [one["sha256"] for one in value["provenance"]["schedules"]]
+
+
 def line(*arguments, **options):
     """Return the one line that a command ends in that cannot be done."""
     result = run(*arguments, **options)
@@ -38,6 +50,17 @@ def line(*arguments, **options):
     (said,) = result.stderr.splitlines()
     assert said.startswith("hpcgym: ")
     return said
+
+
+def in_words(text):
+    """Return a text in one line, as tables and help break it."""
+    return " ".join(text.split())
+
+
+def table_file(path, header, *rows):
+    """Write jobs as CSV, and return the file."""
+    Path(path).write_text("\n".join([header, *rows]) + "\n")
+    return path
 
 
 def commands(group, *before):

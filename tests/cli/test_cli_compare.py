@@ -1,34 +1,51 @@
-"""``hpcgym compare`` over rules, sizes of the machine and limits, beside ``hpcgym.simulate``."""
+"""``hpcgym compare``: each row is the schedule of the library; who is left out; what tables say."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import JOBS, as_csv, as_json, line, run, succeed
+from commands import (
+    CODE_JOBS,
+    JOBS,
+    PAIRS,
+    SHARED,
+    TAURUS_JOBS,
+    as_csv,
+    as_json,
+    in_words,
+    line,
+    run,
+    succeed,
+    table_file,
+)
 from drawing import given, settings
 from drawing import strategies as st
 
-from hpcgym import load_workload, simulate
+from hpcgym import generate_speedups, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cli.simulate import DEFAULT
-from hpcgym.cluster import find_cluster
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.cli.simulate import DEFAULT, SHARED_DEFAULT
+from hpcgym.cluster import cluster_toml, find_cluster
+from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES
 
-TAURUS_JOBS = "lublin:jobs=100,processors=192,seed=1,load=1.3"
+
+def compared(*words: Any) -> dict[str, str]:
+    """The SHA-256 of the schedules of a comparison, by their rows."""
+    found = as_json("compare", *words)["provenance"]["schedules"]
+    return {one["name"]: one["sha256"] for one in found}
 
 
-def results(*arguments: Any) -> dict[str, dict[str, Any]]:
-    """The results of a comparison by the names of their schedulers."""
-    entries = as_json("compare", *arguments)["results"]
-    found = {entry["scheduler"]["name"]: entry for entry in entries}
-    assert len(found) == len(entries)
-    return found
+def made(jobs: Any, scheduler: Any = "easy", **rules: Any) -> str:
+    jobs = load_workload(jobs) if isinstance(jobs, str) else jobs
+    return schedule_digest(simulate(jobs, scheduler, **rules))
 
 
 # --- Rules ------------------------------------------------------------------------------------
@@ -59,7 +76,7 @@ def some_rules(draw: st.DrawFn) -> dict[str, list[str]]:
 
 @settings(max_examples=15)
 @given(rules=some_rules(), names=st.sampled_from([["easy-sjbf"], ["easy", "saf"]]))
-def test_each_row_is_what_simulate_returns(rules: dict[str, list[str]], names: list[str]) -> None:
+def test_all_combinations_of_rules(rules: dict[str, list[str]], names: list[str]) -> None:
     options = [
         word
         for rule, texts in rules.items()
@@ -73,171 +90,205 @@ def test_each_row_is_what_simulate_returns(rules: dict[str, list[str]], names: l
         row = [name, *(f"{rule}={chosen[rule]}" for rule in order if len(rules[rule]) > 1)]
         values = {rule: RULES[rule][text] for rule, text in chosen.items()}
         schedulers[", ".join(row)] = SCHEDULERS[name].but(**values)
-    arguments = (JOBS, "--scheduler", ",".join(names), *options)
+    words = (JOBS, "--scheduler", ",".join(names), *options)
     different = {tuple(one.describe().values()) for one in schedulers.values()}
     if len(different) < len(schedulers):
-        assert "come to the same rules" in line("compare", *arguments)
+        assert "come to the same rules" in line("compare", *words)
         return
-    found = results(*arguments)
+    found = compared(*words)
     assert list(found) == list(schedulers)
-    for row, scheduler in schedulers.items():
-        expected = simulate(load_workload(JOBS), scheduler).metrics
-        for metric in ("mean_bsld", "max_wait_s", "backfilled_share"):
-            assert found[row][metric] == expected[metric]
+    assert found == {row: made(JOBS, scheduler) for row, scheduler in schedulers.items()}
 
 
-def test_commas_join_names_and_numbers() -> None:
-    several = ("--threshold", "600", "--threshold", "none", "--estimate", "ave2")
-    joined = ("--threshold", "600,none", "--estimate", "ave2")
-    assert results(JOBS, "--scheduler", "saf", *several) == results(
-        JOBS, "--scheduler", "saf", *joined
-    )
-    names = list(results(JOBS, "--policy", "saf,spf", "--threshold", "600, none"))
-    assert names == [f"{one}, threshold={t}" for one in ("saf", "spf") for t in ("600", "none")]
-    # six weights and the keys of hold are one value
-    assert list(results(JOBS, "--policy", "1,0,0,0,0,-2")) == ["1,0,0,0,0,-2"]
-    hold = results(JOBS, "--scheduler", "saf", "--hold", "share=0.1,from_s=600")
-    assert list(hold) == ["saf"]
+OWN = "wait - max(area, 9)"
+HEEDED = ("--scheduler", "easy,fairshare,prb", "--fair-share", "half_life_s=60")
+CAP = "percent=60,start=20000,end=60000"
 
 
-def test_policies_without_schedulers_are_easy_with_each() -> None:
-    jobs = load_workload(JOBS)
-    found = results(JOBS, "--policy", ",".join(POLICIES))
-    assert list(found) == ["easy" if name == "fcfs" else name for name in POLICIES]
-    for name in found:
-        assert found[name]["mean_bsld"] == simulate(jobs, SCHEDULERS[name]).metrics["mean_bsld"]
-    own = results(JOBS, "--policy", "wait - max(area, 9)", "--policy", "spf")
-    expected = simulate(jobs, policy="wait - max(area, 9)", backfill_order="spf")
-    assert own["wait - max(area, 9)"]["mean_bsld"] == expected.metrics["mean_bsld"]
+def _sizes() -> dict[str, str]:
+    jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24)}
+    return {
+        f"{name} on {size} processors": made(jobs[size], name, processors=size)
+        for size in jobs
+        for name in ("fcfs", "easy", "saf")
+    }
 
 
-def test_rules_are_for_those_that_heed_them() -> None:
-    options = ("--scheduler", "easy,fairshare,prb", "--fair-share", "half_life_s=60")
-    found = results(JOBS, *options, "--fair-share", "half_life_s=86400", "--dispatch-time", "0,500")
-    shares = [f"fairshare, fair_share=half_life_s={seconds}" for seconds in (60, 86400)]
-    late = [f"prb, dispatch_time={seconds}" for seconds in (0, 500)]
-    assert list(found) == ["easy", *shares, *late]
-    jobs = load_workload(JOBS)
-    expected = simulate(jobs, "prb", dispatch_time=500).metrics["mean_bsld"]
-    assert found["prb, dispatch_time=500"]["mean_bsld"] == expected
-    lines = as_csv("compare", JOBS, "--scheduler", "easy,prb", "--dispatch-time", "500")
-    assert [line["mean_dispatch_s"] for line in lines] == ["", "500.0"]
+def _clusters() -> dict[str, str]:
+    found = {}
+    for name in ("taurus", "small.toml"):
+        jobs = load_workload(TAURUS_JOBS, cluster=find_cluster(name))
+        for rule in ("first-fit", "best-fit"):
+            row = f"easy, allocation={rule} on {name}"
+            found[row] = made(jobs, cluster=find_cluster(name), allocation=rule)
+    return found
 
 
-# --- Machines ---------------------------------------------------------------------------------
+def _capped() -> dict[str, str]:
+    """The cap is a share of the power of each machine."""
+    found = {}
+    for name in ("taurus", "small.toml"):
+        machine = find_cluster(name)
+        cap = PowerCap.of(machine, 0.6, start=20_000, end=60_000)
+        jobs = load_workload(TAURUS_JOBS, cluster=machine)
+        found[f"easy on {name}"] = made(jobs, cluster=machine, limits=[cap])
+    return found
 
 
-def test_sizes() -> None:
-    arguments = ("compare", JOBS, "--processors", "8,24,32", "--scheduler", "fcfs,easy,saf")
-    value = as_json(*arguments)
-    assert value["workload"] == load_workload(JOBS).name
-    assert "processors" not in value
-    jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24, 32)}
+def _powers() -> dict[str, str]:
+    cap = PowerCap.of(find_cluster("taurus"), 0.6, start=20_000, end=60_000)
+    return {
+        f"{name}, power={power}": made(
+            TAURUS_JOBS, name, cluster="taurus", limits=[cap], power=power
+        )
+        for name in ("easy", "saf")
+        for power in ("none", "shut", "mix")
+    }
+
+
+CAPPED = (TAURUS_JOBS, "--cluster", "taurus", "--cap", CAP)
+#: The words of a comparison -> its rows, in their order.
+SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
+    (JOBS, "--passes", "per-event"): lambda: {
+        name: made(JOBS, name, passes="per-event") for name in DEFAULT
+    },
+    (JOBS, "--policy", ",".join(POLICIES)): lambda: {
+        "easy" if name == "fcfs" else name: made(JOBS, "easy" if name == "fcfs" else name)
+        for name in POLICIES
+    },
+    (JOBS, "--policy", OWN, "--policy", "spf"): lambda: {
+        OWN: made(JOBS, policy=OWN, backfill_order="spf"), "spf": made(JOBS, "spf"),
+    },
+    (JOBS, "--policy", "saf,spf", "--threshold", "600, none"): lambda: {
+        f"{name}, threshold={text}": made(JOBS, name, threshold=RULES["threshold"][text])
+        for name in ("saf", "spf")
+        for text in ("600", "none")
+    },
+    (JOBS, "--policy", "1,0,0,0,0,-2"): lambda: {
+        "1,0,0,0,0,-2": made(JOBS, policy=(1, 0, 0, 0, 0, -2), backfill_order="spf")
+    },
+    (JOBS, *HEEDED, "--fair-share", "half_life_s=86400", "--dispatch-time", "0,500"): lambda: {
+        "easy": made(JOBS),
+        **{
+            f"fairshare, fair_share={text}": made(JOBS, "fairshare", fair_share=text)
+            for text in ("half_life_s=60", "half_life_s=86400")
+        },
+        **{f"prb, dispatch_time={s}": made(JOBS, "prb", dispatch_time=s) for s in (0, 500)},
+    },
+    (JOBS, "--processors", "8,24", "--scheduler", "fcfs,easy,saf"): _sizes,
+    (
+        TAURUS_JOBS, "--cluster", "taurus", "--cluster", "small.toml", "--scheduler", "easy",
+        "--allocation", "first-fit,best-fit",
+    ): _clusters,
+    (*CAPPED, "--cluster", "small.toml", "--scheduler", "easy"): _capped,
+    (*CAPPED, "--scheduler", "easy,saf", "--power", "none,shut", "--power", "mix"): _powers,
+    SHARED: lambda: {
+        name: made(CODE_JOBS, name, cluster="16x2x4", speedups=PAIRS) for name in SHARED_DEFAULT
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SAME, ids=lambda words: " ".join(map(str, words[1:]))[:90])
+def test_each_row_is_the_schedule_of_the_library(words: tuple[Any, ...]) -> None:
+    small = cluster_toml(find_cluster("taurus")).replace("nodes = 16", "nodes = 8")
+    Path("small.toml").write_text(small.replace('"taurus"', '"small"'))
+    found, rows = compared(*words), SAME[words]()
+    assert list(found) == list(rows)
+    assert found == rows
+
+
+def test_who_is_compared_by_default() -> None:
+    assert set(DEFAULT) <= set(SCHEDULERS)
+    assert {*COSCHEDULERS, "fcfs", "easy", "conservative"} == set(SHARED_DEFAULT)
+    assert list(compared(*CAPPED)) == [name for name in DEFAULT if name != "conservative"]
+
+
+def test_facts_and_columns_of_several_machines() -> None:
+    words = ("compare", JOBS, "--processors", "8,24", "--scheduler", "fcfs,easy,saf")
+    value = as_json(*words)
+    assert (value["workload"], "processors" in value) == (load_workload(JOBS).name, False)
+    jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24)}
     assert {one["processors"]: one["cleaning"] for one in value["machines"]} == {
         size: dict(of_size.cleaning) for size, of_size in jobs.items()
     }
-    means: dict[int, dict[str, float]] = {size: {} for size in jobs}
-    for entry, row in zip(value["results"], as_csv(*arguments), strict=True):
-        size, name = entry["processors"], entry["scheduler"]["name"]
-        means[size][name] = simulate(jobs[size], name, processors=size).metrics["mean_bsld"]
-        assert entry["mean_bsld"] == means[size][name] == float(row["mean_bsld"])
-        assert (row["processors"], row["scheduler"]) == (str(size), name)
-    text = succeed(*arguments).stdout
+    text, rows = succeed(*words).stdout, as_csv(*words)
+    for entry, row in zip(value["results"], rows, strict=True):
+        size, mean = entry["processors"], entry["mean_bsld"]
+        assert (row["processors"], float(row["mean_bsld"])) == (str(size), mean)
+        name = row["scheduler"]
+        assert name == entry["scheduler"]["name"]
+        (shown,) = (one for one in text.splitlines() if one.startswith(f"{name} on {size} "))
+        first = shown.removeprefix(f"{name} on {size} processors").split()[0]
+        best = min(one["mean_bsld"] for one in value["results"] if one["processors"] == size)
+        assert first.endswith("*") == (mean == best)
     assert "cleaning on 8 processors:" in text
     assert "* best of its column and machine" in text
-    for size, of_size in means.items():
-        for name, mean in of_size.items():
-            (shown,) = (one for one in text.splitlines() if one.startswith(f"{name} on {size} "))
-            first = shown.removeprefix(f"{name} on {size} processors").split()[0]
-            assert first.endswith("*") == (mean == min(of_size.values()))
 
 
-def test_clusters_rules_and_columns_that_only_some_have(tmp_path: Path) -> None:
-    small = tmp_path / "small.toml"
-    small.write_text('name = "small"\n[[group]]\nname = "a"\nnodes = 4\ncore = 48\n')
-    rules = ("--allocation", "first-fit,best-fit", "--scheduler", "easy")
-    lines = as_csv("compare", TAURUS_JOBS, "--cluster", "taurus", "--cluster", small, *rules)
-    assert [line["cluster"] for line in lines] == ["taurus", "taurus", "small", "small"]
-    assert [line["allocation"] for line in lines] == ["first-fit", "best-fit"] * 2
-    assert [line["scheduler"] for line in lines[:2]] == [
-        "easy, allocation=first-fit", "easy, allocation=best-fit"
+def test_columns_that_only_some_have() -> None:
+    Path("plain.toml").write_text('name = "plain"\n[[group]]\nname = "a"\nnodes = 4\ncore = 48\n')
+    words = (TAURUS_JOBS, "--cluster", "taurus", "--cluster", "plain.toml", "--scheduler", "easy")
+    rows = as_csv("compare", *words)
+    assert [(row["cluster"], bool(row["energy_j"])) for row in rows] == [
+        ("taurus", True), ("plain", False)
     ]  # fmt: skip
-    assert [bool(row["energy_j"]) for row in lines] == [True, True, False, False]
-    for row in lines:
-        cluster = find_cluster("taurus" if row["cluster"] == "taurus" else small)
-        jobs = load_workload(TAURUS_JOBS, cluster=cluster)
-        expected = simulate(jobs, cluster=cluster, allocation=row["allocation"])
-        assert float(row["mean_bsld"]) == expected.metrics["mean_bsld"]
+    lines = as_csv("compare", JOBS, "--scheduler", "easy,prb", "--dispatch-time", "500")
+    assert [line["mean_dispatch_s"] for line in lines] == ["", "500.0"]
+    rows = as_csv("compare", *SHARED)
+    spans = [float(row["makespan_s"]) for row in rows]
+    assert [float(row["makespan_improvement"]) for row in rows] == [
+        spans[0] / span - 1 for span in spans
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (CAPPED, ["limits: cap 60 % (", "energy", "above"]),
+        (
+            (*CAPPED, "--cluster", "taurus.toml"),
+            ["limits on taurus: cap", "limits on taurus.toml:"],
+        ),
+        (SHARED, ["improvement (%)", "down (%)", "(jobs/h)", "utilization"]),
+    ],
+)
+def test_tables_for_people(words: tuple[str, ...], said: list[str]) -> None:
+    Path("taurus.toml").write_text(cluster_toml(find_cluster("taurus")))
+    text = in_words(succeed("compare", *words, "--scheduler", "easy,saf").stdout)
+    assert [one for one in said if one not in text] == []
+
+
+def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
+    options = ("--scheduler", "easy,easy-co,easy-spread", "--allocation", "part:4")
+    value = as_json("compare", *SHARED, *options, "--partners", "best")
+    told = [
+        (one["scheduler"]["allocation"], one["scheduler"]["partners"]) for one in value["results"]
+    ]
+    assert told == [("first-fit", "fill"), ("part:4", "best"), ("spread", "fill")]
+    assert value["speedups"]["digest"] == generate_speedups(4, seed=1).digest
 
 
 @pytest.mark.slow
-def test_pictures_of_several_machines(tmp_path: Path) -> None:
+def test_pictures_and_pages() -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-    files = [tmp_path / "a.png", tmp_path / "a.html"]
-    sizes = ("--processors", "24,32", "--scheduler", "fcfs,easy,easy-sjbf,saf")
-    succeed("compare", JOBS, *sizes, "--picture", files[0], "--html", files[1])
-    page = files[1].read_text()
+    files = ("a.png", "a.html")
+    words = ("compare", JOBS, "--picture", files[0], "--html", files[1], "--scheduler")
+    succeed("compare", JOBS, "--scheduler", "fcfs,easy,saf")  # who compiles for long says how far
+    done = succeed(*words, "fcfs,easy,saf")
+    assert done.stderr == "".join(f"wrote {file}\n" for file in files)
+    assert all(Path(file).stat().st_size > 10_000 for file in files)
+    missing = "Gantt charts are left out: there are 4 schedulers, and at most 3 are drawn."
+    four = (*words, "fcfs,easy,easy-sjbf,saf", "--force")
+    assert succeed(*four).stderr == "".join(f"wrote {one}\n{one}: {missing}\n" for one in files)
+    assert missing in Path("a.html").read_text()
+    succeed(*four, "--processors", "24,32")
+    page = Path("a.html").read_text()
     assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 2
     assert "best of its row and machine" in page
     assert "saf on 24 processors" in page
 
 
-# --- Limits -----------------------------------------------------------------------------------
-
-CAP = "percent=60,start=20000,end=60000"
-
-
-@pytest.mark.slow
-def test_rules_of_power_under_a_cap(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-    limited = ("--cluster", "taurus", "--cap", CAP, "--scheduler", "easy,saf")
-    page = tmp_path / "a.html"
-    powers_given = ("--power", "none,shut", "--power", "mix", "--html", page)
-    found = results(TAURUS_JOBS, *limited, *powers_given)
-    assert "limits: cap 60 % (" in page.read_text()
-    powers = ("none", "shut", "mix")
-    assert list(found) == [f"{name}, power={p}" for name in ("easy", "saf") for p in powers]
-    cap = PowerCap.of(find_cluster("taurus"), 0.6, start=20_000, end=60_000)
-    for name, power in product(("easy", "saf"), powers):
-        expected = simulate(
-            load_workload(TAURUS_JOBS), name, cluster="taurus", limits=[cap], power=power
-        )
-        entry = found[f"{name}, power={power}"]
-        for metric in ("mean_bsld", "energy_j", "cap_exceeded_s"):
-            assert entry[metric] == expected.metrics[metric]
-    text = succeed("compare", TAURUS_JOBS, *limited, "--power", "shut,mix").stdout
-    assert "\nlimits: cap 60 % (" in text
-    heading = " ".join(text.split("─")[0].split())
-    assert "energy" in heading
-    assert "above" in heading
-
-
-@pytest.mark.slow
-def test_those_that_are_compared_under_limits_if_none_is_named() -> None:
-    found = results(TAURUS_JOBS, "--cluster", "taurus", "--cap", CAP)
-    assert list(found) == [name for name in DEFAULT if name != "conservative"]
-
-
-def test_a_cap_on_two_machines_is_a_share_of_each(tmp_path: Path) -> None:
-    half = tmp_path / "half.toml"
-    text = succeed("machines", "taurus").stdout
-    nodes = find_cluster("taurus").nodes
-    assert f"nodes = {nodes}" in text
-    half.write_text(text.replace(f"nodes = {nodes}", f"nodes = {nodes // 2}"))
-    machines = ("--cluster", "taurus", "--cluster", half, "--scheduler", "easy")
-    entries = as_json("compare", TAURUS_JOBS, *machines, "--cap", CAP)["results"]
-    for entry, machine in zip(entries, ("taurus", half), strict=True):
-        cluster = find_cluster(machine)
-        cap = PowerCap.of(cluster, 0.6, start=20_000, end=60_000)
-        jobs = load_workload(TAURUS_JOBS, cluster=cluster)
-        expected = simulate(jobs, cluster=cluster, limits=[cap]).metrics
-        assert entry["mean_bsld"] == expected["mean_bsld"]
-        assert entry["energy_j"] == expected["energy_j"]
-    told = succeed("compare", TAURUS_JOBS, *machines, "--cap", CAP).stdout
-    assert told.count("limits on ") == 2
-
-
-# --- What cannot be compared ------------------------------------------------------------------
+# --- What cannot be compared, and who is left out -------------------------------------------------
 
 
 def test_help_tells_which_options_may_be_given_several_times() -> None:
@@ -257,9 +308,9 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
     ],
 )
 def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
-    found = results(JOBS, "--scheduler", "saf", f"--{option}", f"none,{value}")
+    found = compared(JOBS, "--scheduler", "saf", f"--{option}", f"none,{value}")
     assert list(found) == [f"saf, {option}=none", f"saf, {option}={value}"]
-    behind = results(JOBS, "--scheduler", "saf", f"--{option}", f"{value},none")
+    behind = compared(JOBS, "--scheduler", "saf", f"--{option}", f"{value},none")
     assert list(behind) == list(found)[::-1]
     for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
         for joined in (f"none,{value}", f"{value};none"):
@@ -270,26 +321,23 @@ def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
 
 def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
     own = "saf:quota=user:jobs=1,threshold=600"
-    found = results(JOBS, "--scheduler", f"{own},saf", "--quota", "none")
+    found = compared(JOBS, "--scheduler", f"{own},saf", "--quota", "none")
     assert list(found) == [f"{own} (no quota)", "saf"]
-    assert list(results(JOBS, "--scheduler", own, "--threshold", "900")) == [
+    assert list(compared(JOBS, "--scheduler", own, "--threshold", "900")) == [
         f"{own} (threshold 900 s)"
     ]
     passes = "saf:passes=per-event"
-    assert list(results(JOBS, "--scheduler", passes, "--passes", "per-timestamp")) == [
+    assert list(compared(JOBS, "--scheduler", passes, "--passes", "per-timestamp")) == [
         f"{passes} (per-timestamp passes)"
     ]
-    both = results(JOBS, "--scheduler", own, "--quota", "none,user:jobs=2")
+    both = compared(JOBS, "--scheduler", own, "--quota", "none,user:jobs=2")
     assert list(both) == [f"{own}, quota=none", f"{own}, quota=user:jobs=2"]
 
 
-def test_time_outside_of_the_queue_is_told(tmp_path: Path) -> None:
+def test_time_outside_of_the_queue_is_told() -> None:
     """By hand: of two jobs of one user the second is submitted once the first has run 10 min."""
-    log = tmp_path / "two.csv"
-    log.write_text(
-        "submit_time,run_time,requested_time,requested_processors,user\n"
-        "0,600,600,1,ann\n0,600,600,1,ann\n"
-    )
+    head = "submit_time,run_time,requested_time,requested_processors,user"
+    log = table_file("two.csv", head, "0,600,600,1,ann", "0,600,600,1,ann")
     arguments = (log, "--processors", 4, "--quota", "user:submitted=1", "--scheduler", "easy")
     told = "jobs were submitted 5 min later than in the log on average; no wait counts this"
     assert told in succeed("simulate", *arguments).stdout.splitlines()
@@ -297,9 +345,6 @@ def test_time_outside_of_the_queue_is_told(tmp_path: Path) -> None:
     assert sum(line.endswith(f": {told}") for line in lines) == 2
     plain = succeed("compare", log, "--processors", 4, "--scheduler", "easy").stdout
     assert "no wait counts" not in plain
-
-
-# --- Who is left out --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -117,13 +117,13 @@ def test_no_file_is_read_unless_it_is_named() -> None:
         ("[simulate]\nprocessors = true", "simulate.processors must be a text or a number"),
         ("[simulate]\nprocessors = [1, 2]", "simulate.processors takes one value, not a list"),
         ("[compare]\nscheduler = [['a']]", "compare.scheduler must be a text or a number"),
-        ("[simulate]\nprocessors = 'x'", "mine.toml: Invalid value for '--processors'"),
-        ("[simulate]\nformat = 'xml'", "mine.toml: Invalid value for '--format'"),
-        ("[simulate]\nfrom = 'x'", "mine.toml: Invalid value for '--from'"),
-        ("[simulate]\nscheduler = 'eazy'", "mine.toml: unknown scheduler or dispatcher 'eazy'"),
-        ("[simulate]\nscheduler = ''", "mine.toml: unknown scheduler or dispatcher ''"),
-        ("[simulate]\nfair-share = 'formula=x'", "mine.toml: fair_share: unknown formula 'x'"),
-        ("[simulate]\nhold = 'share=3'", "mine.toml: hold: share"),
+        ("[simulate]\nprocessors = 'x'", "Invalid value for '--processors'"),
+        ("[simulate]\nformat = 'xml'", "Invalid value for '--format'"),
+        ("[simulate]\nfrom = 'x'", "Invalid value for '--from'"),
+        ("[simulate]\nscheduler = 'eazy'", "unknown scheduler or dispatcher 'eazy'"),
+        ("[simulate]\nscheduler = ''", "unknown scheduler or dispatcher ''"),
+        ("[simulate]\nfair-share = 'formula=x'", "fair_share: unknown formula 'x'"),
+        ("[simulate]\nhold = 'share=3'", "hold: share"),
         ("[simulate", "mine.toml"),
         (None, "mine.toml: no such file"),
     ],
@@ -135,13 +135,4 @@ def test_what_a_file_cannot_say(text: str | None, message: str) -> None:
     assert done.exit_code == 1, done.output
     (line,) = done.stderr.splitlines()
     assert message in line
-
-
-def test_a_file_is_not_blamed_for_what_is_typed() -> None:
-    """What is proposed in place of a wrong word may stand in the file."""
-    Path("mine.toml").write_text("[simulate]\nscheduler = 'easy'")
-    for words in (["--backfill", "easi"], ["--backfill", "easi", "--scheduler", "easy"]):
-        done = run("--config", "mine.toml", "simulate", JOBS, *words)
-        assert done.exit_code == 1, done.output
-        assert "unknown backfill 'easi'; did you mean 'easy'?" in done.stderr
-        assert "mine.toml" not in done.stderr
+    assert "mine.toml" in line

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cli.simulate import SHARED_DEFAULT
 from hpcgym.speedups import write_speedups
-from hpcgym.workload import assign_codes
 
 PAIRS = "generated:codes=4,mean=1.1,spread=0.1,seed=1"
 JOBS = "codes:speedups=generated:codes=4,jobs=60,processes=40,seed=2"
@@ -36,88 +33,6 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 
 
 # --- simulate -------------------------------------------------------------------------------------
-
-
-def test_two_jobs_share_two_nodes(two: tuple[Path, Path], tmp_path: Path) -> None:
-    """a ends after 60 / 1.5 s, b has done 20 s of its work then, and does 40 s more at rate 2."""
-    jobs, pairs = two
-    machine = ("--cluster", "2x2x2", "--speedups", pairs)
-    table = tmp_path / "schedule.csv"
-    value = as_json("simulate", jobs, *machine, "--scheduler", "easy-co", "--output", table)
-    assert (value["makespan_s"], value["slowed_share"]) == (60, 0)
-    rows = list(csv.DictReader(table.open()))
-    assert [float(row["end_time"]) for row in rows] == [40, 60]
-    assert [row["nodes"] for row in rows] == ["0:2 1:2", "0:2 1:2"]
-    assert [row["code"] for row in rows] == ["a", "b"]
-    compact = as_json("simulate", jobs, *machine)
-    assert (compact["makespan_s"], compact["mean_job_speedup"]) == (60, 1)
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "rules", "name"),
-    [
-        (
-            "filler-co",
-            {
-                "partners": "first", "pairs_above": 1.05, "pair_estimate": "learned",
-                "allocation": "part:4",
-            },
-            "filler-co, part:4 allocation, partners first, pairs above 1.05, pair speedups learned",
-        ),
-        ("easy-co", {"pairs_above": 1.1, "pair_estimate": "false.json"}, None),
-    ],
-)  # fmt: skip
-def test_options_are_rules(
-    scheduler: str, rules: dict[str, Any], name: str | None, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    write_speedups(generate_speedups(4, seed=9), Path("false.json"))
-    options = [word for rule, one in rules.items() for word in (f"--{rule.replace('_', '-')}", one)]
-    value = as_json("simulate", JOBS, *MACHINE, "--scheduler", scheduler, *options)
-    known = rules["pair_estimate"]
-    believed = known if known == "learned" else generate_speedups(4, seed=9)
-    expected = simulate(
-        load_workload(JOBS), scheduler, cluster="16x2x4", speedups=PAIRS,
-        **rules | {"pair_estimate": believed},
-    )  # fmt: skip
-    for metric in ("makespan_s", "mean_job_speedup", "slowed_share", "throughput_per_h"):
-        assert value[metric] == expected.metrics[metric]
-    told = value["scheduler"]
-    assert {rule: told[rule] for rule in rules} == rules
-    if name is None:
-        plain = as_json("simulate", JOBS, *MACHINE, "--scheduler", scheduler, *options[:2])
-        assert value["makespan_s"] != plain["makespan_s"]
-    else:
-        assert (told["name"], told["backfill"], told["policy"]) == (name, "fill", "filler")
-
-
-def test_what_a_result_was_computed_from_is_told() -> None:
-    value = as_json("simulate", JOBS, *MACHINE, "--scheduler", "easy-co")
-    heatmap = generate_speedups(4, seed=1)
-    assert value["speedups"] == heatmap.describe()
-    assert value["codes_seed"] is None
-    (row,) = as_csv("simulate", JOBS, *MACHINE, "--scheduler", "easy-co")
-    assert row["speedups"] == heatmap.source
-    text = succeed("simulate", JOBS, *MACHINE, "--scheduler", "easy-co").stdout
-    assert (
-        f"16x2x4: 16 nodes with 128 cores · easy-co · per-timestamp passes · speedups {PAIRS}"
-        in (text)
-    )
-    assert "half-socket allocation" in text
-    assert "mean job speedup" in text
-
-
-def test_codes_are_given_to_the_whole_trace() -> None:
-    """A job has the same code in a week as in the whole."""
-    jobs = "lublin:jobs=3000,processors=128,load=0.5"
-    options = ("--codes", "7", "--scheduler", "easy-co")
-    value = as_json("simulate", jobs, *MACHINE, *options, "--week", "1")
-    whole = assign_codes(load_workload(jobs), generate_speedups(4).codes, seed=7)
-    week = whole.weeks()[0]
-    expected = simulate(week, "easy-co", cluster="16x2x4", speedups=PAIRS)
-    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
-    assert (value["codes_seed"], value["jobs"]) == (7, len(week))
 
 
 # --- compare --------------------------------------------------------------------------------------

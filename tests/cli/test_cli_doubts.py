@@ -78,19 +78,6 @@ def test_a_sweep_says_them_once_before_it_runs(tmp_path: Path) -> None:
     ]
 
 
-FEW = "no 95 % intervals: they need 5 slices or more, and there are 2"
-
-
-@pytest.mark.parametrize("format", ["table", "json", "csv", "latex"])
-def test_slices_too_few_for_intervals_are_a_line(format: str) -> None:
-    done = succeed(
-        "evaluate", "spf", "--workload", "lublin:jobs=300,processors=8", "--jobs", "20",
-        "--number", "2", "--budget", "0", "--format", format,
-    )  # fmt: skip
-    assert (done.stdout + done.stderr).count(FEW) == 1
-    assert (FEW in done.stdout) == (format == "table")
-
-
 def test_what_schedules_heed_is_not_told_as_ignored(tmp_path):
     head = "JobID|JobIDRaw|State|Submit|Start|End|Timelimit|AllocCPUS|SubmitLine"
     day = "2024-03-01T12:"

@@ -217,3 +217,11 @@ def test_fair_shares_by_option_and_file(tmp_path):
     assert by_file["mean_bsld"] == expected.metrics["mean_bsld"]
     usual = as_json("simulate", lublin, "--scheduler", "fairshare")
     assert usual["mean_bsld"] != by_file["mean_bsld"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_help_that_cannot_be_written_ends_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "hpcgym", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "hpcgym: No space left on device\n")

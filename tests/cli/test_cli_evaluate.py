@@ -1,7 +1,9 @@
-"""``hpcgym evaluate``: what it prints where, and how errors end."""
+"""``hpcgym evaluate``: what it prints where, and how errors end; one pass through the jobs."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import sys
@@ -14,7 +16,7 @@ import pytest
 from commands import as_csv, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.evaluation import evaluate, lineup
+from hpcgym.evaluation import evaluate, lineup, prequential
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.workload import load_workload
@@ -22,72 +24,82 @@ from hpcgym.workload.fingerprint import workload_digest
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
 FEW = ("--jobs", "100", "--number", "5", "--budget", "15")
-
-
 ASKED = ("evaluate", "--workload", TRACE, *FEW)
+NODES = "eurora:jobs=400,load=2"
+ON_NODES = ("--workload", NODES, "--jobs", "40", "--number", "2", "--budget", "2")
+
+
+def board(*policies: str, **rules: Any) -> Any:
+    return evaluate(policies, load_workload(TRACE), **{"jobs": 100, "n": 5, "budget": 15} | rules)
+
+
+def rows(value: Any) -> dict[str, Any]:
+    return {row["name"]: row for row in value["policies"]}
 
 
 def test_json_has_everything_in_full() -> None:
-    value = as_json(*ASKED, "spf", "--seed", "3")
-    board = evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15, seed=3)
-    assert value["workload"] == board_name()
+    value, found = as_json(*ASKED, "spf", "--seed", "3"), board("spf", seed=3)
+    assert value["workload"] == load_workload(TRACE).name
     (workload,) = value["provenance"]["workloads"]
     assert workload["sha256"] == workload_digest(load_workload(TRACE))
     assert value["provenance"]["command"][0] == "evaluate"
     around = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
     cut = {"slices": "test", "episodes": "windows", "jobs": 100, "n": 5, "train_share": 0.5}
     assert value["evaluation"] == {**cut, **around, "seed": 3, "budget": 15}
-    rows = {row["name"]: row for row in value["policies"]}
-    assert list(rows) == list(board.table.index)
-    for name, expected in board.table.iterrows():
+    assert list(rows(value)) == list(found.table.index)
+    for name, expected in found.table.iterrows():
         for column, number in expected.items():
-            assert rows[name][column] == (None if np.isnan(number) else number)
-    assert rows["spf"]["scheduler"] == SCHEDULERS["spf"].describe()
-    assert value["static_weights"] == board.static_weights
-    assert value["by_slice"] == board.by_slice.to_dict(orient="index")
+            assert rows(value)[name][column] == (None if np.isnan(number) else number)
+    assert rows(value)["spf"]["scheduler"] == SCHEDULERS["spf"].describe()
+    assert value["static_weights"] == found.static_weights
+    assert value["by_slice"] == found.by_slice.to_dict(orient="index")
     assert value["failures"] == []
-
-
-def board_name() -> str:
-    return load_workload(TRACE).name
+    assert succeed(*ASKED, "spf", "--seed", "3", "--format", "latex").stdout == found.to_latex()
 
 
 def test_the_table_marks_the_best() -> None:
     text = succeed(*ASKED, "conservative", "0,0,0,0,0,-1").stdout
     lines = text.splitlines()
-    assert lines[0] == f"{board_name()} · 64 processors · test part · 5 windows of 100 jobs"
-    first = next(line for line in lines[lines.index("") :] if "─" in line)
-    best = lines[lines.index(first) + 1]
+    name = load_workload(TRACE).name
+    assert lines[0] == f"{name} · 64 processors · test part · 5 windows of 100 jobs"
+    best = lines[1 + next(k for k, line in enumerate(lines) if "─" in line)]
     assert "*" in best.split()[1]
     assert "* best of its column" in text
-    for name in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
-        assert any(line.startswith(f"{name} ") for line in lines)
+    for one in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
+        assert any(line.startswith(f"{one} ") for line in lines)
     assert "chosen on the train part" in lines[-1]
     assert "no 95 % intervals" not in text
     assert text.count(" to ") == 8
 
 
-def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
-    text = succeed(*ASKED, "--number", "4", "--budget", "0").stdout
-    assert "no 95 % intervals: they need 5 slices or more, and there are 4" in text.splitlines()
-    assert " to " not in text
-    value = as_json(*ASKED, "--number", "4", "--budget", "0")
-    for row in value["policies"]:
-        assert (row["mean_bsld_low"], row["mean_bsld_high"]) == (None, None)
+@pytest.mark.parametrize("format", ["table", "json", "csv", "latex"])
+def test_few_slices_have_no_intervals_and_a_line_says_why(format: str) -> None:
+    done = succeed(*ASKED, "--number", "4", "--budget", "0", "--format", format)
+    few = "no 95 % intervals: they need 5 slices or more, and there are 4"
+    assert (done.stdout + done.stderr).count(few) == 1
+    assert (few in done.stdout) == (format == "table")
+    if format == "json":
+        for row in json.loads(done.stdout)["policies"]:
+            assert (row["mean_bsld_low"], row["mean_bsld_high"]) == (None, None)
+    assert (" to " in done.stdout) is False
 
 
 def test_options_reach_the_evaluation() -> None:
     options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
     value = as_json(*ASKED, *options)
-    assert {row["name"] for row in value["policies"]} == {
-        "fcfs",
-        "random",
-        *(f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")),
-    }
+    pure = {f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")}
+    assert {*rows(value)} == {"fcfs", "random", *pure}
     for row in value["policies"]:
-        assert row["scheduler"]["backfill"] == "none"
-        assert row["scheduler"]["passes"] == "per-event"
+        assert (row["scheduler"]["backfill"], row["scheduler"]["passes"]) == ("none", "per-event")
     assert all(int(name.split(":")[1]) <= 1000 for name in value["by_slice"])
+    shares = ("fairshare", "--fair-share", "half_life_s=600", "--budget", "0", "--seed", "3")
+    value = as_json(*ASKED, *shares)
+    found = board("fairshare", budget=0, seed=3, fair_share="half_life_s=600")
+    assert {name: row["mean_bsld"] for name, row in rows(value).items()} == dict(
+        found.table["mean_bsld"]
+    )
+    (name,) = (name for name in rows(value) if "fair share" in name)  # no other looks at them
+    assert name == "fairshare (fair share half_life_s=600, damping=1)"
 
 
 def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,29 +109,14 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     monkeypatch.setattr(lineup, "load_agent", lambda path: agent)
     result = run(*ASKED, "folder/agent.pt")
     assert result.exit_code == 1  # it failed everywhere
-    assert (
-        "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
-        in result.stderr
-    )
+    said = "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
+    assert said in result.stderr
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("folder/agent.pt "))
     assert line.split()[1] == "-"
     value = json.loads(run(*ASKED, "folder/agent.pt", "--format", "json").stdout)
     last = value["policies"][-1]
     assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 5)
     assert len(value["failures"]) == 5
-
-
-def test_shares_are_those_that_are_given() -> None:
-    shares = "half_life_s=600"
-    options = ("fairshare", "--fair-share", shares, "--budget", "0", "--seed", "3")
-    value = as_json(*ASKED, *options)
-    rules = {"jobs": 100, "n": 5, "budget": 0, "seed": 3}
-    board = evaluate("fairshare", load_workload(TRACE), **rules, fair_share=shares)
-    found = {row["name"]: row["mean_bsld"] for row in value["policies"]}
-    assert found == dict(board.table["mean_bsld"])
-    (name,) = (name for name in found if "fair share" in name)  # no other looks at them
-    assert name == "fairshare (fair share half_life_s=600, damping=1)"
-    assert board.schedulers[name].fair_share.half_life_s == 600
 
 
 def test_the_help_has_examples_and_names() -> None:
@@ -137,43 +134,21 @@ ON_NODES = (
 
 @pytest.mark.slow
 def test_a_machine_of_nodes() -> None:
-    options = ("prb", "--cluster", "eurora", "--allocation", "best-fit")
-    value = as_json(*ON_NODES, *options)
-    board = evaluate(
-        "prb", load_workload("eurora:jobs=400,load=2"), jobs=40, n=2, budget=2,
-        cluster="eurora", allocation="best-fit",
-    )  # fmt: skip
+    asked = ("evaluate", "prb", *ON_NODES, "--cluster", "eurora", "--allocation", "best-fit")
+    value = as_json(*asked)
+    rules = {"cluster": "eurora", "allocation": "best-fit"}
+    found = evaluate("prb", load_workload(NODES), jobs=40, n=2, budget=2, **rules)
     assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
-    rows = {row["name"]: row for row in value["policies"]}
-    assert {name: row["mean_bsld"] for name, row in rows.items()} == dict(board.table["mean_bsld"])
-    assert rows["prb"]["scheduler"]["allocation"] == "best-fit"
-    text = succeed(*ON_NODES, *options).stdout
-    heading, *_ = text.splitlines()
+    assert {name: row["mean_bsld"] for name, row in rows(value).items()} == dict(
+        found.table["mean_bsld"]
+    )
+    assert rows(value)["prb"]["scheduler"]["allocation"] == "best-fit"
+    heading, *_ = succeed(*asked).stdout.splitlines()
     assert " · eurora: 64 nodes, 1,024 cores · test part · 2 windows of 40 jobs" in heading
     assert heading.endswith(" · best-fit allocation")
-    (row, *_) = as_csv(*ON_NODES, *options)
-    assert (row["cluster"], row["nodes"]) == ("eurora", "64")
+    (row, *_) = as_csv(*asked)
+    assert (row["cluster"], row["nodes"], "queues" in row) == ("eurora", "64", False)
     assert set(value["queues"]) == {"debug", "parallel", "longpar"}
-    assert "queues" not in row
-
-
-# --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
-
-
-@pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
-def test_modules_of_the_current_folder_are_found(
-    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = "class First:\n    def act(self, observation, info):\n        return 0\n"
-    (tmp_path / "cli_brought.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
-    few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
-    value = json.loads(succeed(*ASKED, given, *few).stdout)
-    rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
-    assert rows[given.partition("=")[0]] == rows["easy"]
-    assert "random (acting)" in rows
-    del sys.modules["cli_brought"]
 
 
 @pytest.mark.slow
@@ -189,29 +164,80 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
     assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
     assert "P99 of wait less that of saf (backfill fcfs); p: chance of such a difference" in text
-    assert "P99 of wait" in text
     assert " IQM " in text
     assert "means of" not in succeed(*ASKED, "ppo=0.pt").stdout  # of one
     value = as_json(*ASKED, *options)
-    (told,) = (row for row in value["policies"] if row["name"] == "ppo")
+    told = rows(value)["ppo"]
     assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
     assert row.split()[1].rstrip("*") == text_of(known_metrics()["p99_wait_s"], told["p99_wait_s"])
-
-
-def test_latex_is_the_board_alone() -> None:
-    text = succeed(*ASKED, "spf", "--format", "latex").stdout
-    assert text == evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15).to_latex()
-    assert text.startswith(r"\begin{tabular}")
 
 
 @pytest.mark.slow
 def test_the_table_says_what_is_around_slices() -> None:
     assert "slices with" not in succeed(*ASKED).stdout
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
-    assert (
-        "\nslices with start=warm, arrivals=continue, horizon=12h\n"
-        in succeed(*ASKED, *around).stdout
-    )
-    found = as_json(*ASKED, "--env", "QueueOrdering-v1")
-    assert found["evaluation"]["start"] == "warm"  # as the environment has it
-    assert found["evaluation"]["horizon"] == "7d"
+    said = "\nslices with start=warm, arrivals=continue, horizon=12h\n"
+    assert said in succeed(*ASKED, *around).stdout
+    found = as_json(*ASKED, "--env", "QueueOrdering-v1")["evaluation"]
+    assert (found["start"], found["horizon"]) == ("warm", "7d")  # as the environment has it
+
+
+# --- One pass through the jobs --------------------------------------------------------------------
+
+LOG = "lublin:jobs=1500,processors=32,seed=5,load=1.0"
+ONE_PASS = ("evaluate", "--workload", LOG, "--protocol", "prequential", "--budget", "10")
+
+
+def test_one_pass_as_a_table_and_files(here: Path) -> None:
+    text = succeed(*ONE_PASS, "weight-bandit", "--output", "new").stdout
+    said = ("one pass, weights for day, 1,500 jobs of", "weight-bandit: ", "against saf")
+    assert all(one in text for one in (*said, "best fixed, in hindsight: "))
+    names = ["board.csv", "regret.csv", "regret.png", "weeks.csv"]
+    assert sorted(file.name for file in Path("new").iterdir()) == names
+
+
+def test_one_pass_as_json_and_csv() -> None:
+    value = as_json(*ONE_PASS, "weight-bandit", "--slices", "test")
+    found = prequential("weight-bandit", LOG, part="test", budget=10)
+    told = {row["policy"]: row for row in value["policies"]}
+    assert list(told) == list(found.table.index)
+    for name, expected in found.table.iterrows():
+        for column, number in expected.items():
+            assert told[name][column] == (number if number == number else None)
+    assert len(value["weeks"]) == len(value["regret"]) == len(found.regret)
+    assert value["regret"][-1]["saf"] == found.regret.iloc[-1]["saf"]
+    done = succeed(*ONE_PASS, "weight-bandit", "--interval", "12h", "--format", "csv")
+    assert {line["policy"] for line in csv.DictReader(io.StringIO(done.stdout))} == {*told}
+    assert done.stderr.count("no 95 % intervals: they need 5 blocks of") == 1
+
+
+# --- What users bring -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module of the current folder with what acts."""
+    code = "class First:\n    features = ('requested',)\n"
+    code += "    def __init__(self):\n        open('made', 'a').write('.')\n"
+    code += "    def act(self, observation, info):\n        return 0\n"
+    code += "class Shortest(First):\n    def act(self, observation, info):\n        return [-1]\n"
+    Path("cli_brought.py").write_text(code)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    yield
+    sys.modules.pop("cli_brought", None)
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
+def test_modules_of_the_current_folder_are_found(given: str) -> None:
+    value = as_json(*ASKED, given, "--env", "JobSelection", "--budget", "0")
+    assert rows(value)[given.partition("=")[0]]["mean_bsld"] == rows(value)["easy"]["mean_bsld"]
+    assert "random (acting)" in rows(value)
+    assert Path("made").read_text() == "."  # it is made once
+
+
+@pytest.mark.usefixtures("own")
+def test_a_learner_of_ones_own() -> None:
+    lines = as_csv(*ONE_PASS, "cli_brought:Shortest", "spf", "--interval", "100")
+    found = {line["policy"]: line["mean_bsld"] for line in lines}
+    assert found["cli_brought:Shortest"] == found["spf"]

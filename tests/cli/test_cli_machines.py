@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 from commands import as_csv, as_json, run, succeed
 
-from hpcgym.cluster import find_cluster
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import fitting, load_workload
-from hpcgym.workload.needs import FITS_NOWHERE
+from hpcgym.workload import load_workload
 
 #: Waits, and tells the schedulers and allocations below apart.
 JOBS = "eurora:jobs=200,load=1.3,seed=1"
 
-#: Of which some ask for MICs.
-MICS = "eurora:jobs=200,load=1.3,seed=0"
 
 SMALL = """
 name = "small"
@@ -39,38 +35,6 @@ def small(tmp_path):
 # --- machines ------------------------------------------------------------------------------------
 
 
-def test_a_machine_by_name_is_the_machine():
-    value = as_json("simulate", JOBS, "--cluster", "eurora", "--allocation", "worst-fit")
-    expected = simulate(load_workload(JOBS), "easy", cluster="eurora", allocation="worst-fit")
-    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
-    assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
-    assert value["scheduler"]["allocation"] == "worst-fit"
-    assert value["queues"] == dict(find_cluster("eurora").queues)
-    assert "queues" not in as_csv("simulate", JOBS, "--cluster", "eurora")[0]
-    assert value["mean_bsld"] != as_json("simulate", JOBS)["mean_bsld"]
-    text = succeed("simulate", JOBS, "--cluster", "eurora", "--allocation", "worst-fit").stdout
-    assert "eurora: 64 nodes with 1,024 cores · easy, worst-fit allocation" in text
-
-
-def test_a_table_needs_not_tell_the_size_of_a_machine_that_is_given(small, tmp_path):
-    table = tmp_path / "jobs.csv"
-    table.write_text("submit_time,run_time,requested_time,requested_processors\n0,5,9,3\n")
-    assert "--processors says otherwise" in succeed("simulate", table).stderr
-    assert succeed("simulate", table, "--cluster", small).stderr == ""
-
-
-@pytest.mark.parametrize("told", [4, 64])
-def test_the_given_machine_says_which_jobs_are_too_large(small, tmp_path, told):
-    """Neither are jobs dropped that it holds, nor kept that are larger, whatever the log tells."""
-    log = tmp_path / "log.swf"
-    fields = "{0} 0 0 9 {1} -1 -1 {1} 9 -1 1 1 1 -1 1 1 -1 -1"
-    sizes = enumerate((3, 10, 20), 1)
-    log.write_text("\n".join([f"; MaxProcs: {told}", *(fields.format(*job) for job in sizes)]))
-    value = as_json("simulate", log, "--cluster", small)
-    assert (value["jobs"], value["processors"]) == (2, 16)
-    assert value["cleaning"] == {"dropped: more processors than the machine": 1}
-
-
 def test_queues_without_names_are_said_where_they_matter(tmp_path):
     """JSON and CSV keep the names of queues; without them PRB finds no expected waits."""
     import pandas as pd
@@ -86,77 +50,6 @@ def test_queues_without_names_are_said_where_they_matter(tmp_path):
     strange = r"hpcgym: .* queues that the machine does not have, 1, 2, 3: .* 86400 s; JSON .*\n"
     assert re.fullmatch(strange, numbered.stderr)
     assert succeed("compare", tmp_path / "jobs.csv", *arguments, "easy").stderr == ""
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
-def test_the_table_of_a_schedule_has_the_nodes(tmp_path, name):
-    import pandas as pd
-
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
-    succeed("simulate", JOBS, "--cluster", "eurora", "--output", tmp_path / name)
-    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
-    workload = load_workload(JOBS)
-    expected = simulate(workload, "easy", cluster="eurora")
-    first, node, units = expected.allocation
-    frame = read(tmp_path / name)
-    pd.testing.assert_frame_equal(frame.drop(columns="nodes"), expected.jobs, check_dtype=False)
-    told = [[tuple(map(int, cell.split(":"))) for cell in text.split()] for text in frame["nodes"]]
-    assert [sum(units for _, units in cells) for cells in told] == workload.units.tolist()
-    for job, cells in enumerate(told):
-        own = slice(first[job], first[job + 1])
-        assert cells == list(zip(node[own], units[own], strict=True))
-
-
-def test_jobs_that_never_fit_are_dropped_on_demand():
-    machine = find_cluster("kit-forhlr-ii")
-    kept = fitting(load_workload(MICS), machine.resources, machine.capacity)
-    arguments = ("simulate", MICS, "--cluster", "kit-forhlr-ii", "--unfit", "drop")
-    value = as_json(*arguments)
-    assert 0 < value["jobs"] == len(kept) < 200
-    assert value["cleaning"] == kept.cleaning == {FITS_NOWHERE: 200 - len(kept)}
-    assert f"  {200 - len(kept)} dropped: fits no empty machine\n" in succeed(*arguments).stdout
-    assert "it has core, mem, gpu; --unfit drop drops such jobs" in run(*arguments[:-2]).stderr
-    whole = as_json("simulate", MICS, "--cluster", "eurora", "--unfit", "drop")
-    assert (whole["jobs"], whole["cleaning"]) == (200, {})
-    (row, _) = as_csv("compare", *arguments[1:], "--scheduler", "easy,prb")
-    assert int(row["jobs"]) == len(kept)
-
-
-def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path):
-    conf = tmp_path / "slurm.conf"
-    conf.write_text("NodeName=a[1-4] CPUs=4\nPartitionName=batch Nodes=ALL MaxTime=60\n")
-    jobs = tmp_path / "jobs.csv"
-    head = "submit_time,partition_name,requested_processors,run_time,requested_time\n"
-    jobs.write_text(f"{head}0,batch,8,60,3600\n1,batch,8,60,3601\n")
-    arguments = ("simulate", jobs, "--cluster", conf)
-    why = "job 2 asks for more than 3600 s, the MaxTime of partition 'batch'"
-    assert why in run(*arguments).stderr
-    assert "--unfit drop drops such jobs, counted" in run(*arguments).stderr
-    value = as_json(*arguments, "--unfit", "drop")
-    assert value["cleaning"] == {"dropped: its partition does not let it run": 1}
-
-
-def test_jobs_that_no_quota_lets_run_are_dropped_on_demand(tmp_path):
-    """And of a comparison those of all rows, which have the same jobs."""
-    jobs = tmp_path / "jobs.csv"
-    head = "submit_time,queue_name,requested_processors,run_time,requested_time\n"
-    jobs.write_text(f"{head}0,low,8,60,3600\n1,low,2,60,3600\n2,high,8,60,3600\n3,low,9,9,60\n")
-    words = (jobs, "--processors", "16", "--quota", "qos=low:processors=4")
-    told = (
-        "hpcgym: jobs: job 1 asks for 8 processors, more than the quota"
-        " queue=low:processors=4 lets run: it would wait for ever. The same holds for 2 of 4 jobs;"
-        " --unfit drop drops such jobs, counted\n"
-    )
-    assert run("simulate", *words).stderr.endswith(told.replace("queue=low", "qos=low"))
-    dropped = {"dropped: asks for more processors than a quota lets run": 2}
-    value = as_json("simulate", *words, "--unfit", "drop")
-    assert (value["jobs"], value["cleaning"]) == (2, dropped)
-    several = (*words, "--quota", "none", "--scheduler", "easy", "--unfit", "drop")
-    assert [int(row["jobs"]) for row in as_csv("compare", *several)] == [2, 2]
-    assert "2 jobs" in succeed("explain", *words, "--unfit", "drop").stdout
-    only = run("simulate", *words[:-1], "all:processors=1", "--unfit", "drop")
-    assert only.stderr.endswith("hpcgym: jobs: no job is within the quotas\n")
 
 
 SLURM_CONF = """\
@@ -233,18 +126,6 @@ def test_a_slurm_conf_that_slurm_refuses(tmp_path):
     failed = run("simulate", "lublin:jobs=20,processors=8", "--scheduler", conf)
     assert failed.exit_code == 1
     assert failed.stderr == f"hpcgym: {told}\n"
-
-
-@pytest.mark.parametrize("machine", ["--processors", "--cluster"])
-def test_a_pool_drops_what_is_larger_whatever_the_recipe(tmp_path, machine):
-    path = tmp_path / "pool.toml"
-    path.write_text("processors = 24\n")
-    where = (machine, path if machine == "--cluster" else 24)
-    jobs = ("simulate", "lublin:jobs=200,processors=64", "--clean", "none", *where)
-    assert "requested_processors must be from 1 to 24" in run(*jobs).stderr
-    value = as_json(*jobs, "--unfit", "drop")
-    assert value["cleaning"] == {"dropped: more processors than the machine": 200 - value["jobs"]}
-    assert 0 < value["jobs"] < 200
 
 
 # --- dispatchers ---------------------------------------------------------------------------------

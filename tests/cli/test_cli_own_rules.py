@@ -136,12 +136,3 @@ def test_a_scheduler_is_named_as_in_evaluations(here: Path) -> None:
     own = as_json("simulate", JOBS, "--scheduler", "cli_own_rules:BY_AREA", "--threshold", "5h")
     known = as_json("simulate", JOBS, "--scheduler", "saf:threshold=5h")
     assert own["mean_bsld"] == known["mean_bsld"]
-
-
-def test_an_evaluation_makes_an_own_policy_once(here: Path) -> None:
-    made = "class Acts:\n    def __init__(self):\n        open('made', 'a').write('.')\n"
-    made += "    def act(self, observation, info):\n        return 0\n"
-    (here / "cli_own_rules.py").write_text(made)
-    few = ("--workload", JOBS, "--budget", "0", "--number", "1", "--jobs", "50")
-    succeed("evaluate", "cli_own_rules:Acts", "--env", "JobSelection", *few)
-    assert (here / "made").read_text() == "."

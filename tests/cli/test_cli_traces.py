@@ -1,94 +1,28 @@
-"""hpcgym traces show: what a log is like, of the archive's, of one's own, of any format."""
+"""``hpcgym traces``: of the archive, of one's own, and what a log is like."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from commands import as_csv, as_json, succeed
+from commands import as_csv, as_json, line, run, succeed, table_file
 from sacct_dumps import dump
 
 from hpcgym import load_workload, simulate
-from hpcgym.report.canvas import palette_of
-from hpcgym.workload import Workload, write_swf
-from hpcgym.workload.summary import oddities, summary
-
-JOBS = {
-    "job_number": [1, 2, 3, 4],
-    # Monday 1 January 2024, 23 h and 0 h in Berlin: 22 h and 23 h in UTC
-    "submit_time": [0, 3600, 3600, 7200],
-    "wait_time": [0, 0, 900, -1],
-    "run_time": [3600, 1800, 900, 100],
-    "requested_time": [3600, 3600, 9000, 200],
-    "requested_processors": [8, 1, 3, 2],
-    "status": [1, 0, 1, 5],
-    "user_id": [1, 2, 2, 3],
-}
-HEADER = {
-    "UnixStartTime": ["1704060000"],
-    "TimeZoneString": ["Europe/Berlin"],
-    "User": ["1 ann", "2 bob"],
-}
+from hpcgym.workload import interesting_extracts, write_swf
+from hpcgym.workload.archive import TRACES
 
 
-def workload(**changes: Any) -> Workload:
-    header = changes.pop("header", HEADER)
-    return Workload.from_columns({**JOBS, **changes}, processors=8, name="log", header=header)
+@pytest.fixture
+def data(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder where traces are looked for."""
+    for name in ("HPCGYM_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(here))
+    return here
 
 
-def test_the_summary_of_four_jobs() -> None:
-    facts = summary(workload())
-    area = 8 * 3600 + 1800 + 3 * 900 + 200
-    assert (facts["jobs"], facts["processors"], facts["days"]) == (4, 8, 7200 / 86_400)
-    assert facts["load"] == pytest.approx(area / (8 * 7200))
-    assert facts["begin"] == "2023-12-31T23:00:00+01:00"
-    assert facts["arrivals"]["hours"] == [2, 1, *[0] * 21, 1]
-    assert facts["arrivals"]["weekdays"]["Monday"] == 3
-    assert facts["arrivals"]["weekdays"]["Sunday"] == 1
-    assert facts["run_time_s"]["median"] == 1350
-    assert facts["wait_s"] == {"mean": 300, "median": 0, "p95": pytest.approx(810), "max": 900}
-    assert facts["widths"]["powers_of_2"] == 0.75
-    assert [(one["processors"], one["jobs"]) for one in facts["widths"]["classes"]] == [
-        ("1", 0.25),
-        ("2 to 8", 0.75),
-    ]
-    assert facts["estimates"]["mean_accuracy"] == pytest.approx((1 + 0.5 + 0.1 + 0.5) / 4)
-    assert facts["estimates"]["exact"] == 0.25
-    assert facts["status"] == {"completed": 2, "failed": 1, "cancelled": 1}
-    assert facts["users"]["number"] == 3
-    first = facts["users"]["first"]
-    assert [(one["name"], one["jobs"]) for one in first] == [("ann", 1), ("bob", 2), ("user 3", 1)]
-    assert first[0]["area"] == pytest.approx(8 * 3600 / area)
-    assert facts["queues"] == {"number": 0, "first": []}
-
-
-def test_what_is_odd_of_a_log() -> None:
-    assert oddities(workload(wait_time=[0, 0, 900, 0]), workload()) == []
-    raw = workload(
-        wait_time=[0, 0, -500, 0],
-        requested_time=JOBS["run_time"],
-        requested_processors=[8, 4, 6, 2],
-        header={},
-    )
-    cleaned = raw.counted({"dropped: no run time": 3, "not used: Reason": 4})
-    lines = " / ".join(oddities(cleaned, raw))
-    for part in (
-        "75 % of the jobs were dropped: no run time",
-        "100 % of the requested times are the run times",
-        "1 job started before being submitted: negative waits",
-        "25 % of the jobs have no start in the log",
-        "it has no date of its beginning",
-    ):
-        assert part in lines
-    busy = workload(wait_time=[0, 0, 0, 0], submit_time=[0, 5, 5, 5])
-    assert "its jobs had 14 processors at once, more than the 8" in oddities(busy, busy)[0]
-
-
-def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.txt"
+def test_a_sites_own_log_is_shown(here: Path) -> None:
+    path = here / "jobs.txt"
     path.write_text(dump(3, 800).text)
     text = succeed("traces", "show", path).stdout
     for part in ("dropped: step of a job", "users ", "alice", "o'neil", "partitions", "gpu",
@@ -107,25 +41,44 @@ def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
     assert elsewhere["begin"].endswith("+09:00") or "unix" in dump(3, 800).text
 
 
-def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
-    path = tmp_path / "log.swf"
-    write_swf(workload(wait_time=[0, 0, 900, 0]), path)
-    log = load_workload(path)
-    result = simulate(log, "easy")
-    assert result.jobs["user"].tolist() == ["ann", "bob", "bob", "user 3"]
-    assert "user" not in simulate(workload(header={}), "easy").jobs
-    assert result.energy.by_user["user"].tolist() == ["ann", "bob", "user 3"]
-    assert result.energy.by_user["jobs"].tolist() == [1, 2, 1]
-    assert [name.split()[0] for name in palette_of(result).meaning] == ["ann", "bob", "user"]
-    assert "ann" in succeed("traces", "show", path).stdout
-    succeed("simulate", path, "--output", tmp_path / "schedule.csv")
-    (first, *_) = csv.DictReader((tmp_path / "schedule.csv").open())
-    assert (first["user_id"], first["user"]) == ("1", "ann")
+def test_traces_of_the_archive_are_listed(data: Path) -> None:
+    (data / "KTH-SP2.swf.gz").write_bytes(b"")
+    text = succeed("traces", "list").stdout
+    assert all(trace.name in text and trace.system in text for trace in TRACES.values())
+    assert "CEA-Curie: Glesser's thesis (2016) simulates 80,640 processors" in text
+    assert "SDSC-BLUE: Glesser's thesis (2016) has edition 4.1" in text
+    rows = as_json("traces", "list")
+    assert [row["name"] for row in rows] == list(TRACES)
+    assert [row["path"] for row in rows[:2]] == [str(data / "KTH-SP2.swf.gz"), None]
+    assert len(as_csv("traces", "list")) == len(TRACES)
 
 
-def test_hours_are_those_of_the_zone_on_each_day() -> None:
-    """An hour in winter is another one in summer."""
-    summer = 182 * 86_400
-    one = workload(submit_time=[0, 0, summer, summer])
-    hours = summary(one)["arrivals"]["hours"]
-    assert np.flatnonzero(hours).tolist() == [0, 23]
+def test_extracts_are_what_other_commands_take() -> None:
+    workload = load_workload("lublin:jobs=2000,processors=64,load=0.95,seed=1")
+    write_swf(simulate(workload, "easy").as_workload(), "log.swf")
+    found = as_json("traces", "extracts", "log.swf", "--hours", "10", "-n", "2")["extracts"]
+    expected = interesting_extracts(load_workload("log.swf"), 2, 36_000)
+    assert [row["from"] for row in found] == expected["begin_s"].tolist()
+    assert "rank" in succeed("traces", "extracts", "log.swf").stdout
+    succeed("simulate", "log.swf", "--from", found[0]["from"], "--to", found[0]["to"])
+
+
+def test_traces_of_ones_own_are_listed_shown_and_simulated(data: Path) -> None:
+    job = "1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1"
+    path = str(data / table_file("my-log.swf", "; MaxProcs: 4", job))
+    assert "my-log" in succeed("traces", "list").stdout
+    rows = as_json("traces", "list")
+    assert [row["name"] for row in rows] == [*TRACES, "my-log"]
+    assert rows[-1] | {"path": path, "jobs": None} == rows[-1]
+    assert path in succeed("traces", "show", "my-log").stdout
+    assert as_json("simulate", "my-log")["workload"] == "my-log"
+    assert "did you mean my-log?" in line("simulate", "my-lob")
+
+
+def test_traces_that_are_here_are_not_fetched(data: Path) -> None:
+    files = [data / f"{name}.swf.gz" for name in ("KTH-SP2", "CTC-SP2")]
+    for file in files:
+        file.write_bytes(b"")
+    done = succeed("traces", "fetch", "KTH-SP2", "ctc-sp2")
+    assert done.stdout.splitlines() == [*map(str, files)]
+    assert run("traces", "fetch", "KTH-SP2", "nothing").stdout == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -386,3 +387,43 @@ def test_a_name_that_is_nearly_one_of_the_log_gives_a_warning() -> None:
     with pytest.warns(WorkloadWarning, match="nothing is called 'slwo' in queue; did you mean 'sl"):
         result = hpcgym.simulate(jobs, policy="(queue == 'slwo') - area")
     assert result.start.tolist() == hpcgym.simulate(jobs, policy="-area").start.tolist()
+
+
+@pytest.mark.parametrize(
+    ("named", "text", "said"),
+    [
+        (
+            True,
+            "queue == 'debug'",
+            "nothing is called 'debug' in queue; it has 7, it's \"fast\", slow",
+        ),
+        (False, "queue == 'slow'", "nothing is called 'slow' in queue; the log has no names there"),
+        (True, "(queue == 'a') - (queue != 'b')", "nothing is called 'a' or 'b' in queue"),
+        (True, "(queue == 'slow') - (queue == 'b')", ""),
+        (False, "queue == '3'", ""),
+    ],
+)
+def test_names_that_no_log_has_give_a_warning(named: bool, text: str, said: str) -> None:
+    """Also where none is nearly so; but a slurm.conf may have partitions that no job was in."""
+    jobs = with_queues(hpcgym.load_workload("lublin:jobs=9,processors=8,seed=0"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hpcgym.simulate(jobs if named else replace(jobs, header={}), policy=f"({text}) - area")
+    told = {str(one.message).partition(": ")[2] for one in caught}
+    assert len(told) == bool(said)
+    assert all(one.startswith(said) for one in told)
+
+
+def test_names_that_no_log_has_are_told_on_the_command_line(tmp_path: Path) -> None:
+    """By simulate and compare once, and by each worker of a sweep."""
+    source, text = "lublin:jobs=60,processors=32,load=1.3,seed=4", "(queue == 'slow') - area"
+    said = "nothing is called 'slow' in queue; it has batch, interactive"
+    run = CliRunner().invoke
+    for command in ("simulate", "compare"):
+        assert run(app, [command, source, "--policy", text]).stderr.count(said) == 1
+    experiment = tmp_path / "one.toml"
+    experiment.write_text(
+        f'schedulers = [{{ name = "a", policy = "{text}" }}]\n[[workloads]]\nworkload = "{source}"\n'
+    )
+    words = [*("--output", str(tmp_path / "sweep")), *("--executor", "serial")]
+    assert said in run(app, ["sweep", "run", str(experiment), *words]).stderr

@@ -359,6 +359,9 @@ class Expression:
                 steps.append((op.FEATURE, list(FEATURES).index(step.name)))
             else:
                 steps.append((step.code, step.number))
+        for name in {step.name for step in self.steps if step.text}:
+            texts = [step.text for step in self.steps if step.text and step.name == name]
+            jobs.check_called(NAMED[name], texts)
         codes, numbers = zip(*steps, strict=True)
         return np.array(codes, np.int64), np.array(numbers, np.float64), columns
 

@@ -26,6 +26,8 @@ from hpcgym.workload.model import MISSING, Workload
 
 Column = NDArray[np.float64]  # (n_jobs,)
 
+_MOST_NAMES = 8  # in a message
+
 
 class JobColumns:
     """What features are computed from: columns of a workload, (n_jobs,) float64, when asked for.
@@ -113,6 +115,21 @@ class JobColumns:
         if name.isdecimal() and int(name) not in names and len(name) < 10:
             numbers.append(int(name))
         return np.isin(self._workload.columns[column], numbers)
+
+    def check_called(self, column: str, texts: Sequence[str]) -> None:
+        """Warn if the log has none of these names in a column, nor nearly one.
+
+        Warns
+        -----
+        WorkloadWarning : none of the texts is a name there, or a number.
+        """
+        names = sorted(set(names_of(self._workload, column).values()))
+        if any(one.isdecimal() or get_close_matches(one, names, 1) for one in texts):
+            return
+        asked = " or ".join(map(repr, texts[:_MOST_NAMES]))
+        has = f"it has {', '.join(names[:_MOST_NAMES])}" if names else "the log has no names there"
+        text = f"{self._workload.name}: nothing is called {asked} in {column}; {has}"
+        warn_caller(text, WorkloadWarning)
 
 
 @dataclass(frozen=True)

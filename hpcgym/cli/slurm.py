@@ -1,9 +1,12 @@
-"""``hpcgym replay``: a workload on a real Slurm, beside its simulation."""
+"""``hpcgym replay`` and ``hpcgym drive``: a real Slurm, beside a simulation or led by a policy."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +17,17 @@ from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
-from hpcgym.errors import check_choice
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
+from hpcgym.naming import seconds_of
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
+    from hpcgym.drive import Asked
     from hpcgym.replay import Replay
+
+# --- ``hpcgym replay`` ----------------------------------------------------------------------------
 
 _SYSTEMS = ("slurm",)
 _TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why")
@@ -84,7 +91,7 @@ def replay(
 
     with counting("replaying", len(loaded) + 1) as step:
         # a file of Slurm is given to it as it is
-        rules = scheduler if files_of(scheduler) and not given else chosen
+        rules: Any = scheduler if files_of(scheduler) and not given else chosen
         found = replay_on_slurm(loaded, rules, cluster=reading.machine, step=step)
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
@@ -92,7 +99,7 @@ def replay(
     if is_standard_output(output_file):
         return
     cluster = reading.machine
-    results = _named(found)
+    results = _schedules(found)
 
     def facts() -> dict[str, Any]:
         return {
@@ -112,7 +119,7 @@ def replay(
     )
 
 
-def _named(found: Replay) -> dict[str, Any]:
+def _schedules(found: Replay) -> dict[str, Any]:
     """Return both schedules by name."""
     return {found.replayed.replayed_on: found.replayed, "simulated": found.simulated}
 
@@ -121,7 +128,7 @@ def _record(found: Replay) -> dict[str, Any]:
     """Return where both schedules are from."""
     from hpcgym.schedule.provenance import provenance_of
 
-    return provenance_of(_named(found))
+    return provenance_of(_schedules(found))
 
 
 def _write_jobs(found: Replay, path: Path) -> None:
@@ -146,7 +153,7 @@ def _print_table(found: Replay) -> None:
     from hpcgym.report.tables import rich_comparison, subtitle
 
     out = output.console()
-    results, facts = _named(found), facts_of(found)
+    results, facts = _schedules(found), facts_of(found)
     out.print(subtitle(results), style="bold", markup=False)
     out.print(describe(found.simulated.scheduler), markup=False)
     output.print_cleaning(out, found.replayed.workload)
@@ -172,3 +179,128 @@ def _print_table(found: Replay) -> None:
     out.print(shown)
     if len(parted) > _SHOWN:
         out.print(f"and {len(parted) - _SHOWN:,} more; --jobs FILE has all")
+
+
+# --- ``hpcgym drive`` -----------------------------------------------------------------------------
+
+_COLUMNS = (
+    *("place", "job_number", "user", "requested_processors", "requested_time", "wait_time"),
+    *("priority", "new"),
+)
+
+
+@grouped({"Policies (--policy)": names.policies})
+def drive(
+    *,
+    policy: Annotated[str, typer.Option()],
+    every: str = "60s",
+    dry_run: bool = False,
+    log: Annotated[Path | None, Written("log", (".jsonl",))] = None,
+    format: Format = Format.table,
+    force: bool = False,
+) -> None:
+    """Let a policy order the queue of the Slurm that this machine talks to.
+
+    It asks squeue for the waiting jobs. With scontrol it sets the priorities of those whose places
+    change. Slurm does all else, and jobs that are held stay held. It runs until Ctrl-C. When it
+    ends, for whatever reason, the jobs whose priorities it set get Slurm's own again.
+
+    To set priorities, you need the rights of an operator of Slurm.
+
+    Options
+    -------
+    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, or an
+        agent that has learned weights, such as agent.json of hpcgym train xnes.
+    every TIME : How often to look at the queue: 60s, 5min, 1h.
+    dry_run : Print the order that would be set, set nothing, and end.
+
+    Output
+    ------
+    log FILE : Write what is set, a line of JSON each time: .jsonl.
+
+    Examples
+    --------
+    hpcgym drive --policy saf --dry-run
+    hpcgym drive --policy agent.json --every 60s --log drive.jsonl
+    hpcgym drive --policy 'wait - 0.1 * requested * processors'
+    """
+    every_s = _seconds(every)
+
+    from hpcgym.drive import drive as drive_slurm
+    from hpcgym.drive import look
+    from hpcgym.evaluation.lineup import queue_order
+
+    scheduler = queue_order(policy)
+    if dry_run:
+        _show_queue(look(scheduler), format)
+        return
+    if log is None:
+        drive_slurm(scheduler, every_s, _telling(None))
+        return
+    with log.open("w", buffering=1) as file:
+        drive_slurm(scheduler, every_s, _telling(file))
+
+
+def _seconds(text: str) -> int:
+    """Return a time of the command line in seconds."""
+    seconds = seconds_of(text)
+    if seconds is None or seconds < 1 or seconds != int(seconds):
+        raise HpcgymError(f"--every takes a time such as 60s, 5m or 1h, not {text!r}")
+    return int(seconds)
+
+
+def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
+    """Return what tells people, and a log, what was done."""
+
+    def tell(asked: Asked) -> None:
+        at, waiting = time.strftime("%H:%M:%S", time.localtime(asked.time)), len(asked.order)
+        note(f"{at}: {waiting:,} jobs wait; priorities set: {len(asked.changed):,}")
+        if file is not None:
+            row = {"time": asked.time, "waiting": waiting, "set": asked.changed}
+            file.write(f"{json.dumps(row)}\n")
+
+    return tell
+
+
+def _queue(asked: Asked) -> list[dict[str, Any]]:
+    """Return the queue in the order that a policy wants, a row a job."""
+    from hpcgym.workload.io.swf_header import called, names_of
+
+    queue, jobs = asked.queue, asked.queue.jobs
+    users = names_of(jobs, "user_id")
+    rows = []
+    for place, row in enumerate(asked.order, 1):
+        job, priority = queue.ids[row], int(queue.priority[row])
+        told = (
+            *(place, int(job), called(users, "user", int(jobs.user_id[row]))),
+            *(int(jobs.requested_processors[row]), int(jobs.requested_time[row])),
+            *(asked.time - int(jobs.submit_time[row]), priority),
+            asked.changed.get(job, priority),
+        )
+        rows.append(dict(zip(_COLUMNS, told, strict=True)))
+    return rows
+
+
+def _show_queue(asked: Asked, format: Format) -> None:
+    """Print the order that would be set."""
+    rows = _queue(asked)
+    facts = {"time": asked.time, "queue": rows}
+    output.show(format, lambda: facts, lambda: rows, lambda: _print_queue(rows, len(asked.changed)))
+
+
+def _print_queue(rows: list[dict[str, Any]], changed: int) -> None:
+    """Print it for people."""
+    from hpcgym.naming import duration
+
+    out = output.console()
+    if not rows:
+        out.print("No job waits.")
+        return
+    times = ("requested_time", "wait_time")
+    cells = [
+        [duration(value) if name in times else str(value) for name, value in row.items()]
+        for row in rows
+    ]
+    every = range(len(_COLUMNS))
+    out.print(output.table_of(_COLUMNS, cells, left=every, fold=every, edges=True))
+    out.print(f"{len(rows):,} jobs wait; of {changed:,} the priority would be set")
