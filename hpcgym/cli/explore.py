@@ -311,12 +311,11 @@ def explain(
         check_choice("--by", ONCE_CALLED.get(by, by), GROUPS)
         if number is None and len(explained.names) > 1:
             raise HpcgymError("--by is for one scheduler: of several, each is a row")
-    for name, value in {"--by": by, "--picture": picture}.items():
-        if number is not None and value is not None:
-            raise HpcgymError(f"{name} is for all jobs, without --job")
-    for name, value in {"--most": most, "--seconds": seconds}.items():
-        if number is None and value is not None:
-            raise HpcgymError(f"{name} is for one job, with --job")
+    of_all, of_one = {"--by": by, "--picture": picture}, {"--most": most, "--seconds": seconds}
+    wrong = [name for name, one in (of_one if job is None else of_all).items() if one is not None]
+    if wrong:
+        whose = "one job, with" if job is None else "all jobs, without"
+        raise HpcgymError(f"{wrong[0]} is for {whose} --job")
     results = explained.simulated(explained.failures)
     if number is None:
         _show_waits(results, by, format, picture)

@@ -77,8 +77,10 @@ def bounded(told: Told) -> Iterator[None]:
 def check_generated(source: str) -> None:
     """Raise an HpcgymError within :func:`bounded` for far more jobs than are told."""
     told, (name, _, given) = _TOLD.get(), source.partition(":")
-    for key, text in _ASKED.findall(given) if told is not None else ():
-        most = min(_FREE + _EACH * told.jobs, _MOST)
+    if told is None:
+        return
+    most = min(_FREE + _EACH * told.jobs, _MOST)
+    for key, text in _ASKED.findall(given):
         try:
             asked = float(text) * _JOBS[key]
         except ValueError:

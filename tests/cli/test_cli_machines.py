@@ -1,188 +1,211 @@
-"""The command line on machines with nodes, and with dispatchers."""
+"""``hpcgym machines`` and ``hpcgym speedups``; machines by slurm.conf; dispatchers on nodes."""
+
+from __future__ import annotations
 
 import re
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from commands import as_csv, as_json, run, succeed
+from commands import EURORA_JOBS, PAIRS, as_csv, as_json, line, run, succeed, table_file
 
-from hpcgym.simulation.run import simulate
-from hpcgym.workload import load_workload
+from hpcgym import generate_speedups, load_workload, read_speedups, simulate
+from hpcgym.speedups import write_speedups
 
-#: Waits, and tells the schedulers and allocations below apart.
-JOBS = "eurora:jobs=200,load=1.3,seed=1"
-
-
-SMALL = """
-name = "small"
-
-[[group]]
-name = "node"
-nodes = 4
-core = 4
-"""
+SMALL = 'name = "small"\n\n[[group]]\nname = "node"\nnodes = 4\ncore = 4\n'
 
 
-@pytest.fixture
-def small(tmp_path):
-    """A file of a machine with 4 nodes of 4 cores."""
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL)
-    return path
-
-
-# --- machines ------------------------------------------------------------------------------------
-
-
-def test_queues_without_names_are_said_where_they_matter(tmp_path):
+def test_queues_without_names_are_said_where_they_matter() -> None:
     """JSON and CSV keep the names of queues; without them PRB finds no expected waits."""
-    import pandas as pd
-
-    arguments = ("--cluster", "eurora", "--scheduler")
+    words = ("--cluster", "eurora", "--scheduler")
     for name in ("jobs.json", "jobs.csv"):
-        succeed("generate", JOBS, tmp_path / name)
-        named = succeed("compare", tmp_path / name, *arguments, "prb")
-        assert named.stderr == ""
-    table = pd.read_csv(tmp_path / "jobs.csv").drop(columns="queue_name")
-    table.to_csv(tmp_path / "jobs.csv", index=False)
-    numbered = succeed("compare", tmp_path / "jobs.csv", *arguments, "prb,sdprb")
+        succeed("generate", EURORA_JOBS, name)
+        assert succeed("compare", name, *words, "prb").stderr == ""
+    pd.read_csv("jobs.csv").drop(columns="queue_name").to_csv("jobs.csv", index=False)
     strange = r"hpcgym: .* queues that the machine does not have, 1, 2, 3: .* 86400 s; JSON .*\n"
-    assert re.fullmatch(strange, numbered.stderr)
-    assert succeed("compare", tmp_path / "jobs.csv", *arguments, "easy").stderr == ""
+    assert re.fullmatch(strange, succeed("compare", "jobs.csv", *words, "prb,sdprb").stderr)
+    assert succeed("compare", "jobs.csv", *words, "easy").stderr == ""
 
 
-SLURM_CONF = """\
+# --- slurm.conf -----------------------------------------------------------------------------------
+
+CONF = """\
 SelectType=select/cons_tres
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
 SchedulerParameters=bf_interval=60,bf_continue
 PreemptType=preempt/partition_prio
-PreemptMode={mode}
+PreemptMode=REQUEUE
 NodeName=n[1-4] CPUs=2
 PartitionName=a Nodes=n[1-4] Default=YES
 PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
+OTHERS = "# Followed by no simulation:"
+OF_JOBS = ("simulate", "lublin:jobs=20,processors=8")
 
 
-@pytest.mark.slow
-def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_path):
-    conf = tmp_path / "slurm.conf"
-    conf.write_text(SLURM_CONF.format(mode="REQUEUE"))
-    text = succeed("machines", conf).stdout
-    text = text.partition("# Not of the machine; followed by --scheduler with this file:")[2]
-    followed, others = text.split("# Followed by no simulation:")
-    named = {
-        title: [line.split(": ", 1)[1] for line in part.splitlines() if f"{conf}, line" in line]
-        for title, part in (("followed", followed), ("others", others))
-    }
-    assert named["followed"] == [
+def told(text: str, title: str) -> list[str]:
+    """What ``hpcgym machines`` tells of the settings of a slurm.conf below a title."""
+    Path("slurm.conf").write_text(text)
+    part = succeed("machines", "slurm.conf").stdout.partition(title)[2].partition("\n\n")[0]
+    return [line.split(": ", 1)[1] for line in part.splitlines() if ", line" in line]
+
+
+def test_what_is_followed_of_a_slurm_conf_is_told() -> None:
+    by_scheduler = "# Not of the machine; followed by --scheduler with this file:"
+    assert told(CONF, by_scheduler) == [
         "PriorityType=priority/multifactor", "PriorityWeightAge=1000",
         "SchedulerParameters=bf_interval=60", "PreemptType=preempt/partition_prio",
         "PreemptMode=REQUEUE", "b: PriorityTier=2",
     ]  # fmt: skip
-    assert named["others"] == ["SchedulerParameters=bf_continue", "b: LLN=YES"]
-    jobs = ("simulate", "lublin:jobs=20,processors=8", "--cluster", conf, "--scheduler", conf)
-    said = succeed(*jobs).stderr
-    assert (
-        f"{conf}: settings that do not describe the machine: 7; hpcgym machines {conf} lists"
-        in said
-    )
+    assert told(CONF, OTHERS) == ["SchedulerParameters=bf_continue", "b: LLN=YES"]
+    said = succeed(*OF_JOBS, "--cluster", "slurm.conf", "--scheduler", "slurm.conf").stderr
+    seven = "slurm.conf: settings that do not describe the machine: 7; hpcgym machines slurm.conf"
+    assert seven in said
     (line,) = (line for line in said.splitlines() if "not followed: " in line)
     assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
     # by submission, and in strict order
-    plain = SLURM_CONF.replace("multifactor", "basic") + "SchedulerType=sched/builtin\n"
-    conf.write_text(plain.format(mode="OFF"))
-    followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
+    plain = CONF.replace("multifactor", "basic").replace("REQUEUE", "OFF")
+    plain += "SchedulerType=sched/builtin\n"
+    others = " ".join(told(plain, OTHERS))
     assert "PriorityWeightAge=1000" in others
     assert "bf_interval=60" in others
-    assert "bf_interval" not in followed
+    assert not any("bf_interval" in one for one in told(plain, by_scheduler))
 
 
-def test_what_a_slurm_conf_follows_beside_qos_is_told(tmp_path):
-    conf = tmp_path / "slurm.conf"
-    text = SLURM_CONF.format(mode="REQUEUE").replace("partition_prio", "qos")
-    text += "PriorityWeightQOS=5\nPriorityWieghtAge=4\n"
-    conf.write_text(f"{text}PartitionName=c Nodes=n1 State=DOWN LLN=YES\n")
-    done = succeed("machines", conf)
+def test_what_a_slurm_conf_follows_beside_qos_is_told() -> None:
+    text = CONF.replace("partition_prio", "qos") + "PriorityWeightQOS=5\nPriorityWieghtAge=4\n"
+    text += "PartitionName=c Nodes=n1 State=DOWN LLN=YES\n"
+    title = "# Followed by --scheduler slurm.conf:qos=FILE, what sacctmgr -P show qos printed:"
+    names = ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
+    assert told(text, title) == names
+    others = told(text, OTHERS)
+    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)" in others
+    assert "c: LLN=YES" in others
+    done = succeed("machines", "slurm.conf")
     hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
-    assert done.stderr == f"hpcgym: {conf}, line 11: {hint}\n"
-    title = f"# Followed by --scheduler {conf}:qos=FILE, what sacctmgr -P show qos printed:"
-    with_qos, others = done.stdout.split(title)[1].split("# Followed by no simulation:")
-    names = [line.split(": ", 1)[1] for line in with_qos.splitlines() if ", line" in line]
-    assert names == ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
-    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)\n" in others
-    assert "c: LLN=YES\n" in others
+    assert done.stderr == f"hpcgym: slurm.conf, line 11: {hint}\n"
     assert "# c: 1 node, down\n" in done.stdout
 
 
-def test_a_slurm_conf_that_slurm_refuses(tmp_path):
-    conf = tmp_path / "slurm.conf"
-    conf.write_text(SLURM_CONF.format(mode="suspend"))
-    told = f"{conf}, line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
-    text = succeed("machines", conf).stdout
-    assert f"# As a --scheduler the file is refused: {told}\n" in text
-    assert "PreemptMode=suspend" in text.split("# Not of the machine:")[1]
-    failed = run("simulate", "lublin:jobs=20,processors=8", "--scheduler", conf)
-    assert failed.exit_code == 1
-    assert failed.stderr == f"hpcgym: {told}\n"
+def test_a_slurm_conf_that_slurm_refuses() -> None:
+    said = "slurm.conf, line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
+    text = CONF.replace("REQUEUE", "suspend")
+    assert "PreemptMode=suspend" in told(text, "# Not of the machine:")
+    refused = f"# As a --scheduler the file is refused: {said} SUSPEND,GANG\n"
+    assert refused in succeed("machines", "slurm.conf").stdout
+    assert line(*OF_JOBS, "--scheduler", "slurm.conf") == f"hpcgym: {said} SUSPEND,GANG"
 
 
-# --- dispatchers ---------------------------------------------------------------------------------
+# --- Dispatchers ----------------------------------------------------------------------------------
 
 
-def test_rules_that_dispatchers_do_without_are_left_blank():
-    value = as_json("simulate", JOBS, "--cluster", "eurora", "--scheduler", "prb")
+def test_rules_that_dispatchers_do_without_are_left_blank() -> None:
+    value = as_json("simulate", EURORA_JOBS, "--cluster", "eurora", "--scheduler", "prb")
     assert value["scheduler"]["name"] == value["scheduler"]["dispatcher"] == "prb"
-    easy, prb = as_csv("compare", JOBS, "--cluster", "eurora", "--scheduler", "easy,prb")
+    easy, prb = as_csv("compare", EURORA_JOBS, "--cluster", "eurora", "--scheduler", "easy,prb")
     for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
-        assert value["scheduler"][rule] is None
-        assert prb[rule] == ""
+        assert (value["scheduler"][rule], prb[rule]) == (None, "")
     assert (easy["policy"], easy["backfill"]) == ("fcfs", "easy")
 
 
+SOLVED = ("lublin:jobs=25,processors=16,load=1.2,seed=3", "--cluster", "small.toml", "--scheduler")
+
+
 @pytest.mark.slow
-def test_who_chooses_nodes_has_no_allocation(small, tmp_path):
+def test_who_chooses_nodes_has_no_allocation() -> None:
     pytest.importorskip("ortools", reason="the models need OR-Tools")
-    jobs = "lublin:jobs=25,processors=16,load=1.2,seed=3"
-    arguments = ("compare", jobs, "--cluster", small, "--scheduler", "easy,cph-3,pcp20")
+    Path("small.toml").write_text(SMALL)
     best = ("--allocation", "best-fit")
-    for more, told in (((), "first-fit"), (best, "best-fit")):
-        found = as_json(*arguments, *more)["results"]
-        assert [one["scheduler"]["allocation"] for one in found] == [told, told, None]
-        assert [one["allocation"] for one in as_csv(*arguments, *more)] == [told, told, ""]
-    page = tmp_path / "page.html"
-    done = succeed("simulate", *arguments[1:-1], "pcp20", *best, "--html", page)
+    for more, name in (((), "first-fit"), (best, "best-fit")):
+        words = ("compare", *SOLVED, "easy,cph-3,pcp20", *more)
+        found = as_json(*words)["results"]
+        assert [one["scheduler"]["allocation"] for one in found] == [name, name, None]
+        assert [one["allocation"] for one in as_csv(*words)] == [name, name, ""]
+    done = succeed("simulate", *SOLVED, "pcp20", *best, "--html", "a.html")
     assert "best-fit" not in done.stdout
-    text = page.read_text()
+    text = Path("a.html").read_text()
     assert "pcp20(jobs=12, units=400, work=0.03, seed=0)" in text
     assert re.search(r"<td[^>]*>\d+ dispatches, \d+ of them with a model to solve; ", text)
     assert re.search(rf"<td[^>]*>ortools</td><td[^>]*>{re.escape(version('ortools'))}</td>", text)
-    succeed("simulate", *arguments[1:-1], "prb", "--html", page, "--force")
-    assert "ortools" not in page.read_text()
-    board = ("evaluate", "pcp20", "--workload", jobs, *arguments[2:4], "--episodes", "whole", *best)
+    succeed("simulate", *SOLVED, "prb", "--html", "a.html", "--force")
+    assert "ortools" not in Path("a.html").read_text()
+    board = ("evaluate", "pcp20", "--workload", *SOLVED[:3], "--episodes", "whole", *best)
     (row,) = (row for row in as_csv(*board, "--budget", "0") if row["name"] == "pcp20")
     assert (row["dispatcher"], row["allocation"]) == ("pcp20", "")
 
 
-def test_a_summary_of_solved_models(small):
+def test_a_summary_of_solved_models() -> None:
     pytest.importorskip("ortools", reason="the models need OR-Tools")
-    jobs = "lublin:jobs=25,processors=16,load=1.2,seed=3"
-    arguments = ("compare", jobs, "--cluster", small, "--scheduler", "easy,cph-3")
-    easy, cph = as_json(*arguments)["results"]
+    Path("small.toml").write_text(SMALL)
+    easy, cph = as_json("compare", *SOLVED, "easy,cph-3")["results"]
     assert "dispatches" not in easy
-    found = cph["dispatches"]
-    result = simulate(load_workload(jobs), "cph-3", cluster=small)
-    log = result.dispatcher.log
+    log = simulate(load_workload(SOLVED[0]), "cph-3", cluster="small.toml").dispatcher.log
+    found: Any = cph["dispatches"]
     assert found["dispatches"] == len(log) > found["models"] > 0
     assert found["models"] == sum(one["status"] != "plan is optimal" for one in log)
     assert found["mean_gap"] == pytest.approx(np.mean([one["gap"] for one in log]), abs=1e-12)
     assert found["postponed"] == sum(one["postponed"] for one in log)
     assert 0 < found["mean_s"] <= found["max_s"]
     assert 0 < found["proved"] <= 1
-    (line,) = [s for s in succeed(*arguments).stdout.splitlines() if s.startswith("cph-3: ")]
+    lines = succeed("compare", *SOLVED, "easy,cph-3").stdout.splitlines()
+    (line,) = (one for one in lines if one.startswith("cph-3: "))
     assert f"{found['dispatches']} dispatches, {found['models']} of them with a model" in line
     assert f"{100 * found['proved']:.1f} % proved optimal" in line
 
 
-# --- help and errors -----------------------------------------------------------------------------
+# --- Speedups -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_files_are_shared_by_what_files_say() -> None:
+    """By hand: 8 cores ask for 80 MB/s: twice as long; b's quarter until 75 s, a has done 50 s."""
+    head = "submit_time,run_time,requested_time,requested_processors,code"
+    jobs = table_file("two.csv", head, "0,60,60,4,a", "0,60,60,4,b")
+    reads = "code,a,b,io_share,io_demand_mb_s"
+    pairs = table_file("pairs.csv", reads, "a,1,1.5,0.5,10", "b,0.5,2,0.25,10")
+    text = SMALL.replace("4", "2", 1).replace("core", "sockets = 2\ncore")
+    text = text.replace("[[", "io_bandwidth_gb_s = 0.04\n\n[[", 1).replace("\n\nio", "\nio", 1)
+    Path("slow.toml").write_text(text)
+    assert succeed("machines", "slow.toml").stdout == text
+    assert as_json("machines", "slow.toml")["io_bandwidth_gb_s"] == 0.04
+    asked = ("simulate", jobs, "--cluster", "slow.toml", "--speedups", pairs)
+    metrics = as_json(*asked)
+    assert metrics["makespan_s"] == 85
+    assert metrics["io_congestion"] == pytest.approx(1 + 75 / 85)
+    codes = as_json("speedups", pairs)["codes"]
+    assert [(row["io_share"], row["io_demand_mb_s"]) for row in codes] == [(0.5, 10), (0.25, 10)]
+    assert "I/O share" in succeed("speedups", pairs).stdout
+    table_file("pairs.csv", "code,a,b", "a,1,1.5", "b,0.5,2")
+    assert "give pairs.csv io_share and io_demand_mb_s of each code" in run(*asked).stderr
+
+
+def test_speedups_are_told() -> None:
+    pairs = table_file("pairs.csv", "code,a,b", "a,1,1.5", "b,0.5,")
+    value = as_json("speedups", pairs)
+    assert (value["unknown_pairs"], value["mean_speedup"]) == (1, 1.0)
+    assert value["digest"] == read_speedups(pairs).digest
+    a, b = value["codes"]
+    assert a == {
+        "code": "a", "processes": None, "compact_s": None, "alone": 1.5, "mean_speedup": 1.25,
+        "least": 1.0, "greatest": 1.5, "mean_of_others": 0.75, "unknown_pairs": 0,
+    }  # fmt: skip
+    assert (b["mean_speedup"], b["mean_of_others"], b["unknown_pairs"]) == (0.5, 1.5, 1)
+    assert [row["mean_speedup"] for row in as_csv("speedups", pairs)] == ["1.25", "0.5"]
+    text = succeed("speedups", pairs).stdout
+    assert "2 codes · mean 1.0000 · 1 of 4 pairs unknown" in text.replace("\n", " ")
+    assert value["digest"] in text
+
+
+def test_speedups_are_written_in_another_form() -> None:
+    source = generate_speedups(3, seed=5)
+    write_speedups(source, Path("pairs.json"))
+    words = ("speedups", "pairs.json", "--output", "pairs.csv", "--picture", "heatmap.svg")
+    assert succeed(*words).stderr.count("wrote ") == 2
+    np.testing.assert_array_equal(read_speedups("pairs.csv").speedup, source.speedup)
+    assert "3 codes" in Path("heatmap.svg").read_text()
+    succeed("speedups", PAIRS, "--output", "other.json")
+    assert read_speedups("other.json").digest == generate_speedups(4, seed=1).digest

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import JOBS, as_json, run, succeed
+from commands import JOBS, as_json, digests, line, run, succeed
 
 CODE = """
 import numpy as np
@@ -33,106 +33,92 @@ class Counting:
         return view.in_order(np.argsort(view.requested, kind="stable"))
 """
 
+OWN = "cli_own_rules"
+SAF = ("simulate", JOBS, "--scheduler", "saf")
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the current folder, with a module of rules in it."""
-    (tmp_path / "cli_own_rules.py").write_text(CODE)
-    monkeypatch.chdir(tmp_path)
+
+@pytest.fixture(autouse=True)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Two modules of rules in the current folder."""
+    for name in (OWN, "more_own_rules"):
+        (here / f"{name}.py").write_text(CODE)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
-    yield tmp_path
-    sys.modules.pop("cli_own_rules", None)
-
-
-def _rows(found: Any) -> dict[str, float]:
-    return {row["scheduler"]["name"]: row["mean_bsld"] for row in found["results"]}
-
-
-def test_a_function_is_a_policy(here: Path) -> None:
-    own = as_json("simulate", JOBS, "--policy", "cli_own_rules:smallest")
-    known = as_json("simulate", JOBS, "--policy", "saf")
-    assert own["mean_bsld"] == known["mean_bsld"]
-    found = as_json("compare", JOBS, "--policy", "saf", "--policy", "cli_own_rules:smallest")
-    rows = _rows(found)
-    assert rows["cli_own_rules:smallest"] == rows["saf"]
-
-
-def test_several_are_joined_by_commas(here: Path) -> None:
-    (here / "more_own_rules.py").write_text(CODE)
-    asked = "cli_own_rules:smallest,more_own_rules:smallest,saf"
-    try:
-        rows = _rows(as_json("compare", JOBS, "--policy", asked))
-    finally:
-        sys.modules.pop("more_own_rules", None)
-    assert list(rows) == asked.split(",")
-    assert len({*rows.values()}) == 1
-    said = run("simulate", JOBS, "--policy", asked).stderr
-    assert f"{asked} are several policies: hpcgym compare --policy {asked}" in said
-
-
-def test_a_class_is_a_dispatcher_made_anew_for_each_row(here: Path) -> None:
-    own = as_json("simulate", JOBS, "--scheduler", "cli_own_rules:Counting")
-    names = ("--scheduler", "fcfs,cli_own_rules:Counting")
-    found = as_json("compare", JOBS, *names, "--correction", "requested,kill")
-    rows = _rows(found)
-    for correction in ("requested", "kill"):
-        assert rows[f"cli_own_rules:Counting, correction={correction}"] == own["mean_bsld"]
+    yield here
+    for name in (OWN, "more_own_rules"):
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("words", "rows"),
     [
-        (("--scheduler", "cli_own_rulez:A"), "there is no module 'cli_own_rulez' in the folder"),
-        (("--policy", "cli_own_rules:smalest"), "did you mean 'smallest'?"),
-        (("--scheduler", "cli_own_rules:Counting", "--threshold", "5h"), "--threshold"),
+        (("simulate", JOBS, "--policy", f"{OWN}:smallest"), 1),
+        (("simulate", JOBS, "--scheduler", f"{OWN}:BY_AREA"), 1),
+        (("compare", JOBS, "--policy", "saf", "--policy", f"{OWN}:smallest"), 2),
+        (("compare", JOBS, "--scheduler", f"saf,{OWN}:BY_AREA"), 2),
+        (("compare", JOBS, "--policy", f"{OWN}:smallest,more_own_rules:smallest,saf"), 3),
     ],
 )
-def test_mistakes_name_what_was_given(here: Path, given: tuple[str, ...], said: str) -> None:
-    done = run("simulate", JOBS, *given)
-    assert done.exit_code == 1
-    assert given[1] in done.stderr
-    assert said in done.stderr
+def test_rules_of_ones_own_are_as_known_ones(words: tuple[str, ...], rows: int) -> None:
+    assert digests(as_json(*words)) == digests(as_json(*SAF)) * rows
+
+
+def test_rules_change_a_scheduler_of_ones_own() -> None:
+    own = as_json("simulate", JOBS, "--scheduler", f"{OWN}:BY_AREA", "--threshold", "5h")
+    assert digests(own) == digests(as_json(*SAF, "--threshold", "5h"))
+
+
+def test_a_class_is_a_dispatcher_made_anew_for_each_row() -> None:
+    own = as_json("simulate", JOBS, "--scheduler", f"{OWN}:Counting")
+    names = ("--scheduler", f"{OWN}:Counting", "--correction", "requested,kill")
+    found = as_json("compare", JOBS, *names)
+    rows = [row["scheduler"]["name"] for row in found["results"]]
+    assert rows == [f"{OWN}:Counting, correction={one}" for one in ("requested", "kill")]
+    assert [row["mean_bsld"] for row in found["results"]] == [own["mean_bsld"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--scheduler", "cli_own_rulez:A"), "there is no module 'cli_own_rulez' in the folder"),
+        (("--policy", f"{OWN}:smalest"), "did you mean 'smallest'?"),
+        (("--scheduler", f"{OWN}:Counting", "--threshold", "5h"), "--threshold"),
+        (("--policy", f"{OWN}:smallest,saf"), f"hpcgym compare --policy {OWN}:smallest,saf"),
+    ],
+)
+def test_mistakes_name_what_was_given(words: tuple[str, ...], said: str) -> None:
+    done = line("simulate", JOBS, *words)
+    assert words[1] in done
+    assert said in done
 
 
 def test_a_file_makes_nobody_run_its_code(here: Path) -> None:
-    succeed("simulate", JOBS, "--policy", "cli_own_rules:smallest", "--output", "a.csv")
-    (here / "cli_own_rules.py").write_text("raise AssertionError('it was run')")
-    sys.modules.pop("cli_own_rules")
+    succeed("simulate", JOBS, "--policy", f"{OWN}:smallest", "--output", "a.csv")
+    (here / f"{OWN}.py").write_text("raise AssertionError('it was run')")
+    sys.modules.pop(OWN)
     done = run("verify", "a.csv")
     assert done.exit_code == 1
-    assert "code of its maker, cli_own_rules:smallest, which is not run here" in done.stdout
+    assert f"code of its maker, {OWN}:smallest, which is not run here" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("given", "rule"),
+    ("words", "rule"),
     [
-        (("simulate", JOBS, "--policy", "cli_own_rules:fails"), "policy"),
-        (("simulate", JOBS, "--scheduler", "cli_own_rules:fails"), "dispatcher"),
-        (("compare", JOBS, "--scheduler", "easy,cli_own_rules:fails"), "dispatcher"),
-        (("explain", JOBS, "--job", "3", "--policy", "cli_own_rules:fails"), "policy"),
+        (("simulate", JOBS, "--policy", f"{OWN}:fails"), "policy"),
+        (("simulate", JOBS, "--scheduler", f"{OWN}:fails"), "dispatcher"),
+        (("compare", JOBS, "--scheduler", f"easy,{OWN}:fails"), "dispatcher"),
+        (("explain", JOBS, "--job", "3", "--policy", f"{OWN}:fails"), "policy"),
     ],
 )
-def test_what_own_code_raises_is_one_line(here: Path, given: tuple[str, ...], rule: str) -> None:
-    done = run(*given)
+def test_what_own_code_raises_is_one_line(words: tuple[str, ...], rule: str) -> None:
+    said = line(*words)
+    assert f"{rule} {OWN}:fails failed: ZeroDivisionError: " in said
+    assert said.endswith(f"({OWN}.py, line 9)")
+
+
+def test_an_evaluation_says_where_own_code_fails() -> None:
+    few: Any = ("--workload", JOBS, "--budget", "0", "--number", "1", "--jobs", 50)
+    done = run("evaluate", f"{OWN}:FAILS", *few)
     assert done.exit_code == 1
-    said = f"{rule} cli_own_rules:fails failed: ZeroDivisionError: "
-    assert said in done.stderr
-    assert done.stderr.rstrip().endswith("(cli_own_rules.py, line 9)")
-    assert "Traceback" not in done.stderr
-
-
-def test_an_evaluation_says_where_own_code_fails(here: Path) -> None:
-    own = "cli_own_rules:FAILS"
-    done = run("evaluate", own, "--workload", JOBS, "--budget", "0", "--number", "1", "--jobs", 50)
-    assert done.exit_code == 1
-    told = "cli_own_rules:FAILS failed on 1 of 1 slices: ZeroDivisionError"
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith(told))
-    assert line.endswith("(cli_own_rules.py, line 9)")
-
-
-def test_a_scheduler_is_named_as_in_evaluations(here: Path) -> None:
-    rows = _rows(as_json("compare", JOBS, "--scheduler", "saf,cli_own_rules:BY_AREA"))
-    assert rows["cli_own_rules:BY_AREA"] == rows["saf"]
-    own = as_json("simulate", JOBS, "--scheduler", "cli_own_rules:BY_AREA", "--threshold", "5h")
-    known = as_json("simulate", JOBS, "--scheduler", "saf:threshold=5h")
-    assert own["mean_bsld"] == known["mean_bsld"]
+    told = f"{OWN}:FAILS failed on 1 of 1 slices: ZeroDivisionError"
+    (said,) = (one for one in done.stderr.splitlines() if one.startswith(told))
+    assert said.endswith(f"({OWN}.py, line 9)")

@@ -422,8 +422,7 @@ def test_names_that_no_log_has_are_told_on_the_command_line(tmp_path: Path) -> N
     for command in ("simulate", "compare"):
         assert run(app, [command, source, "--policy", text]).stderr.count(said) == 1
     experiment = tmp_path / "one.toml"
-    experiment.write_text(
-        f'schedulers = [{{ name = "a", policy = "{text}" }}]\n[[workloads]]\nworkload = "{source}"\n'
-    )
+    table = f'[[workloads]]\nworkload = "{source}"\n'
+    experiment.write_text(f'schedulers = [{{ name = "a", policy = "{text}" }}]\n{table}')
     words = [*("--output", str(tmp_path / "sweep")), *("--executor", "serial")]
     assert said in run(app, ["sweep", "run", str(experiment), *words]).stderr
