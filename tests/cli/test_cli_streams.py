@@ -1,4 +1,4 @@
-"""``-``: logs from standard input, schedules to standard output."""
+"""``-``: logs from standard input, schedules to standard output; pipes and terminals."""
 
 from __future__ import annotations
 
@@ -11,112 +11,111 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from commands import JOBS, run, succeed
+from commands import JOBS, as_json, digests, line, succeed
 
 from hpcgym.cli import files
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload, write_swf, write_table
 
+PROGRAM = [sys.executable, "-c", "from hpcgym.cli import main; main()"]
+SACCT = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
+SACCT += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
+CSV = "submit_time,run_time,requested_processors\n0,3600,4\n"
+
 
 def piped(data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
     """Run the program as a shell does behind a pipe."""
-    command = [sys.executable, "-m", "hpcgym", *words]
-    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    done = subprocess.run([*PROGRAM, *words], input=data, capture_output=True, check=False)
     assert done.returncode == code, done.stderr.decode()
     return done
 
 
+def in_bash(words: str, data: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    words = words.replace("hpcgym", f"'{sys.executable}' -m hpcgym")
+    done = subprocess.run(["bash", "-c", words], input=data, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
 @pytest.mark.parametrize("ending", [".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"])
-def test_logs_of_all_forms_come_from_standard_input(ending: str, tmp_path: Path) -> None:
+def test_logs_of_all_forms_come_from_standard_input(ending: str) -> None:
     if ending == ".parquet":
         pytest.importorskip("pyarrow", reason="needs pyarrow")
-    jobs, path = load_workload(JOBS), tmp_path / f"jobs{ending}"
-    (write_swf if ".swf" in ending else write_table)(jobs, path)
-    words = ["--processors", "32", "--scheduler", "saf", "--format", "json"]
-    told = json.loads(succeed("simulate", "-", *words, input=path.read_bytes()).stdout)
-    plain = json.loads(succeed("simulate", path, *words).stdout)
-    schedules = [one["provenance"]["schedules"][0]["sha256"] for one in (told, plain)]
-    assert schedules[0] == schedules[1]
+    path = Path(f"jobs{ending}")
+    (write_swf if ".swf" in ending else write_table)(load_workload(JOBS), path)
+    words = ("--processors", "32", "--scheduler", "saf")
+    told = as_json("simulate", "-", *words, input=path.read_bytes())
+    plain = as_json("simulate", path, *words)
+    assert digests(told) == digests(plain)
     assert told["workload"] == "stdin"
     (digest,) = told["provenance"]["files"].values()
     assert digest == plain["provenance"]["files"][path.name]
 
 
 def test_what_sacct_prints_comes_from_standard_input() -> None:
-    text = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
-    text += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
-    told = json.loads(succeed("traces", "show", "-", "--format", "json", input=text).stdout)
-    assert told["jobs"] == 1
+    assert as_json("traces", "show", "-", input=SACCT)["jobs"] == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
-def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> None:
+def test_schedules_go_to_standard_output_alone(form: str) -> None:
     done = piped(b"", "simulate", JOBS, "--output", "-", "--format", form)
-    result = simulate(load_workload(JOBS), "easy")
+    result, text = simulate(load_workload(JOBS), "easy"), done.stdout.decode()
     if form == "table":
-        (path := tmp_path / "a.swf").write_bytes(done.stdout)
-        jobs = load_workload(path, "none")
-        starts = jobs.submit_time + jobs.wait_time
-        assert sorted(starts.tolist()) == sorted(result.start.tolist())
+        Path("a.swf").write_text(text)
+        jobs = load_workload("a.swf", "none")
+        starts = (jobs.submit_time + jobs.wait_time).tolist()
     else:
-        text = done.stdout.decode()
         rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
-        assert [int(row["start_time"]) for row in rows] == result.start.tolist()
+        starts = [int(row["start_time"]) for row in rows]
+    assert sorted(starts) == sorted(result.start.tolist())
     assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">", ">>"])
 def test_what_others_write_into_the_same_file_stays(
-    redirection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    redirection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    path = tmp_path / "log"
-    path.write_text("; already there\n")
-    words = f"'{sys.executable}' -m hpcgym generate {JOBS} -"
-    script = f"{{ echo '; before'; {words}; echo '; between'; {words}; echo '; after'; }}"
-    subprocess.run(
-        ["bash", "-c", f"{script} {redirection} '{path}'"], check=True, capture_output=True
-    )
+    Path("log").write_text("; already there\n")
+    words = f"hpcgym generate {JOBS} -"
+    in_bash(f"{{ echo '; before'; {words}; echo '; between'; {words}; }} {redirection} log")
     made = piped(b"", "generate", JOBS, "-").stdout.decode()
     begin = "" if redirection == ">" else "; already there\n"
-    assert path.read_text() == f"{begin}; before\n{made}; between\n{made}; after\n"
+    assert Path("log").read_text() == f"{begin}; before\n{made}; between\n{made}"
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
-    [(b"", "standard input is empty"), (gzip.compress(b"1 2 3")[:-9], "standard input")],
-    ids=["empty", "broken gzip"],
+    [
+        (b"", "standard input is empty"),
+        (gzip.compress(b"1 2 3")[:-9], "standard input"),
+        (b"1 2 three", "hpcgym: standard input, line 1: "),
+    ],
+    ids=["empty", "broken gzip", "no number"],
 )
 def test_what_is_no_log_is_said_in_a_line(data: bytes, said: str) -> None:
-    done = run("simulate", "-", input=data)
-    assert done.exit_code == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("hpcgym: ")
-    assert said in line
+    assert said in line("simulate", "-", input=data)
 
 
-@pytest.mark.slow
-def test_errors_name_standard_input_and_not_its_copy() -> None:
-    (line,) = piped(b"1 2 three", "simulate", "-", code=1).stderr.decode().splitlines()
-    assert line.startswith("hpcgym: standard input, line 1: ")
-    job = b"1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n"
-    warned = piped(b"; MaxProcs: four\n" + job, "simulate", "-").stderr.decode()
+def test_warnings_name_standard_input_and_not_its_copy() -> None:
+    log = "; MaxProcs: four\n1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    warned = succeed("simulate", "-", input=log).stderr
     assert "hpcgym: standard input" in warned
     assert tempfile.gettempdir() not in warned
 
 
 @pytest.mark.slow
-def test_what_a_search_says_of_standard_input(tmp_path: Path) -> None:
-    log = tmp_path / "log.swf"
-    write_swf(load_workload("lublin:jobs=500,processors=64,seed=2"), log)
-    rules = ["--orders", "fcfs,saf", "--backfilling", "easy", "--budget", "10"]
-    words = ["tune", "-", *rules, "--output", tmp_path / "rules"]
-    assert "hpcgym simulate - --scheduler" in succeed(*words, input=log.read_bytes()).stderr
+def test_what_a_search_says_of_standard_input() -> None:
+    write_swf(load_workload("lublin:jobs=500,processors=64,seed=2"), "log.swf")
+    rules = ("--orders", "fcfs,saf", "--backfilling", "easy", "--budget", "10")
+    done = succeed("tune", "-", *rules, input=Path("log.swf").read_bytes())
+    assert "hpcgym simulate - --scheduler" in done.stderr
 
 
 def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +131,27 @@ def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+# --- Pipes ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
-def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_recognised_by_what_it_holds_and_errors_name_it() -> None:
+    for log in (SACCT, CSV):
+        words = "hpcgym traces show <(cat) --processors 8 --format json"
+        assert json.loads(in_bash(words, log).stdout)["jobs"] == 1
+    done = in_bash("hpcgym simulate <(echo 'submit_time,cpus')", code=1)
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("hpcgym: /dev/fd/")
+    assert " has an unknown column 'cpus'" in said
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_gone_is_no_error() -> None:
     """As in ``| head``: more is written than a pipe holds."""
-    words = ["simulate", "lublin:jobs=20000", "--format", "csv", "--output", "-"]
-    command = [sys.executable, "-m", "hpcgym", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
+    words = ("simulate", "lublin:jobs=20000", "--format", "csv", "--output", "-")
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*PROGRAM, *words], **pipes) as running:
         running.stdout.readline()
         running.stdout.close()
         said = running.stderr.read().decode()
@@ -148,26 +160,47 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-@pytest.mark.parametrize("text", ["sacct", "csv"])
-def test_a_pipe_is_recognised_by_what_it_holds(text: str, tmp_path: Path) -> None:
-    log = "submit_time,run_time,requested_processors\n0,3600,4\n"
-    if text == "sacct":
-        log = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
-        log += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
-    words = f"'{sys.executable}' -m hpcgym traces show <(cat) --processors 8 --format json"
-    done = subprocess.run(
-        ["bash", "-c", words], input=log.encode(), capture_output=True, check=True
-    )
-    assert json.loads(done.stdout)["jobs"] == 1
+@pytest.mark.skipif(os.name != "posix", reason="pipes end differently elsewhere")
+@pytest.mark.parametrize("format", ["table", "json", "csv"])
+def test_a_reader_that_never_reads_is_no_error(format: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [*PROGRAM, "traces", "list", "--format", format]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# --- Terminals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_help_that_cannot_be_written_ends_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [*PROGRAM, "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "hpcgym: No space left on device\n")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_errors_name_a_pipe_and_not_its_copy() -> None:
-    words = f"'{sys.executable}' -m hpcgym simulate <(echo 'submit_time,cpus')"
-    done = subprocess.run(["bash", "-c", words], capture_output=True, check=False)
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("hpcgym: /dev/fd/")
-    assert " has an unknown column 'cpus'" in line
-    assert done.returncode == 1
+def test_a_terminal_without_unicode() -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run([*PROGRAM, "simulate", JOBS], capture_output=True, text=True, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mean BSLD" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_who_watches_sees_progress_and_the_result_stays_pure() -> None:
+    import pty
+
+    screen, terminal = pty.openpty()
+    words = [*PROGRAM, "compare", JOBS, "--scheduler", "easy,saf", "--format", "json"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, check=True, env=env)
+    shown = os.read(screen, 100_000).decode()
+    os.close(terminal)
+    os.close(screen)
+    assert len(json.loads(done.stdout)["results"]) == 2
+    assert "simulating saf" in shown
