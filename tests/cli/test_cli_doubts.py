@@ -6,12 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import succeed
+from commands import succeed, table_file
 
 COMMANDS = [
     ("simulate", "LOG"),
     ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8,9"),
     ("evaluate", "spf", "--workload", "LOG", "--jobs", "20", "--number", "2", "--budget", "0"),
+]
+
+
+BOTH = [
+    "hpcgym: log: 4 % of the jobs were dropped: no run time",
+    "hpcgym: log: 100 % of the requested times are the run times: schedulers know the future, and"
+    " predictions are worth nothing",
 ]
 
 
@@ -40,11 +47,7 @@ def said(command: tuple[str, ...], file: str) -> list[str]:
 def test_each_doubt_is_a_line(command: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "log.swf"
     assert said(command, log(file, exact=90, without=3)) == []
-    assert said(command, log(file, exact=96, without=4)) == [
-        "hpcgym: log: 4 % of the jobs were dropped: no run time",
-        "hpcgym: log: 100 % of the requested times are the run times: schedulers know the future,"
-        " and predictions are worth nothing",
-    ]
+    assert said(command, log(file, exact=96, without=4)) == BOTH
     (line,) = said(command, log(file, exact=0, without=50))
     assert line == "hpcgym: log: 50 % of the jobs were dropped: no run time"
 
@@ -63,31 +66,22 @@ def test_generators_do_what_they_were_told() -> None:
     assert done.stderr == ""
 
 
-def test_a_sweep_says_them_once_before_it_runs(tmp_path: Path) -> None:
-    log(tmp_path / "log.swf", exact=96, without=4)
+def test_a_sweep_says_them_once_before_it_runs() -> None:
+    log(Path("log.swf"), exact=96, without=4)
     weeks = '[[workloads]]\nworkload = "log.swf"\n'
-    (tmp_path / "two.toml").write_text(f'schedulers = ["easy", "saf"]\n{weeks}')
-    folder = tmp_path / "two.sweep"
-    done = succeed(
-        "sweep", "run", tmp_path / "two.toml", "--output", folder, "--executor", "serial"
-    )
-    assert [line for line in done.stderr.splitlines() if line.startswith("hpcgym: ")] == [
-        "hpcgym: log: 4 % of the jobs were dropped: no run time",
-        "hpcgym: log: 100 % of the requested times are the run times: schedulers know the future,"
-        " and predictions are worth nothing",
-    ]
+    Path("two.toml").write_text(f'schedulers = ["easy", "saf"]\n{weeks}')
+    done = succeed("sweep", "run", "two.toml", "--executor", "serial")
+    assert [line for line in done.stderr.splitlines() if line.startswith("hpcgym: ")] == BOTH
 
 
-def test_what_schedules_heed_is_not_told_as_ignored(tmp_path):
-    head = "JobID|JobIDRaw|State|Submit|Start|End|Timelimit|AllocCPUS|SubmitLine"
+def test_what_schedules_heed_is_not_told_as_ignored() -> None:
     day = "2024-03-01T12:"
-    jobs = (
+    path = table_file(
+        "jobs.txt", "JobID|JobIDRaw|State|Submit|Start|End|Timelimit|AllocCPUS|SubmitLine",
         f"7_1|8|COMPLETED|{day}00:00|{day}00:00|{day}10:00|00:10:00|4|sbatch a.sh",
         f"9|9|COMPLETED|{day}01:00|{day}10:00|{day}20:00|00:10:00|4|sbatch -d afterok:7 b.sh",
         f"7_[2-9%1]|7|PENDING|{day}00:00|Unknown|Unknown|00:10:00|0|sbatch a.sh",
-    )
-    path = tmp_path / "jobs.txt"
-    path.write_text("\n".join([head, *jobs]) + "\n")
+    )  # fmt: skip
     words = ("simulate", path, "--processors", "8")
     throttle = "not used: how many tasks of an array may run at once"
     plain = succeed(*words)
