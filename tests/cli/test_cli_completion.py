@@ -7,21 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from commands import succeed
+from commands import COMMANDS, in_words, succeed
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.cli import app, names
+from hpcgym.cli import names
 from hpcgym.cluster import machine_names
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.workload.archive import TRACES
-
-OF_S = [f"wfp3,{one}" for one in POLICIES if one.startswith("s")]
-
 
 CODE = """
 import io, os, sys
@@ -36,25 +32,15 @@ for line in sys.argv[1:]:
 print({"gymnasium", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
 """
 
-
-def completed(*lines: str) -> list[list[str]]:
-    """What bash is told at the end of each line, by one process."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *lines], capture_output=True, text=True, check=True
-    )
-    assert done.stderr == "set()\n"
-    return [told.split() for told in done.stdout.splitlines()]
-
-
 TOLD = {
     "hpcgym ex": ["explain", "explore"],
     "hpcgym sweep re": ["resume"],
     "hpcgym simulate lublin --fo": ["--format", "--force"],
     "hpcgym simulate lublin --format ": ["table", "json", "csv"],
-    "hpcgym simulate KTH": ["KTH-SP2"],
+    "hpcgym simulate KTH": ["KTH-SP2", "KTHULHU"],  # of the archive by the short name alone
     "hpcgym simulate lublin --scheduler easy-s": ["easy-sjbf", "easy-spread"],
     "hpcgym compare lublin --scheduler easy,pcp": ["easy,pcp19", "easy,pcp20"],
-    "hpcgym compare lublin --policy wfp3,s": OF_S,
+    "hpcgym compare lublin --policy wfp3,s": [f"wfp3,{p}" for p in POLICIES if p[0] == "s"],
     "hpcgym evaluate easy --metric p99_w": ["p99_wait_s"],
     "hpcgym tune lublin --clean le": ["legrand"],
     "hpcgym simulate lublin --cluster eur": ["eurora"],
@@ -62,25 +48,20 @@ TOLD = {
 }
 
 
-@pytest.mark.slow
-def test_a_shell_is_told_names() -> None:
-    assert dict(zip(TOLD, completed(*TOLD), strict=True)) == TOLD
-
-
-def test_files_of_the_archive_are_offered_by_their_short_names_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("folder", ["here", "nowhere"])
+def test_a_shell_is_told_names(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one process; a wrong folder of traces is no error while one types."""
+    Path("here").mkdir()
     for name in ("KTH-SP2-1996-2.swf.gz", "KTHULHU.swf"):
-        (tmp_path / name).touch()
-    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
-    assert completed("hpcgym simulate KTH") == [["KTH-SP2", "KTHULHU"]]
-
-
-def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HPCGYM_DATA", "nowhere")
-    assert completed("hpcgym simulate KTH") == [["KTH-SP2"]]
+        Path("here", name).touch()
+    monkeypatch.setenv("HPCGYM_DATA", folder)
+    told = dict(TOLD)
+    if folder == "nowhere":
+        told = {"hpcgym simulate KTH": ["KTH-SP2"]}
+    command = [sys.executable, "-c", CODE, *told]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "set()\n"
+    assert dict(zip(told, map(str.split, done.stdout.splitlines()), strict=True)) == told
 
 
 def test_all_names_are_completed() -> None:
@@ -95,14 +76,13 @@ def test_all_names_are_completed() -> None:
 
 
 def test_options_that_take_names_complete_them() -> None:
-    commands = typer.main.get_command(app).commands
     for words in ("simulate", "compare", "explain", "explore"):
-        for one in commands[words].params:
+        for one in COMMANDS[words,].params:
             if one.name in ("workload", "scheduler", "policy", "backfill_order", "estimate"):
                 assert one._custom_shell_complete is not None, (words, one.name)
 
 
 def test_completion_can_be_installed() -> None:
-    shown = " ".join(succeed("--help").stdout.split())
+    shown = in_words(succeed("--help").stdout)
     assert "--install-completion Install completion" in shown
     assert "--show-completion Show completion" in shown

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from commands import COMMANDS, in_words
 from typer.testing import CliRunner
 
-from hpcgym.cli import app
 from hpcgym.cli.groups import OWN_COMMAS, Several, grouped
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.lineup import scheduler_of
@@ -28,34 +28,6 @@ class Box(Size):
     depth: Annotated[float | None, typer.Option(help="How deep it is.")] = None
 
 
-def run(command: Any, *arguments: str) -> Any:
-    program = typer.Typer(rich_markup_mode=None, add_completion=False)
-    program.command()(grouped()(command))
-    return CliRunner().invoke(program, list(arguments))
-
-
-def test_a_command_gets_an_instance_of_each_group() -> None:
-    got: list[Any] = []
-
-    def command(*, name: Annotated[str, typer.Argument()], size: Size, loud: bool = False) -> None:
-        got.append((name, size, loud))
-
-    assert run(command, "crate", "--high", "9", "--loud").exit_code == 0
-    assert run(command, "crate").exit_code == 0
-    assert got == [("crate", Size(3, 9), True), ("crate", Size(), False)]
-
-
-def test_help_shows_the_fields_in_their_order() -> None:
-    def command(*, first: bool = False, box: Box, last: bool = False) -> None:
-        """Pack it."""
-
-    text = run(command, "--help").stdout
-    options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
-    assert options == ["--first", "--width", "--high", "--depth", "--last", "--help"]
-    assert "--width MM How wide a box is. [default: 5]" in " ".join(text.split())
-    assert "Pack it." in text
-
-
 @dataclass(frozen=True)
 class Parcel(Size):
     label: Annotated[str | None, typer.Option(metavar="TEXT"), OWN_COMMAS] = None
@@ -63,12 +35,53 @@ class Parcel(Size):
     weight: Annotated[int | None, typer.Option(metavar="KG")] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What is packed.
+
+    Options
+    -------
+    what THING : What it is.
+    """
+
+    what: str = "sand"
+    box: Box
+
+
+def run(command: Any, *arguments: str) -> Any:
+    program = typer.Typer(rich_markup_mode=None, add_completion=False)
+    program.command()(grouped()(command))
+    return CliRunner().invoke(program, list(arguments))
+
+
+def taking(kind: Any) -> tuple[Any, list[Any]]:
+    """Return a command that takes one group, and what it was given."""
+    got: list[Any] = []
+
+    def command(*, first: bool = False, group: Any, last: bool = False) -> None:
+        """Pack it."""
+        got.append(group)
+
+    command.__annotations__["group"] = kind
+    return command, got
+
+
+def test_a_command_gets_an_instance_of_each_group() -> None:
+    command, got = taking(Load)
+    for words in (["--high", "9", "--what", "iron", "--last"], []):
+        assert run(command, *words).exit_code == 0
+    assert got == [Load(what="iron", box=Box(5, 9)), Load(box=Box())]
+    text = run(command, "--help").stdout
+    options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+    names = ["--what", "--width", "--high", "--depth"]
+    assert options == ["--first", *names, "--last", "--help"]
+    assert "--what THING What it is. [default: sand]" in in_words(text)
+    assert "--width MM How wide a box is. [default: 5]" in in_words(text)
+    assert "Pack it." in text
+
+
 def test_options_that_may_be_given_several_times() -> None:
-    got: list[Several[Parcel]] = []
-
-    def command(*, parcel: Annotated[Several[Parcel], "label", "stamp", "weight"]) -> None:
-        got.append(parcel)
-
+    command, got = taking(Annotated[Several[Parcel], "label", "stamp", "weight"])
     assert run(command, "--width", "9").exit_code == 0
     words = ["--weight", "1,2", "--stamp", "red", "--label", "1,2", "--label", "air, sea"]
     assert run(command, *words).exit_code == 0
@@ -82,33 +95,28 @@ def test_options_that_may_be_given_several_times() -> None:
     only = several.only("weight")
     assert only.varied == ("weight",)
     assert only.each == tuple(Parcel(3, 4, "1,2", "red", weight) for weight in (1, 2))
-    text = " ".join(run(command, "--help").stdout.split())
+    text = in_words(run(command, "--help").stdout)
     for option in ("--label TEXT...", "--stamp KIND,...", "--weight KG..."):
         assert f"{option} " in text
     assert "......" not in text
 
 
 def test_none_is_a_value_before_one_that_has_commas() -> None:
-    got: list[Any] = []
-
-    def command(*, parcel: Annotated[Several[Parcel], "label"]) -> None:
-        got.extend(one.label for one in parcel.each)
-
+    command, got = taking(Annotated[Several[Parcel], "label"])
     assert run(command, "--label", "none, a>b,cancel").exit_code == 0
-    assert got == ["none", "a>b,cancel"]
-
-
-def test_all_options_of_a_group_may_be_given_several_times() -> None:
-    def command(*, parcel: Several[Stamped]) -> None:
-        assert [(one.a, one.b) for one in parcel.each] == [("x", "1"), ("x", "2")]
-
-    assert run(command, "--a", "x", "--b", "1", "--b", "2").exit_code == 0
+    assert [one.label for one in got[0].each] == ["none", "a>b,cancel"]
 
 
 @dataclass(frozen=True)
 class Stamped:
     a: Annotated[str | None, typer.Option(metavar="A")] = None
     b: Annotated[str | None, typer.Option(metavar="B")] = None
+
+
+def test_all_options_of_a_group_may_be_given_several_times() -> None:
+    command, got = taking(Several[Stamped])
+    assert run(command, "--a", "x", "--b", "1", "--b", "2").exit_code == 0
+    assert got[0].each == (Stamped("x", "1"), Stamped("x", "2"))
 
 
 @pytest.mark.parametrize(
@@ -119,25 +127,17 @@ class Stamped:
     ],
 )
 def test_values_that_cannot_be_several(words: list[str], message: str) -> None:
-    def command(*, parcel: Annotated[Several[Parcel], "weight"]) -> None: ...
-
+    command, _ = taking(Annotated[Several[Parcel], "weight"])
     error = run(command, *words).exception
     assert isinstance(error, HpcgymError)
     assert str(error) == message
 
 
 def test_one_name_stands_for_one_option() -> None:
-    def command(*, box: Box, size: Size) -> None: ...
+    def command(*, load: Load, size: Size) -> None: ...
 
     with pytest.raises(TypeError, match="command has the option 'width' twice"):
         grouped()(command)
-
-
-def _commands(group: Any, path: tuple[str, ...] = ()) -> Any:
-    if not hasattr(group, "commands"):
-        yield path, group
-    for name, command in getattr(group, "commands", {}).items():
-        yield from _commands(command, (*path, name))
 
 
 def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
@@ -149,7 +149,7 @@ def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
         "as goes with the policy: fcfs with fcfs, fair share its own, else spf"
     )
     shown = {}
-    for path, command in _commands(typer.main.get_command(app)):
+    for path, command in COMMANDS.items():
         for option in command.params:
             words = getattr(option, "show_default", None)
             if option.name in usual and option.default is None and isinstance(words, str):
