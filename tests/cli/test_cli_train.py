@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commands import as_json, line, run, succeed
 
 from hpcgym.agents import load, practice
 from hpcgym.agents.recordings import load_recording, record
 from hpcgym.agents.xnes import Xnes
-from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.scheduler.rules import Scheduler
@@ -26,23 +24,11 @@ TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def train(*arguments: str) -> Any:
-    return run("train", *arguments)
-
-
-def succeed(*arguments: str) -> Any:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
+def board(agent: str, *words: str) -> dict[str, set[str]]:
+    """Evaluate an agent that does not fail; return the rows of each slice."""
+    found = as_json("evaluate", agent, *words)
+    assert not found["failures"]
+    return {name: {*rows} for name, rows in found["by_slice"].items()}
 
 
 def test_an_agent_is_trained_and_evaluated() -> None:
@@ -53,11 +39,9 @@ def test_an_agent_is_trained_and_evaluated() -> None:
     agent = load("maskable-ppo.pt")
     given = {"backfill": "none", "reservation": "kept", "window": 32}
     assert agent.env_options.items() >= given.items()
-    few = ("--jobs", "50", "--number", "3", "--budget", "5", "--format", "json")
-    board = json.loads(succeed("evaluate", "maskable-ppo.pt", "--workload", TRACE, *few).stdout)
-    assert not board["failures"]
-    expected = {"maskable-ppo.pt", "f1 (no backfilling)"}
-    assert all(expected <= row.keys() for row in board["by_slice"].values())
+    few = ("--jobs", "50", "--number", "3", "--budget", "5")
+    rows = board("maskable-ppo.pt", "--workload", TRACE, *few)
+    assert all({"maskable-ppo.pt", "f1 (no backfilling)"} <= row for row in rows.values())
 
 
 @pytest.mark.parametrize(
@@ -80,9 +64,7 @@ def test_agents_of_one_file_are_trained_and_evaluated(
     assert "validation/mean_bsld" in Path("log.csv").read_text().partition("\n")[0]
     assert list(Path("logs").rglob("events.out.tfevents*"))
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "7d")
-    few = ("--number", "2", "--budget", "5", "--format", "json")
-    board = json.loads(succeed("evaluate", f"{name}.{ending}", *short, *around, *few).stdout)
-    assert not board["failures"]
+    assert board(f"{name}.{ending}", *short, *around, "--number", "2", "--budget", "5")
 
 
 @pytest.mark.parametrize(("name", "ending"), [("job-ppo", "pt"), ("rule-es", "json")])
@@ -94,7 +76,7 @@ def test_ctrl_c_leaves_the_best_so_far(
 
     monkeypatch.setattr("hpcgym.cli.train._show", interrupt)  # it is told after a first choice
     short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
-    done = train(name, *short, "--steps", "4000")
+    done = run("train", name, *short, "--steps", "4000")
     assert done.exit_code == 130
     assert f"wrote {name}.{ending}, the best so far; the training cannot go on" in done.stderr
     assert load(f"{name}.{ending}").env_id
@@ -104,7 +86,7 @@ def test_ctrl_c_leaves_the_best_so_far(
 
     Path(f"{name}.{ending}").unlink()
     monkeypatch.setattr(practice, "_played", nothing)
-    done = train(name, *short, "--steps", "4000")
+    done = run("train", name, *short, "--steps", "4000")
     assert done.exit_code == 130
     assert "nothing is written: no agent was chosen yet" in done.stderr
     assert not Path(f"{name}.{ending}").exists()
@@ -133,9 +115,8 @@ def test_offline_data_is_recorded_and_learned_from() -> None:
     assert load_recording("mixed-v0").about["policy"] == "random, easy, saf"
     succeed("train", "clone", "--recording", "mixed-v0", "--steps", "5", "--output", "b.pt")
     assert load("b.pt").name == "clone"
-    again = train("record", "saf", *where, *given, "--force")
-    assert again.exit_code == 1
-    assert "mixed-v0 cannot be written: Is a directory" in again.stderr
+    again = line("train", "record", "saf", *where, *given, "--force")
+    assert "mixed-v0 cannot be written: Is a directory" in again
 
 
 def test_a_dispatcher_is_recorded_on_nodes() -> None:
@@ -169,10 +150,8 @@ def test_weights_are_searched_for_and_evaluated() -> None:
     rules = Scheduler(backfill="none", backfill_order="spf")
     same = Xnes("xnes3", budget=30, restarts=2, scheduler=rules).fit(slices)
     assert agent.weights_ == same.weights_
-    few = ("--episodes", "weeks", "--budget", "6", "--format", "json")
-    board = json.loads(succeed("evaluate", "xnes.json", "--workload", WEEKS, *few).stdout)
-    assert not board["failures"]
-    assert all({"xnes.json", "fcfs"} <= set(row) for row in board["by_slice"].values())
+    rows = board("xnes.json", "--workload", WEEKS, "--episodes", "weeks", "--budget", "6")
+    assert all({"xnes.json", "fcfs"} <= row for row in rows.values())
 
 
 def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,12 +169,11 @@ def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr(Xnes, "fit", interrupted)
-        stopped = train("xnes", *command, "--output", "part.json")
+        stopped = run("train", "xnes", *command, "--output", "part.json")
     assert stopped.exit_code == 130
     assert "part.json.checkpoint; the same command goes on from there" in stopped.stderr
-    other = train("xnes", *command, "--output", "part.json", "--seed", "1")
-    assert other.exit_code == 1
-    assert "part.json.checkpoint is the checkpoint of a search with other" in other.stderr
+    other = line("train", "xnes", *command, "--output", "part.json", "--seed", "1")
+    assert "part.json.checkpoint is the checkpoint of a search with other" in other
     succeed("train", "xnes", *command, "--output", "part.json")
     assert Path("part.json").read_bytes() == Path("whole.json").read_bytes()
     assert not Path("part.json.checkpoint").exists()
@@ -217,14 +195,7 @@ def test_a_search_needs_no_extra() -> None:
         assert "not kept" not in done.stderr  # or else it compiles each time
 
 
-def test_it_says_what_to_install() -> None:
-    code = "import sys; sys.modules['torch'] = None\nfrom hpcgym.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "train", "job-ppo", "--workload", "lublin"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "pip install '.[agents]'" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "hpcgym.agents.job_ppo", raising=False)
+    assert "pip install '.[agents]'" in line("train", "job-ppo", "--workload", "lublin")
