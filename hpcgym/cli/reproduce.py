@@ -24,7 +24,6 @@ from hpcgym.progress import measuring, watched
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.benchmarks.studies.documents import Entry
     from hpcgym.workload import Workload
 
 
@@ -210,16 +209,12 @@ def print_tables(
 
 def _rich(heading: str, table: pd.DataFrame) -> Any:
     """Return a table for people; what the paper has nothing of is left out."""
-    from rich.table import Table
-
-    shown = Table(title=heading, title_justify="left", title_style="bold")
     table = table.dropna(axis="columns", how="all")
-    for column in table.columns:
-        number = table[column].dtype.kind in "if"
-        shown.add_column(str(column), justify="right" if number else "left")
-    for row in table.itertuples(index=False):
-        cells = zip(table.columns, row, strict=True)
-        shown.add_row(*(_text(str(column), value) for column, value in cells))
+    names = [str(name) for name in table.columns]
+    words = [place for place, kind in enumerate(table.dtypes) if kind.kind not in "if"]
+    rows = [map(_text, names, row) for row in table.itertuples(index=False)]
+    shown = output.table_of(names, rows, left=words, fold=range(len(names)), edges=True)
+    shown.title, shown.title_justify, shown.title_style = heading, "left", "bold"
     return shown
 
 
@@ -668,31 +663,22 @@ def items(
     from hpcgym.benchmarks.studies.harness import write_text
 
     entries = documents.all_items(results)
-    rows = output.rows_of(documents.table_of(entries))
+    table = documents.table_of(entries)
+    rows = output.rows_of(table)
     if page is not None:
         write_text(documents.page_text(entries, results=True), page)
-    output.show(
-        format, lambda: {"rows": rows}, lambda: rows, lambda: _print(documents.DOCUMENTS, entries)
-    )
+
+    def show() -> None:
+        missing = table["verdict"].isin(["not run", "quick cut"])
+        why = table["why"].where(~missing, table["why"] + "; " + table["command"]).str.strip("; ")
+        shown = table.assign(why=why)
+        for document, part in shown.groupby("document", sort=False):
+            columns = part[["item", "what", "verdict", "why"]]
+            heading = f"{document}: {documents.DOCUMENTS[str(document)]}"
+            out.print(_rich(heading, columns.rename(columns={"why": "why, or the command"})))
+
+    out = output.console()
+    output.show(format, lambda: {"rows": rows}, lambda: rows, show)
     note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
     if page is not None:
         note(f"wrote {page}")
-
-
-def _print(titles: dict[str, str], entries: list[Entry]) -> None:
-    """Print a table for each document."""
-    from rich.table import Table
-
-    out = output.console()
-    for document, title in titles.items():
-        shown = Table(title=f"{document}: {title}", title_justify="left", title_style="bold")
-        for heading in ("item", "what", "verdict", "why, or the command"):
-            shown.add_column(heading)
-        for entry in entries:
-            if entry.item.document == document:
-                missing = entry.verdict.verdict in ("not run", "quick cut")
-                parts = [entry.verdict.why, entry.command if missing else ""]
-                why = "; ".join(part for part in parts if part)
-                cells = (entry.item.place, entry.item.what, entry.verdict.verdict, why)
-                shown.add_row(*cells)
-        out.print(shown, markup=False)
