@@ -294,7 +294,6 @@ def test_two_jobs_share_two_nodes() -> None:
     assert (compact["makespan_s"], compact["mean_job_speedup"]) == (60, 1)
 
 
-@pytest.mark.slow
 def test_nodes_that_fail() -> None:
     words = (TAURUS_JOBS, "--cluster", "taurus", "--failures", "failures.csv")
     failures_of(TAURUS, 10**6, mtbf=2e5, repair=7200, seed=1).write(Path("failures.csv"))
