@@ -47,7 +47,7 @@ class _Placed(options.ExecutorOptions):
     Output
     ------
     folder FOLDER : Folder for tables, pictures and report.md. Earlier results are kept there and
-        not computed again. [default: called as the study]
+        not computed again. [default: the study's name]
 
     Experiment
     ----------

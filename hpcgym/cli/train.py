@@ -303,10 +303,10 @@ class _Practice:
 @grouped(brief=_CLEANING)
 def train_job_ppo(
     *,
-    practice: _Practice,
     output: Annotated[Path, _PT] = Path("job-ppo.pt"),
     force: bool = False,
     env: str = "JobSelection",
+    practice: _Practice,
     settings: JobPpoSettings,
 ) -> None:
     """Learn to select the next job, or to order the queue, with masked PPO of one file.
@@ -335,10 +335,10 @@ def train_job_ppo(
 @grouped(brief=_CLEANING)
 def train_rule_es(
     *,
-    practice: _Practice,
     output: Annotated[Path, _JSON] = Path("rule-es.json"),
     force: bool = False,
     env: str = "MixedPolicy",
+    practice: _Practice,
     settings: RuleEsSettings,
 ) -> None:
     """Search weights that depend on the state of machine and queue, with an evolution strategy.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -21,22 +21,20 @@ from hpcgym.workload import load_workload
 WORKLOAD = "lublin:jobs=60,processors=16,seed=2"
 
 
-def test_the_page_is_that_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    file = tmp_path / "two.html"
-    words = [WORKLOAD, "--scheduler", "easy,saf", "--threshold", "3600", "--output", file]
-    succeed("explore", *words)
+    words = ["explore", WORKLOAD, "--scheduler", "easy,saf", "--threshold", "3600"]
+    words += ["--output", "two.html"]
+    succeed(*words)
     jobs = load_workload(WORKLOAD)
     results = {name: simulate(jobs, name, threshold=3600) for name in ("easy", "saf")}
-    asked = Command(["explore", *map(str, words)], dict, "1970-01-01T00:00:00Z")
-    with commanded(asked):
-        assert file.read_text() == page(results)
+    with commanded(Command(words, dict, "1970-01-01T00:00:00Z")):
+        assert Path("two.html").read_text() == page(results)
 
 
-def test_a_trace_of_events(tmp_path: Path) -> None:
-    file = tmp_path / "trace.json"
-    succeed("explore", WORKLOAD, "--output", file)
-    written = json.loads(file.read_text())
+def test_a_trace_of_events() -> None:
+    succeed("explore", WORKLOAD, "--output", "trace.json")
+    written = json.loads(Path("trace.json").read_text())
     assert written["otherData"]["command"][0] == "explore"
     assert sum(event["ph"] == "X" for event in written["traceEvents"]) >= 60
 
@@ -44,13 +42,11 @@ def test_a_trace_of_events(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_app_is_served_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "hpcgym", "explore", WORKLOAD, "--no-browser"]
-    command += ["--processors", "32"]
     with subprocess.Popen(
-        command,
+        [*command, "--processors", "32"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ,
         # tests that a shell has started in the background ignore Ctrl-C, and so would the app
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
@@ -80,8 +76,6 @@ def _asked_and_interrupted(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.slow
 def test_a_port_that_is_taken_is_said() -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = line("explore", WORKLOAD, "--no-browser", "--port", port)

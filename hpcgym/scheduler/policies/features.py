@@ -106,11 +106,8 @@ class JobColumns:
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)
         if near and name not in names.values():
-            warn_caller(
-                f"{self._workload.name}: nothing is called {name!r} in {column}; did you mean"
-                f" {near[0]!r}?",
-                WorkloadWarning,
-            )
+            text = f"nothing is called {name!r} in {column}; did you mean {near[0]!r}?"
+            warn_caller(text, WorkloadWarning)  # of a log, in the same words for all its slices
         numbers = [number for number, called in names.items() if called == name]
         if name.isdecimal() and int(name) not in names and len(name) < 10:
             numbers.append(int(name))
@@ -127,9 +124,8 @@ class JobColumns:
         if any(one.isdecimal() or get_close_matches(one, names, 1) for one in texts):
             return
         asked = " or ".join(map(repr, texts[:_MOST_NAMES]))
-        has = f"it has {', '.join(names[:_MOST_NAMES])}" if names else "the log has no names there"
-        text = f"{self._workload.name}: nothing is called {asked} in {column}; {has}"
-        warn_caller(text, WorkloadWarning)
+        has = f"has {', '.join(names[:_MOST_NAMES])}" if names else "has no names there"
+        warn_caller(f"nothing is called {asked} in {column}; the log {has}", WorkloadWarning)
 
 
 @dataclass(frozen=True)
