@@ -261,7 +261,12 @@ def speedups(
         write_speedups(heatmap, output_file)
         note(f"wrote {output_file}")
     if picture is not None:
-        _draw(heatmap, picture)
+        from hpcgym.report import draw_speedups
+        from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
+
+        with working(f"drawing {picture}"):
+            save_figure(figure_of(draw_speedups(heatmap)), picture, picture_suffix(picture))
+        note(f"wrote {picture}")
     rows = _rows(heatmap)
     facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows}
     output.show(format, lambda: facts, lambda: rows, lambda: _print_heatmaps(heatmap, rows))
@@ -303,16 +308,6 @@ def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
     }
     told = {name: list(values) for name, values in found.items() if values is not None}
     return [dict(zip(told, row, strict=True)) for row in zip(*told.values(), strict=True)]
-
-
-def _draw(heatmap: Heatmap, path: Path) -> None:
-    """Draw the heatmap into a file."""
-    from hpcgym.report import draw_speedups
-    from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
-
-    with working(f"drawing {path}"):
-        save_figure(figure_of(draw_speedups(heatmap)), path, picture_suffix(path))
-    note(f"wrote {path}")
 
 
 def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:

@@ -264,23 +264,16 @@ def csv_row(
     from hpcgym.schedule.metrics import told_metrics
     from hpcgym.schedule.provenance import provenance_of
 
-    record = provenance_of({name: result})
+    record, shared = provenance_of({name: result}), result.coschedule
     return {
         "workload": workload.name,
         **machine_columns(workload, cluster),
-        **_shared_columns(result),
+        **({} if shared is None else {"speedups": shared.speedups.source}),
         "scheduler": name,
         **described(result.scheduler),
         **told_metrics(result),
         **origin_columns(record),
     }
-
-
-def _shared_columns(result: Result) -> dict[str, Any]:
-    """Return where the speedups come from, where jobs share nodes."""
-    if result.coschedule is None:
-        return {}
-    return {"speedups": result.coschedule.speedups.source}
 
 
 def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> None:
@@ -298,28 +291,23 @@ def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> N
 
 
 def save_schedule(name: str, result: Result, path: Path | None) -> None:
-    """Write the schedule, and say so: as SWF, or all columns as a table."""
-    if path is None:
-        return
-    with working(f"writing {path}"):
-        write_schedule(name, result, path)
-    note(f"wrote {called(path)}")
+    """Write the schedule, with where it is from, and say so: as SWF, or all columns as a table.
 
-
-def write_schedule(name: str, result: Result, path: Path) -> None:
-    """Write a schedule with where it is from: tables in CSV and JSON have that in a file beside.
-
-    A pipe has no file beside it.
+    Tables in CSV and JSON have where they are from in a file beside; a pipe has none.
     """
     from hpcgym.schedule.provenance import provenance_of
 
-    if ending_of(path) == ".swf":
-        result.to_swf(path, name=name)
+    if path is None:
         return
-    record = provenance_of({name: result})
-    write_jobs(result, path, record)
-    if path.suffix.casefold() != ".parquet" and not is_stream(path):
-        write_beside(path, record)
+    with working(f"writing {path}"):
+        if ending_of(path) == ".swf":
+            result.to_swf(path, name=name)
+        else:
+            record = provenance_of({name: result})
+            write_jobs(result, path, record)
+            if path.suffix.casefold() != ".parquet" and not is_stream(path):
+                write_beside(path, record)
+    note(f"wrote {called(path)}")
 
 
 def write_jobs(result: Result, path: Path, record: Mapping[str, Any]) -> None:

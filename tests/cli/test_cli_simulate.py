@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +112,6 @@ SAME: dict[tuple[Any, ...], Callable[[], Any]] = {
         *SHARED, "--scheduler", "easy-co", "--pairs-above", 1.1, "--pair-estimate", "false.json",
     ): on_nodes("easy-co", pairs_above=1.1, pair_estimate=generate_speedups(4, seed=9)),
     (WEEKS, *SHARED[1:], "--codes", 7, "--scheduler", "easy-co", "--week", 1): _week_of_codes,
-    (TAURUS_JOBS, "--cluster", "taurus", "--power", "none"): limited("none"),
     (
         TAURUS_JOBS, "--cluster", "taurus", "--power", "shut",
         "--cap", "percent=70,start=20000,end=60000,announced=15000,kills",
@@ -127,16 +125,15 @@ SAME: dict[tuple[Any, ...], Callable[[], Any]] = {
         EnergyBudget.of(TAURUS, 0.7, 100_000, 150_000),
     ),
     (
-        TAURUS_JOBS, "--cluster", "taurus", "--power", "powercap",
-        "--budget", "percent=60,start=0,end=172800,shutdown,off_as_idle",
-    ): limited("powercap", replace(BUDGET, off_as_idle=True)),
-    (
         TAURUS_JOBS, "--cluster", "taurus", "--power", "powercap", *PRICED,
-        "--budget", "percent=60,start=0,end=172800,shutdown,follow=price,swing=0.3",
+        "--budget", "percent=60,start=0,end=172800,shutdown,off_as_idle,follow=price,swing=0.3",
     ): limited(
         "powercap",
         *(
-            EnergyBudget(BUDGET.joules / 4 * part, 43_200 * k, 43_200 * (k + 1), shutdown=True)
+            EnergyBudget(
+                BUDGET.joules / 4 * part, 43_200 * k, 43_200 * (k + 1), shutdown=True,
+                off_as_idle=True,
+            )
             for k, part in enumerate((1.3, 0.7, 1.3, 0.7))
         ),
     ),
