@@ -190,20 +190,21 @@ class Help(NamedTuple):
 
 
 def grouped(
-    lists: Lists | None = None, *, brief: Lists | None = None, common: Any = _Common
+    lists: Lists | None = None, *, brief: Lists | None = None
 ) -> Callable[[Callable[..., None]], Any]:
     """Return what makes a command of a function, with lists of names in its help."""
-    return lambda command: _grouped(command, lists or {}, brief or {}, common)
+    return lambda command: _grouped(command, lists or {}, brief or {})
 
 
-def _grouped(command: Callable[..., None], lists: Lists, brief: Lists, common: Any) -> Any:
+def _grouped(command: Callable[..., None], lists: Lists, brief: Lists) -> Any:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass, and those
     of dataclasses in it; the command is called with an instance of it, or with :class:`Several`. A
     field is written as a parameter is, ``name: type = default``, and told in the docstring, or in
-    that of ``common``: see :func:`entries_in`. Or it has ``Annotated[type, typer.Option(...)]`` for
-    what docstrings do not tell, or is written as :class:`hpcgym.agents.settings.Setting` has it.
+    that of :class:`_Common`: see :func:`entries_in`. Or it has ``Annotated[type,
+    typer.Option(...)]`` for what docstrings do not tell, or is written as
+    :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------
@@ -211,7 +212,7 @@ def _grouped(command: Callable[..., None], lists: Lists, brief: Lists, common: A
     """
     hints = get_type_hints(command, include_extras=True)
     told = sections(command.__doc__)
-    entries = entries_in(common.__doc__) | entries_in(command.__doc__)
+    entries = entries_in(_Common.__doc__) | entries_in(command.__doc__)
     parts = {
         name: _part(name, hints[name], parameter.default, entries)
         for name, parameter in inspect.signature(command).parameters.items()
