@@ -143,7 +143,7 @@ MUTANTS = (
         "native/core/stops.hpp",
         "a.ran > b.ran",
         "a.ran < b.ran",
-        tests="tests/engine/test_preemption.py",
+        tests="tests/engine/test_by_hand.py",
     ),
     Mutant(
         "a cap still holds in its last second",

@@ -1,24 +1,11 @@
-"""How property tests draw their cases: by numpy from a seed, or by hypothesis, which shrinks them.
-
-Tests import the names of hypothesis from here. hypothesis itself takes most of the time of a test:
-``scripts/test --all`` lets it draw a tenth of the cases, with ``HPCGYM_HYPOTHESIS=1``, after numpy
-has drawn all of them.
-"""
+"""How property tests draw their cases: by numpy, from a seed (``seeded.py``)."""
 
 from __future__ import annotations
 
-import os
 from typing import TypeVar
 
 from hypothesis import HealthCheck
-
-#: Whether hypothesis draws.
-BY_HYPOTHESIS = os.environ.get("HPCGYM_HYPOTHESIS") == "1"
-
-if BY_HYPOTHESIS:
-    from hypothesis import assume, event, given, settings, strategies
-else:
-    from seeded import assume, event, given, settings, strategies  # type: ignore[assignment]
+from seeded import assume, event, given, settings, strategies
 
 __all__ = ["HealthCheck", "assume", "costly", "event", "given", "settings", "strategies"]
 

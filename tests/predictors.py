@@ -73,6 +73,16 @@ class CompiledRegression:
         learn_by(self.own(x), loss, self.terms, self.totals, y, width)
 
 
+ELOSS = Regression.parse("e-loss")
+#: Eager ones, which are often wrong within a few jobs.
+REGRESSIONS = (
+    ELOSS,
+    Regression("absolute", "squared", weight="small", eta=0.5, l2=0.0, threshold=3),
+    Regression("exponential", "absolute", 0.01, 2, weight="wide", eta=1, l2=1, degree=1),
+    Regression(features=("last", "requested", "occupied"), weight="long", eta=2, l2=0.0),
+)
+
+
 class Whim:
     """An order that nobody would want, another at each pass; also as the slow simulator has it."""
 

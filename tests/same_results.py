@@ -7,15 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from failure_strategies import Failure, table_of
-from node_strategies import slow_jobs_and_nodes
 
 import hpcgym
-from hpcgym.cluster import Cluster
-from hpcgym.reference.failures import simulate_failures
-from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.nodes import simulate_nodes
-from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled", "suspended")
@@ -90,25 +83,10 @@ def cells_of(held: Any) -> list[dict[int, int]]:
     return [dict(zip(held.node[a].tolist(), held.units[a].tolist(), strict=True)) for a in parts]
 
 
-def beside_reference(
-    workload: Workload,
-    rules: dict[str, Any],
-    cluster: Cluster | None = None,
-    failures: list[Failure] | None = None,
-) -> hpcgym.Result:
-    """Simulate, on a pool if there is no machine; the reference must say the same."""
-    lost: list[Any] = []
-    if cluster is None:
-        result = hpcgym.simulate(workload, **rules)
-        expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
-    else:
-        given = {} if failures is None else {"failures": table_of(failures)}
-        result = hpcgym.simulate(workload, cluster=cluster, **given, **rules)
-        jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-        if failures is None:
-            expected = simulate_nodes(jobs, capacity, **rules)
-        else:
-            expected, lost = simulate_failures(jobs, capacity, failures, **rules)
-    assert_same(result, expected, lost)
+def agreed(workload: Workload, slow: bool = True, **rules: Any) -> hpcgym.Result:
+    """Simulate; the reference must say the same, where it has the rules, and all is proved."""
+    result = hpcgym.simulate(workload, **rules)
+    if slow:
+        assert_same_results(hpcgym.simulate(workload, engine="reference", **rules), result)
     hpcgym.validate_schedule(result)
     return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from node_strategies import node_cases
 
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
@@ -280,10 +280,7 @@ def test_units_of_a_workload():
     assert [(job.units, job.demand) for job in jobs] == [(2, (3, 1, 0)), (2, (2, 0, 0))]
 
 
-SLOW = settings(deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@settings(SLOW, max_examples=150)
+@settings(max_examples=150)
 @given(node_cases())
 def test_where_cores_are_all_that_counts_the_schedule_is_that_of_a_pool(case):
     cluster, workload, words = case
@@ -303,7 +300,7 @@ def test_where_cores_are_all_that_counts_the_schedule_is_that_of_a_pool(case):
         assert (mine.backfilled, mine.predicted) == (other.backfilled, other.predicted)
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(node_cases())
 def test_what_is_promised_for_requested_times_is_kept(case):
     cluster, workload, words = case

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.validation.books import check_books
-from hpcgym.validation.passes import check_units, least_over, owner_of, policy_name
+from hpcgym.validation.passes import (
+    check_cells,
+    check_owned,
+    check_units,
+    least_over,
+    owner_of,
+    policy_name,
+)
 from hpcgym.validation.schedules import cases, check_energy, held_together, over_time
 
 if TYPE_CHECKING:
@@ -189,10 +196,7 @@ def check_places(schedule: SharedSchedule, wanted: int) -> list[str]:
     wanted : as of :func:`prove_shared`.
     """
     first, node, units = schedule.first, schedule.node, schedule.units
-    n, m = len(schedule.start), len(node)
-    if first.shape != (n + 1,) or node.shape != units.shape or (first[0], first[-1]) != (0, m):
-        return [f"the allocation of {n} jobs and {m} cells has first of shape {first.shape}"]
-    found = cases(np.diff(first) < 0, "the cells of job {} end before they begin")
+    found = check_cells(first, node, units, len(schedule.start))
     if found:
         return found
     shape, needed = _shapes(schedule, wanted)
@@ -201,15 +205,10 @@ def check_places(schedule: SharedSchedule, wanted: int) -> list[str]:
     text = "job {} has {} nodes instead of {}"
     found += cases(np.diff(first) != needed, text, np.diff(first), needed)
     job = owner_of(first)
-    wrong = (node < 0) | (node >= schedule.nodes)
-    found += cases(wrong, "job {1} is on node {2}, which is none", job, node)
+    found += check_owned(job, node, schedule.nodes)
     has = np.where(shape[job] == PART, 1, schedule.parts)
     text = "job {1} has {2} parts of node {3} instead of {4}"
-    found += cases(units != has, text, job, units, node, has)
-    order = np.lexsort((node, job))
-    twice = np.zeros(m, np.bool_)
-    twice[1:] = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0)
-    return found + cases(twice, "job {1} has node {2} twice", job[order], node[order])
+    return found + cases(units != has, text, job, units, node, has)
 
 
 def _shapes(schedule: SharedSchedule, wanted: int) -> tuple[Ints, Ints]:

@@ -17,7 +17,7 @@ from hpcgym.schedule.schedule import last_starts, queued_at, ran_before
 from hpcgym.validation.books import check_states
 from hpcgym.validation.passes import check_nodes
 from hpcgym.validation.restrictions import COLUMNS
-from hpcgym.validation.schedules import Mask, Timeline, Times, cases, over_time
+from hpcgym.validation.schedules import Case, Mask, Timeline, Times, cases, over_time
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.needs import needs_of
 
@@ -170,20 +170,14 @@ def check_kept(result: Result, pieces: LostRuns) -> list[str]:
     return check_nodes(result, needs, held)
 
 
-def check_going_on(
-    result: Result, pieces: LostRuns, line: Timeline, called: Sequence[str]
-) -> list[str]:
+def check_going_on(case: Case, called: Sequence[str]) -> list[str]:
     """Find jobs of a pool that are still suspended when they could go on.
 
     One can if it fits beside all that run, and the suspended jobs that may stop it, at a time at
-    which nobody is stopped.
-
-    Parameters
-    ----------
-    line : of all runs.
-    called : of each job, the name by which others may stop it.
+    which nobody is stopped. ``called``: of each job, the name by which others may stop it.
     """
-    rule = result.scheduler.preemption
+    result, line, pieces, rule = case.result, case.line, case.lost, case.stops
+    assert pieces is not None
     assert rule is not None
     last = np.append(pieces.job[1:] != pieces.job[:-1], True)[: len(pieces.job)]
     until = np.where(
@@ -216,45 +210,30 @@ def check_going_on(
 # --- What can be proved where jobs stop others ----------------------------------------------------
 
 
-def prove_stops(
-    result: Result,
-    lost: LostRuns,
-    runs: Result,
-    job: Times,
-    last: Mask,
-    line: Timeline,
-    actual: Times,
-    length: Times,
-    cancelled: Mask,
-) -> dict[str, list[str]]:
-    """Look at runs that other jobs have stopped, of a schedule in which they may.
-
-    Parameters
-    ----------
-    runs, job, last : all runs, and of each whose it is and whether it is the last one of its job.
-    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the job has to be.
-    cancelled : (n_jobs,) which jobs were.
-    """
-    rule, found = result.scheduler.preemption, dict[str, list[str]]()
+def prove_stops(case: Case) -> dict[str, list[str]]:
+    """Look at runs that other jobs have stopped, of a schedule in which they may."""
+    result, lost, rule, found = case.result, case.lost, case.stops, dict[str, list[str]]()
+    assert lost is not None
     assert rule is not None
     suspends = rule.mode == "suspend"
     failed = first_failures(lost)
     if len(lost.failures):
-        found["states"] = check_down(result, lost) + check_states(runs)
+        found["states"] = check_down(result, lost) + check_states(case.runs)
     by_job = failed != lost.end
     found["runs"] = [
         *cases(by_job & (rule.mode == "cancel"), "run {} was stopped, and not cancelled"),
         *cases(lost.end <= lost.start, "lost run {} of job {} ends at {} s, when it starts",
                lost.job, lost.end),
-        *check_successive(result, lost, actual),
+        *check_successive(result, lost, case.actual),
         *cases(failed < lost.end, "lost run {} goes on when a node of it has failed"),
-        *(check_pieces(result, lost, length) if suspends else ()),
+        *(check_pieces(result, lost, case.length) if suspends else ()),
     ]  # fmt: skip
     if not found["runs"]:
         failing = {*zip(lost.job[~by_job].tolist(), lost.end[~by_job].tolist(), strict=True)}
-        found["preemption"] = _check_stops(result, runs, job, last, cancelled, failing)
-        if suspends and runs.allocation is None:
-            found["preemption"] += check_going_on(result, lost, line, called(result))
+        names = called(result)
+        found["preemption"] = _check_stops(case, names, failing)
+        if suspends and case.runs.allocation is None:
+            found["preemption"] += check_going_on(case, names)
     return found
 
 
@@ -287,31 +266,22 @@ def suspended(line: Timeline, job: Times) -> Times:
     return over_time(line.time.size, line.submit[resumed], line.start[resumed])
 
 
-def _check_stops(
-    result: Result,
-    runs: Result,
-    job: Times,
-    last: Mask,
-    cancelled: Mask,
-    failing: set[tuple[int, int]],
-) -> list[str]:
+def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]) -> list[str]:
     """Find runs that ended though no job that may stop them took what they had.
 
     Parameters
     ----------
-    job, last : of each run.
-    cancelled : (n_jobs,) whose last run was cut.
+    group : of each job, the name by which others may stop it.
     failing : job and end of the runs that ended with a node.
     """
-    rule = result.scheduler.preemption
+    result, runs, job, rule = case.result, case.runs, case.job, case.stops
     assert rule is not None
-    group = called(result)
     starters: dict[int, list[int]] = {}
     for run, start in enumerate(runs.start.tolist()):
         if result.suspended is None or start == result.start[job[run]]:  # it does not go on
             starters.setdefault(start, []).append(run)
     end, of, exempt = runs.end.tolist(), job.tolist(), dict(rule.exempt)
-    for run in np.flatnonzero(~last | cancelled[job]).tolist():
+    for run in np.flatnonzero(~case.last | case.cancelled[job]).tolist():
         if (of[run], end[run]) in failing:
             continue
         mine = group[of[run]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.validation.schedules import Mask, Timeline, Times, cases, held_together, over_time
+from hpcgym.validation.schedules import Down, Mask, Timeline, Times, cases, held_together, over_time
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # An allocation is cells: so many units of a job on a node. N nodes, R resources, m cells.
 
 Ints = NDArray[np.int64]
-Down = tuple[Ints, Ints, Ints]
 
 
 def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> list[str]:
@@ -36,25 +35,36 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     if allocation is None:
         return ["the machine has nodes, but the schedule does not tell who has which"]
     first, node, units = allocation.first, allocation.node, allocation.units
-    n, m = len(needs), len(node)
-    if first.shape != (n + 1,) or node.shape != units.shape or (first[0], first[-1]) != (0, m):
-        return [f"the allocation of {n} jobs and {m} cells has first of shape {first.shape}"]
-    found = cases(np.diff(first) < 0, "the cells of job {} end before they begin")
+    found = check_cells(first, node, units, len(needs))
     if found:
         return found
     job = owner_of(first)
-    found += cases(
-        (node < 0) | (node >= n_nodes), "job {1} is on node {2}, which is none", job, node
-    )
+    found = check_owned(job, node, n_nodes)
     found += cases(units < 1, "job {1} has {2} units on node {3}", job, units, node)
-    order = np.lexsort((node, job))
-    twice = np.zeros(m, np.bool_)
-    twice[1:] = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0)
-    found += cases(twice, "job {1} has node {2} twice", job[order], node[order])
-    placed = np.zeros(n, np.int64)
+    placed = np.zeros(len(needs), np.int64)
     np.add.at(placed, job, units)
     text = "job {} has {} units on nodes instead of {}"
     return found + cases(placed != needs[:, 0], text, placed, needs[:, 0])
+
+
+def check_cells(first: Ints, node: Ints, units: Ints, n: int) -> list[str]:
+    """Find cells that are not those of n jobs, one after the other."""
+    m = len(node)
+    if first.shape != (n + 1,) or node.shape != units.shape or (first[0], first[-1]) != (0, m):
+        return [f"the allocation of {n} jobs and {m} cells has first of shape {first.shape}"]
+    return cases(np.diff(first) < 0, "the cells of job {} end before they begin")
+
+
+def check_owned(job: Ints, node: Ints, n_nodes: int) -> list[str]:
+    """Find cells on nodes that there are not, and jobs that have a node twice; both (m,)."""
+    order = np.lexsort((node, job))
+    twice = np.zeros(len(node), np.bool_)
+    twice[1:] = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0)
+    none = (node < 0) | (node >= n_nodes)
+    return [
+        *cases(none, "job {1} is on node {2}, which is none", job, node),
+        *cases(twice, "job {1} has node {2} twice", job[order], node[order]),
+    ]
 
 
 def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
+Ints = NDArray[np.int64]
+
 # --- Proofs that no quota was exceeded ------------------------------------------------------------
 
 #: Words of rules -> columns of jobs, not taken from where rules are read.
@@ -29,27 +31,46 @@ COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "exec
 
 def check_quotas(result: Result) -> list[str]:
     """Find quotas that were exceeded, and when first, in O(n log n) for each."""
-    found = []
+    found, times = [], (result.start, result.end)
     width = result.workload.requested_processors
     for quota in result.scheduler.quota:
         group = groups_of(result.workload, quota)
-        rows = np.flatnonzero(group >= 0)
-        for what, bound, amount in (
-            ("jobs run", quota.jobs, np.ones_like(rows)),
-            ("processors are busy", quota.processors, width[rows]),
-        ):
-            times = (result.start[rows], result.end[rows])
-            _, time, used = held_together(group[rows], *times, amount)
-            # those that run at the beginning of an extract may exceed it, but then nobody starts
-            started = (np.diff(used, prepend=0) > 0) & (time >= result.begin)
-            over = started & (used > (np.inf if bound is None else bound))
-            if over.any():
-                at = int(over.argmax())
-                found.append(f"quota {quota}: at {time[at]} s {used[at]} {what}")
+        found += _exceeded(result, quota, "jobs", group, times, np.ones_like(width))
+        found += _exceeded(result, quota, "processors", group, times, width)
     return found
 
 
-def groups_of(workload: Workload, quota: Quota) -> NDArray[np.int64]:
+_USED = {
+    "jobs": "jobs run",
+    "processors": "processors are busy",
+    "submitted": "jobs run or wait",
+}
+
+
+def _exceeded(
+    result: Result, quota: Quota, bound: str, group: Ints, times: tuple[Ints, Ints], amount: Ints
+) -> list[str]:
+    """Return when a bound of a quota was exceeded first, and by how much; no line if never.
+
+    Parameters
+    ----------
+    bound : which one.
+    group : (n_jobs,) of :func:`groups_of`.
+    times : from and up to when jobs count, (n_jobs,) each.
+    amount : (n_jobs,) how much they count.
+    """
+    most, rows = getattr(quota, bound), np.flatnonzero(group >= 0)
+    if most is None:
+        return []
+    begin, end = times
+    _, time, used = held_together(group[rows], begin[rows], end[rows], amount[rows])
+    # those that run at the beginning of an extract may exceed it, but then nobody comes
+    over = (used > most) & (np.diff(used, prepend=0) > 0) & (time >= result.begin)
+    at = int(over.argmax()) if over.any() else -1
+    return [f"quota {quota}: at {time[at]} s {used[at]} {_USED[bound]}"] if at >= 0 else []
+
+
+def groups_of(workload: Workload, quota: Quota) -> Ints:
     """Return a number for the jobs that count together, -1 of those that do not count, (n_jobs,).
 
     Worked out job by job, unlike where quotas are kept.
@@ -141,8 +162,6 @@ def _check_room(result: Result, held: NDArray[np.int64], planned: Mask) -> list[
 
 
 # --- Proofs that jobs come after those that they follow -------------------------------------------
-
-Ints = NDArray[np.int64]
 
 _AT_ANY_TIME = -(2**62)  # [s] in place of when a job is due, where that is not known
 
@@ -269,14 +288,9 @@ def check_submitted(result: Result) -> list[str]:
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
     submit, end = result.workload.submit_time, ended_by(result)
-    found = []
-    for quota, bound, group in zip(quotas, most, groups, strict=True):
-        rows = np.flatnonzero(group >= 0)
-        _, time, used = held_together(group[rows], submit[rows], end[rows])
-        over = (used > bound) & (np.diff(used, prepend=0) > 0) & (time >= result.begin)
-        if over.any():
-            at = int(over.argmax())
-            found.append(f"quota {quota}: at {time[at]} s {used[at]} jobs run or wait")
+    ones, found = np.ones_like(submit), []
+    for quota, group in zip(quotas, groups, strict=True):
+        found += _exceeded(result, quota, "submitted", group, (submit, end), ones)
     due, place = due_times(result)
     if (place < 0).any() or result.scheduler.passes == "per-event":
         return found

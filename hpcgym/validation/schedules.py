@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.schedule.runs import LostRuns
+    from hpcgym.scheduler.restrictions import Preemption
     from hpcgym.workload.model import Initial
 
 
@@ -120,6 +122,43 @@ class Timeline:
     def busy(self) -> int:
         """Processor seconds with a job, as Python's integer: the sum may pass 2**63."""
         return sum(map(operator.mul, self.used[:-1].tolist(), np.diff(self.time).tolist()))
+
+
+Down = tuple[Times, Times, Times]  # nodes, and from and up to which place in a line each is down
+
+
+class Case(NamedTuple):
+    """A schedule run by run: where none is lost or suspended, each job is one run.
+
+    Attributes
+    ----------
+    result : the schedule, of n_jobs.
+    runs : all of its runs as if each was a job.
+    job, last : (n_runs,) whose run it is, and whether it is the last one of its job.
+    actual, length : (n_jobs,) [s] the run time cut at the requested time, and how long the job is
+        to be. What was cancelled, or killed by a cap, is as long as it is.
+    cancelled : (n_jobs,) whether the job was.
+    reopens : (n_ends,) [s] ends of windows at which jobs wait.
+    line : when something happens to runs and machine.
+    needs : (n_runs, 1 + R) what runs need of nodes; None on a pool.
+    lost : runs that ended before their jobs; None where none can.
+    stops : which jobs may stop others; None: none.
+    down : when nodes are down; None: never.
+    """
+
+    result: Result
+    runs: Result
+    job: Times
+    last: Mask
+    actual: Times
+    length: Times
+    cancelled: Mask
+    reopens: Times
+    line: Timeline
+    needs: Times | None
+    lost: LostRuns | None
+    stops: Preemption | None
+    down: Down | None
 
 
 def timeline_of(result: Result, length: Times, changes: Times | None = None) -> Timeline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.schedule.runs import LostRuns
-    from hpcgym.scheduler.restrictions import Preemption
-    from hpcgym.validation.passes import Down
-    from hpcgym.validation.schedules import Mask, Timeline, Times
+    from hpcgym.validation.schedules import Case, Times
 
 _PER_JOB = (
     "start",
@@ -224,38 +221,6 @@ def _of_restrictions(result: Result, runs: Result) -> Proofs:
     return found
 
 
-class _Case(NamedTuple):
-    """A schedule run by run: where none is lost or suspended, each job is one run.
-
-    Attributes
-    ----------
-    result : the schedule, of n_jobs.
-    runs : all of its runs as if each was a job.
-    job, last : (n_runs,) whose run it is, and whether it is the last one of its job.
-    actual, length : (n_jobs,) [s] the run time cut at the requested time, and how long the job is
-        to be. What was cancelled, or killed by a cap, is as long as it is.
-    cancelled : (n_jobs,) whether the job was.
-    line : when something happens to runs and machine.
-    needs : (n_runs, 1 + R) what runs need of nodes; None on a pool.
-    lost : runs that ended before their jobs; None where none can.
-    stops : which jobs may stop others; None: none.
-    down : when nodes are down, as places in the line; None: never.
-    """
-
-    result: Result
-    runs: Result
-    job: Times
-    last: Mask
-    actual: Times
-    length: Times
-    cancelled: Mask
-    line: Timeline
-    needs: Times | None
-    lost: LostRuns | None
-    stops: Preemption | None
-    down: Down | None
-
-
 def _of_runs(result: Result) -> Proofs:
     """Look at a schedule in which jobs share no nodes but by their units."""
     rules, workload, cluster = result.scheduler, result.workload, result.cluster
@@ -283,7 +248,8 @@ def _of_runs(result: Result) -> Proofs:
     found["lengths"] = schedules.check_lengths(result, length, np.where(cut, 0, full_speed))
 
     runs, job, last = result, np.arange(len(length)), np.ones(len(length), np.bool_)
-    lasts, changes, down = length, [restrictions.window_ends(result)], None
+    reopens, down = restrictions.window_ends(result), None
+    lasts, changes = length, [reopens]
     if lost is not None:
         runs, job = runs_of(result)
         last = lost_runs.last_runs(runs, job)
@@ -298,7 +264,10 @@ def _of_runs(result: Result) -> Proofs:
     if lost is not None:
         begin, end = np.searchsorted(line.time, (lost.failures.time, lost.failures.repaired))
         down = (lost.failures.node, begin, end)
-    case = _Case(result, runs, job, last, actual, length, cancelled, line, needs, lost, stops, down)
+    of_jobs = (actual, length, cancelled)
+    case = schedules.Case(
+        result, runs, job, last, *of_jobs, reopens, line, needs, lost, stops, down
+    )
     found |= _of_times_and_places(case)
     if lost is None or not any(found.values()):  # energies of what cannot be mean nothing
         found |= _of_energy_and_limits(case)
@@ -306,7 +275,7 @@ def _of_runs(result: Result) -> Proofs:
     return found
 
 
-def _of_times_and_places(case: _Case) -> Proofs:
+def _of_times_and_places(case: Case) -> Proofs:
     """Look at when and where jobs run, and at what was known before."""
     result, runs, line, lost, needs = case.result, case.runs, case.line, case.lost, case.needs
     rules = result.scheduler
@@ -330,9 +299,7 @@ def _of_times_and_places(case: _Case) -> Proofs:
         found["windows"] = restrictions.check_windows(runs)
     found |= _of_restrictions(result, runs)
     if lost is not None and case.stops is not None:
-        found |= lost_runs.prove_stops(
-            result, lost, runs, case.job, case.last, line, case.actual, case.length, case.cancelled
-        )
+        found |= lost_runs.prove_stops(case)
     delays = schedules.delays_s(result)
     if result.dispatching is not None:
         if lost is None:
@@ -348,7 +315,7 @@ def _of_times_and_places(case: _Case) -> Proofs:
     return found
 
 
-def _of_energy_and_limits(case: _Case) -> Proofs:
+def _of_energy_and_limits(case: Case) -> Proofs:
     """Look at energies, at what limits are to keep, and whether jobs wait for nothing."""
     result, line, lost = case.result, case.line, case.lost
     found: Proofs = {}
@@ -365,7 +332,7 @@ def _of_energy_and_limits(case: _Case) -> Proofs:
         found["budgets"] = books.check_budgets(result)
     elif result.scheduler.dispatcher is None and (lost is not None or not result.replayed_on):
         # up to the end of the last window a job may wait for it, whatever is idle
-        excused = line.time < restrictions.window_ends(result).max(initial=-1)
+        excused = line.time < case.reopens.max(initial=-1)
         excused |= _may_have_passed(result, case.length)
         if case.down is not None:
             excused |= schedules.over_time(line.time.size, *case.down[1:]) > 0
@@ -387,7 +354,7 @@ def _may_have_passed(result: Result, length: Times) -> bool:
     )
 
 
-def _of_passes(case: _Case, *, sound: bool) -> Proofs:
+def _of_passes(case: Case, *, sound: bool) -> Proofs:
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
     result, runs, job, line = case.result, case.runs, case.job, case.line
     rules, workload = result.scheduler, result.workload
@@ -421,7 +388,7 @@ def _of_passes(case: _Case, *, sound: bool) -> Proofs:
     return found
 
 
-def _from_first_starts(case: _Case) -> Result:
+def _from_first_starts(case: Case) -> Result:
     """Return the schedule as its jobs began, with what it promised for before any node failed."""
     result, lost = case.result, case.lost
     if lost is None:

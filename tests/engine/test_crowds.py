@@ -11,13 +11,9 @@ from drawing import strategies as st
 from extract_strategies import usable
 from failure_strategies import failures_for, table_of
 from few_jobs import few_jobs
-from node_strategies import (
-    ALLOCATIONS,
-    node_cases,
-    node_schedulers,
-)
-from same_results import beside_reference, cells_of
-from strategies import cases, schedulers, workloads
+from node_strategies import node_cases, node_schedulers
+from same_results import agreed, cells_of
+from strategies import schedulers, workloads
 
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
@@ -27,121 +23,117 @@ from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, place_on_nodes
 from hpcgym.workload.model import Workload
 
+SEEDS = st.integers(0, 10**6)
+PASSES = ("per-timestamp", "per-event")
+LEARNED = {"estimate": "ave2", "correction": "incremental"}
+
+
+# --- On a pool ------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_each_policy_with_each_backfilling(policy: str, backfill: str) -> None:
-    workload = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
-    for passes in ("per-timestamp", "per-event"):
-        rules = {
-            "policy": policy,
-            "backfill": backfill,
-            "backfill_order": policy,
-            "estimate": "requested",
-            "correction": "requested",
-            "threshold": None,
-            "passes": passes,
-        }
-        beside_reference(workload, rules)
+    workload = load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
+    for passes in PASSES:
+        agreed(workload, policy=policy, backfill=backfill, backfill_order=policy, passes=passes)
 
 
 def crowd_on_a_pool(seed: int, jobs: int, processors: int) -> Workload:
     """A burst of submissions that makes long queues and many running jobs."""
     random = np.random.default_rng(seed)
     run = np.ceil(random.lognormal(5, 1.5, jobs)).astype(np.int64)
-    columns = {
-        "submit_time": np.sort(random.integers(0, 20 * jobs // processors, jobs)),
-        "run_time": run,
-        "requested_time": np.ceil(run * random.choice([0.5, 1, 1, 2, 10], jobs)).astype(np.int64),
-        "requested_processors": np.minimum(random.geometric(0.3, jobs), processors),
-        "user_id": random.integers(1, 5, jobs),
-    }
-    return Workload.from_columns(columns, processors=processors, name=f"crowd {seed}")
+    return few_jobs(
+        processors,
+        np.sort(random.integers(0, 20 * jobs // processors, jobs)),
+        run,
+        np.minimum(random.geometric(0.3, jobs), processors),
+        np.ceil(run * random.choice([0.5, 1, 1, 2, 10], jobs)).astype(np.int64),
+        user_id=random.integers(1, 5, jobs),
+    )
 
 
 @pytest.mark.slow
 @settings(max_examples=10)
-@given(st.data(), st.integers(0, 10**6))
+@given(st.data(), SEEDS)
 def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
     """Hundreds of queued and of running jobs: the ordered lists split and join their blocks."""
     workload = crowd_on_a_pool(seed, jobs=400, processors=data.draw(st.sampled_from([60, 400])))
     rules = data.draw(schedulers(workload))
     if rules["backfill"].startswith("slurm"):  # the slow simulator plans for each job anew
         rules["backfill"] = "slurm:bf_interval=100+bf_max_job_test=10"
-    beside_reference(workload, usable(rules))
+    agreed(workload, **usable(rules))
 
 
-@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
-@pytest.mark.parametrize("seed", range(3))
-def test_many_reservations_move_earlier(seed: int, passes: str) -> None:
-    """Dozens of jobs wait, of all widths, and running jobs leave holes as they end early."""
-    workload = hpcgym.load_workload(f"lublin:jobs=150,processors=64,load=200,seed={seed}")
-    beside_reference(workload, {"policy": "fcfs", "backfill": "conservative", "passes": passes})
-    assert hpcgym.simulate(workload, "conservative").metrics["max_queue_length"] > 50
+@pytest.mark.parametrize("passes", PASSES)
+def test_queues_of_many_blocks_by_expressions(passes: str) -> None:
+    rules = {"policy": "min(wait, 600) / requested - (wait % 7)", "threshold": 2000}
+    rules |= {"backfill_order": "wait // 60 - ratio", "passes": passes}
+    agreed(crowd_on_a_pool(3, jobs=400, processors=60), **rules)
 
 
-@pytest.mark.parametrize("seed", [0, 6])
-def test_jobs_that_missed_their_reservation_start_once(seed: int) -> None:
-    """Predictions expire while passes follow single events: a job that is due may be passed over.
+@pytest.mark.parametrize(
+    ("seed", "passes", "more"),
+    [
+        *((seed, passes, {}) for seed in range(3) for passes in PASSES),
+        *((seed, "per-event", LEARNED) for seed in (0, 6)),
+    ],
+)
+def test_many_reservations_move_earlier(seed: int, passes: str, more: dict[str, Any]) -> None:
+    """Dozens of jobs wait, of all widths, and running jobs leave holes as they end early.
 
+    Where predictions expire while passes follow single events a job that is due may be passed over.
     Its reservation is then made anew for now, and it starts in the same pass.
     """
-    workload = hpcgym.load_workload(f"lublin:jobs=150,processors=64,load=200,seed={seed}")
-    learned = {"estimate": "ave2", "correction": "incremental"}
-    rules = {"policy": "fcfs", "backfill": "conservative", "passes": "per-event"}
-    beside_reference(workload, rules | learned)
+    workload = load_workload(f"lublin:jobs=150,processors=64,load=200,seed={seed}")
+    result = agreed(workload, backfill="conservative", passes=passes, **more)
+    assert result.metrics["max_queue_length"] > 50
 
 
-def test_more_jobs_than_processors_run_while_some_end() -> None:
-    """With per-event passes jobs start beside those that are to end in the same second."""
-    processors = 200
-    rng = np.random.default_rng(0)
-    # serial jobs fill the machine again and again, and all end at the same seconds
-    submit = np.repeat(np.arange(1, 8) * 100, processors)
-    run = np.full(submit.size, 100)
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": run,
-        "requested_processors": np.ones(submit.size),
-        "user_id": rng.integers(1, 4, submit.size),
-    }
-    workload = Workload.from_columns(columns, processors=processors)
-    for backfill in ("none", "easy", "conservative"):
-        beside_reference(workload, {"policy": "fcfs", "backfill": backfill, "passes": "per-event"})
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_more_jobs_than_processors_run_while_some_end(backfill: str) -> None:
+    """With per-event passes jobs start beside those that are to end in the same second.
+
+    Serial jobs fill the machine again and again, and all end at the same seconds.
+    """
+    submit = np.repeat(np.arange(1, 8) * 100, 200)
+    workload = few_jobs(200, submit, np.full(1400, 100), np.ones(1400))
+    agreed(workload, backfill=backfill, passes="per-event")
 
 
-@settings(max_examples=100)
-@given(st.data())
-def test_given_predictions_rule_over_the_words(data: st.DataObject) -> None:
-    """An array of predictions that repeats a named estimate gives the same schedule."""
-    workload = data.draw(workloads())
-    run = np.minimum(workload.run_time, workload.requested_time)
-    for name, values in (("requested", workload.requested_time), ("clairvoyant", run)):
-        named = hpcgym.simulate(workload, "easy", estimate=name)
-        given_values = hpcgym.simulate(workload, "easy", estimate=values)
-        assert named.start.tolist() == given_values.start.tolist()
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["fcfs", "sqf", "spf", "wfp3"])
+@pytest.mark.parametrize("mode", ["requeue", "suspend"])
+def test_many_stop_others(order: str, mode: str) -> None:
+    """Many run and wait: the lists have several blocks, and the log is made longer."""
+    rows = [(0, 150 + row, 1 + row % 3, 11) for row in range(300)]
+    # every 40 s some wide jobs come; in between the others start again
+    rows += [(40 * (row // 12), 5 + row % 11, 9, 12 + row % 2) for row in range(12, 240)]
+    submit, run, wide, queue = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+    jobs = few_jobs(150, submit, run, wide, [2 * one for one in run], queue=queue)
+    rules = {"policy": order, "backfill_order": "sjbf", "preemption": f"queue:13>12>11,{mode}"}
+    result = agreed(jobs, **rules)
+    assert result.interrupted is not None
+    assert len(result.interrupted.job) > 300
 
 
-@pytest.mark.parametrize("backfill", ["none", "easy", "until-shadow", "conservative"])
-@settings(max_examples=80)
-@given(case=cases())
-def test_one_core_a_node_is_the_pool(backfill: str, case: tuple[Workload, dict[str, Any]]) -> None:
-    """A workload without units, on as many nodes of one core: the pool's schedule exactly."""
-    workload, rules = case
-    rules = usable(rules)
-    rules |= {"backfill": backfill, "passes": "per-timestamp"}
-    if backfill == "conservative":
-        rules["hold"] = None
-    nodes = Cluster(groups=(NodeGroup("all", workload.processors, {"core": 1}),))
-    pool = hpcgym.simulate(workload, **rules)
-    for allocation in ALLOCATIONS:
-        result = hpcgym.simulate(workload, cluster=nodes, allocation=allocation, **rules)
-        assert result.start.tolist() == pool.start.tolist()
-        assert result.reserved_start.tolist() == pool.reserved_start.tolist()
-        assert result.backfilled.tolist() == pool.backfilled.tolist()
-    del rules["passes"]
-    beside_reference(workload, {**rules, "allocation": "best-fit"}, nodes)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    "backfill",
+    ["slurm:bf_interval=30+bf_max_job_test=70", "slurm:bf_interval=11+bf_job_part_count_reserve=3"],
+)
+def test_long_queues_of_slurm(seed: int, backfill: str) -> None:
+    """More jobs wait than a block of the queue holds: those behind count too."""
+    rng, n = np.random.default_rng(seed), 150
+    submit, run = np.sort(rng.integers(0, 600, n)), rng.integers(1, 400, n)
+    wide = np.where(rng.random(n) < 0.4, 1, rng.integers(1, 33, n))
+    workload = few_jobs(32, submit, run, wide, run * rng.integers(1, 6, n))
+    agreed(workload, backfill=backfill)
+    agreed(workload, backfill=backfill, cluster="8x1x4")
+
+
+# --- On nodes -------------------------------------------------------------------------------------
 
 
 def crowd(seed: int, jobs: int) -> tuple[Cluster, Workload]:
@@ -155,78 +147,115 @@ def crowd(seed: int, jobs: int) -> tuple[Cluster, Workload]:
     units = np.minimum(random.geometric(0.5, jobs), 4)
     core = random.choice([1, 2, 4, 8, 16], jobs)
     kind = random.integers(0, 4, jobs)
-    columns = {
-        "submit_time": np.sort(random.integers(0, 3 * jobs, jobs)),
-        "run_time": run,
-        "requested_time": np.ceil(run * random.choice([0.5, 1, 1, 2, 10], jobs)).astype(np.int64),
-        "requested_processors": units * core,
-        "user_id": random.integers(1, 5, jobs),
-    }
-    per_unit = {
-        "core": core,
-        "mem": random.integers(0, 17, jobs),
-        "gpu": np.where(kind == 0, random.integers(1, 3, jobs), 0),
-        "mic": np.where(kind == 1, random.integers(1, 3, jobs), 0),
-    }
-    cluster = Cluster(groups=groups)
-    workload = Workload.from_columns(
-        columns, processors=128, name=f"crowd {seed}", units=units, per_unit=per_unit
+    workload = few_jobs(
+        128,
+        np.sort(random.integers(0, 3 * jobs, jobs)),
+        run,
+        units * core,
+        np.ceil(run * random.choice([0.5, 1, 1, 2, 10], jobs)).astype(np.int64),
+        user_id=random.integers(1, 5, jobs),
+        units=units,
+        per_unit={
+            "core": core,
+            "mem": random.integers(0, 17, jobs),
+            "gpu": np.where(kind == 0, random.integers(1, 3, jobs), 0),
+            "mic": np.where(kind == 1, random.integers(1, 3, jobs), 0),
+        },
     )
-    return cluster, workload
+    return Cluster(groups=groups), workload
 
 
 @settings(max_examples=6)
-@given(st.data(), st.integers(0, 10**6))
+@given(st.data(), SEEDS)
 def test_long_queues_on_nodes(data: st.DataObject, seed: int) -> None:
     """Many queued and running jobs: the ordered lists split and join their blocks."""
     cluster, workload = crowd(seed, jobs=80)
-    beside_reference(workload, data.draw(node_schedulers(workload)), cluster)
+    agreed(workload, cluster=cluster, **data.draw(node_schedulers(workload)))
 
 
-@pytest.mark.parametrize("fails", [False, True])
-@settings(max_examples=100)
-@given(data=st.data(), case=node_cases())
-def test_random_nodes_are_valid_and_the_same_again(
-    fails: bool, data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]
-) -> None:
-    cluster, workload, rules = case
-    if fails:
-        rules["failures"] = table_of(data.draw(failures_for(cluster, workload)))
-    first, second, other = (
-        hpcgym.simulate(workload, cluster=cluster, **{**rules, "allocation": allocation})
-        for allocation in ("random:7", "random:7", "random")
-    )
-    assert first.start.tolist() == second.start.tolist()
-    assert cells_of(first.allocation) == cells_of(second.allocation)
-    for result in (first, other):
-        hpcgym.validate_schedule(result)
-
-
-def test_random_nodes_differ_by_seed() -> None:
-    cluster, workload = crowd(3, jobs=80)
-    drawn = [
-        cells_of(hpcgym.simulate(workload, cluster=cluster, allocation=f"random:{seed}").allocation)
-        for seed in range(4)
+@pytest.mark.slow
+@settings(max_examples=2)
+@given(st.data(), SEEDS)
+def test_long_queues_on_nodes_that_fail(data: st.DataObject, seed: int) -> None:
+    """Jobs go back into the middle of lists of several blocks."""
+    random = np.random.default_rng(seed)
+    n, nodes = 200, 30
+    submit, run = np.sort(random.integers(0, n, n)), random.integers(1, 150, n)
+    wide, users = random.integers(1, 5, n), random.integers(1, 5, n)
+    requested = run * random.choice([1, 1, 2, 5], n)
+    workload = few_jobs(4 * nodes, submit, run, wide, requested, user_id=users)
+    failures = [
+        (node, time, time + int(random.integers(1, 100)))
+        for node in range(nodes)
+        for time in range(int(random.integers(1, 200)), 500, 200)
     ]
-    assert all(drawn[0] != other for other in drawn[1:])
+    rules = data.draw(node_schedulers(workload))
+    agreed(workload, cluster=f"{nodes}x1x4", failures=table_of(failures), **rules)
 
 
-def test_a_job_that_failed_may_fit_after_another_has_started() -> None:
+@pytest.mark.parametrize("backfill", ["easy", "until-shadow"])
+def test_reservations_on_nodes_are_of_room(backfill: str) -> None:
+    """On crowded nodes with memory, where one of nodes by name would let others start in some."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        units, core, memory = rng.integers(1, 4, 20), rng.integers(1, 3, 20), rng.integers(0, 3, 20)
+        sizes = zip("ab", rng.integers(4, 9, (2, 2)).tolist(), strict=True)
+        groups = [NodeGroup(name, 2, {"core": cores, "mem": has}) for name, (cores, has) in sizes]
+        cluster, run = Cluster(groups=tuple(groups)), rng.integers(1, 40, 20)
+        jobs = few_jobs(
+            cluster.processors,
+            np.sort(rng.integers(0, 60, 20)),
+            run,
+            units * core,
+            run + rng.integers(0, 30, 20),
+            user_id=rng.integers(1, 4, 20),
+            units=units,
+            per_unit={"core": core, "mem": memory},
+        )
+        quota = f"user:jobs={rng.integers(1, 4)}"
+        agreed(jobs, cluster=cluster, quota=quota, backfill=backfill, backfill_order="sjbf")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.parametrize("seed", range(6))
+def test_more_nodes_than_bits_in_a_word(seed: int) -> None:
+    """Slurm's reservations and windows, on nodes on both sides of the 64th and the 128th."""
+    rng, n = np.random.default_rng(seed), 60
+    submit, run = np.sort(rng.integers(0, 500, n)), rng.integers(1, 400, n)
+    wide = np.where(rng.random(n) < 0.3, 2, rng.integers(1, 200, n))
+    jobs = few_jobs(260, submit, run, wide, run * rng.integers(1, 6, n))
+    windows = "200/700:nodes=60-69; 900/1500:nodes=0,63,64,127,128,129"
+    rules = {"cluster": "130x1x2", "maintenance": windows, "backfill": "slurm:bf_interval=30"}
+    assert agreed(jobs, **rules).backfilled.sum() > 5
+
+
+def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
+    """Found at random: a core that no unit of job 2 fits has been taken by nobody at 1 s."""
+    groups = (
+        NodeGroup("gpu", 2, {"core": 2, "gpu": 1}),
+        NodeGroup("large", 1, {"core": 7}),
+        NodeGroup("small", 1, {"core": 1}),
+    )
+    units, cores = np.array([2, 12, 1, 1, 2, 12]), np.array([1, 1, 2, 1, 3, 1])
+    each = {"core": cores, "gpu": np.array([1, 0, 0, 0, 0, 0])}
+    asked = [10, 1, 1, 1, 1, 1]
+    jobs = few_jobs(12, [0] * 6, [1] * 6, units * cores, asked, units=units, per_unit=each)
+    rules = {"allocation": "weighted", "policy": "f1", "backfill": "slurm"}
+    agreed(jobs, cluster=Cluster(groups=groups), maintenance="100/101", **rules)
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjbf"])
+def test_a_job_that_failed_may_fit_after_another_has_started(order: str) -> None:
     """As in `test_reference_nodes.py`: a start may make room for a job that waited before."""
-    columns = {
-        "submit_time": [0, 0, 1, 1, 2, 3],
-        "run_time": [9, 9, 5, 99, 3, 1],
-        "requested_time": [9, 9, 5, 99, 3, 1],
-    }
     units, core = [1, 1, 2, 2, 1, 1], [1, 2, 2, 1, 1, 4]
-    columns["requested_processors"] = [a * b for a, b in zip(units, core, strict=True)]
-    workload = Workload.from_columns(columns, processors=6, units=units, per_unit={"core": core})
+    wide = [a * b for a, b in zip(units, core, strict=True)]
+    each = {"units": units, "per_unit": {"core": core}}
+    workload = few_jobs(6, [0, 0, 1, 1, 2, 3], [9, 9, 5, 99, 3, 1], wide, **each)
     groups = (NodeGroup("small", 1, {"core": 2}), NodeGroup("large", 1, {"core": 4}))
-    for order, start in (("fcfs", [0, 0, 9, 3, 2, 102]), ("sjbf", [0, 0, 9, 2, 2, 101])):
-        rules = {"backfill": "easy", "backfill_order": order}
-        result = hpcgym.simulate(workload, cluster=Cluster(groups=groups), **rules)
-        assert result.start.tolist() == start
-        beside_reference(workload, rules, Cluster(groups=groups))
+    result = agreed(workload, cluster=Cluster(groups=groups), backfill_order=order)
+    start = {"fcfs": [0, 0, 9, 3, 2, 102], "sjbf": [0, 0, 9, 2, 2, 101]}[order]
+    assert result.start.tolist() == start
 
 
 @settings(max_examples=40)
@@ -238,90 +267,52 @@ def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -
     kilobytes = data.draw(st.lists(memory, min_size=n, max_size=n))
     cores = max(workload.processors // 2, 1)
     nodes = NodeGroup("all", -(-workload.processors // cores), {"core": cores, "mem": 4 * cores})
-    beside_reference(
-        workload.with_columns(requested_memory=kilobytes), rules, Cluster(groups=(nodes,))
-    )
-
-
-@pytest.mark.slow
-@settings(max_examples=2)
-@given(st.data(), st.integers(0, 10**6))
-def test_long_queues_on_nodes_that_fail(data: st.DataObject, seed: int) -> None:
-    """Many queued and running jobs: jobs go back into the middle of lists of several blocks."""
-    random = np.random.default_rng(seed)
-    n, nodes = 200, 30
-    columns = {
-        "submit_time": np.sort(random.integers(0, n, n)),
-        "run_time": random.integers(1, 150, n),
-        "requested_processors": random.integers(1, 5, n),
-        "user_id": random.integers(1, 5, n),
-    }
-    columns["requested_time"] = columns["run_time"] * random.choice([1, 1, 2, 5], n)
-    cluster = Cluster(groups=(NodeGroup("a", nodes, {"core": 4}),))
-    workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
-    rules = data.draw(node_schedulers(workload))
-    failures = [
-        (node, time, time + int(random.integers(1, 100)))
-        for node in range(nodes)
-        for time in range(int(random.integers(1, 200)), 500, 200)
-    ]
-    beside_reference(workload, rules, cluster, failures)
+    jobs = workload.with_columns(requested_memory=kilobytes)
+    agreed(jobs, cluster=Cluster(groups=(nodes,)), **rules)
 
 
 @pytest.mark.parametrize("order", ["sqf", "spf", "sjbf"])
 def test_a_job_comes_back_before_equal_ones_that_were_submitted_later(order: str) -> None:
     """One node of a hundred: the jobs on it are equal to many in the queue, of several blocks."""
-    n = 150
-    workload = few_jobs(4, [0] * n, [5] * n, [2] * n)
-    cluster = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),))
-    rules = {"policy": "fcfs" if order == "sjbf" else order, "backfill": "easy"}
-    rules["backfill_order"] = order
-    result = beside_reference(workload, rules, cluster, [(0, 2, 3), (1, 8, 20), (0, 8, 10)])
+    jobs = few_jobs(4, [0] * 150, [5] * 150, [2] * 150)
+    failures = [(0, 2, 3), (1, 8, 20), (0, 8, 10)]
+    rules = {"policy": "fcfs" if order == "sjbf" else order, "backfill_order": order}
+    result = agreed(jobs, cluster="2x1x2", failures=table_of(failures), **rules)
     assert result.start.tolist()[:3] == [3, 0, 10]
 
 
 @pytest.mark.parametrize("order", ["sqf", "spf", "sjbf", "fcfs"])
 def test_a_job_is_backfilled_again_before_equal_ones_that_came_later(order: str) -> None:
     """It ran before the head, job 1, and was submitted before job 3, which waits."""
-    workload = few_jobs(4, [0, 1, 1, 2], [100, 5, 9, 9], [2, 4, 2, 2])
-    cluster = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),))
-    rules = {"backfill": "easy", "backfill_order": order}
-    result = beside_reference(workload, rules, cluster, [(1, 3, 4)])
+    jobs, failures = few_jobs(4, [0, 1, 1, 2], [100, 5, 9, 9], [2, 4, 2, 2]), [(1, 3, 4)]
+    result = agreed(jobs, cluster="2x1x2", failures=table_of(failures), backfill_order=order)
     assert result.start.tolist() == [0, 100, 4, 13]
 
 
-def test_priorities_by_usage_are_those_of_a_repair() -> None:
-    """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
-    jobs = few_jobs(1, [0, 5, 9], [10, 100, 100], [1, 1, 1], user_id=[1, 1, 2])
-    node = Cluster(groups=(NodeGroup("a", 1, {"core": 1}),))
-    rules = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}}
-    down = table_of([(0, 10, 1000)])
-    result = hpcgym.simulate(jobs, cluster=node, failures=down, **rules)
-    assert result.start.tolist() == [0, 1000, 1100]
+@pytest.mark.parametrize("fails", [False, True])
+@settings(max_examples=100)
+@given(data=st.data(), case=node_cases())
+def test_random_nodes_are_valid_and_the_same_again(
+    fails: bool, data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]
+) -> None:
+    cluster, workload, rules = case
+    if fails:
+        rules["failures"] = table_of(data.draw(failures_for(cluster, workload)))
+    first, second, _ = (
+        agreed(workload, slow=False, cluster=cluster, **{**rules, "allocation": allocation})
+        for allocation in ("random:7", "random:7", "random")
+    )
+    assert first.start.tolist() == second.start.tolist()
+    assert cells_of(first.allocation) == cells_of(second.allocation)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize(
-    "backfill",
-    ["slurm:bf_interval=30+bf_max_job_test=70", "slurm:bf_interval=11+bf_job_part_count_reserve=3"],
-)
-def test_long_queues_of_slurm(seed: int, backfill: str) -> None:
-    """More jobs wait than a block of the queue holds: those behind count too."""
-    rng, n = np.random.default_rng(seed), 150
-    run = rng.integers(1, 400, n)
-    columns = {
-        "submit_time": np.sort(rng.integers(0, 600, n)),
-        "run_time": run,
-        "requested_time": run * rng.integers(1, 6, n),
-        "requested_processors": np.where(rng.random(n) < 0.4, 1, rng.integers(1, 33, n)),
-    }
-    workload = Workload.from_columns(columns, processors=32)
-    rules = {"policy": "fcfs", "backfill": backfill, "backfill_order": "fcfs"}
-    rules |= {"estimate": "requested", "correction": "requested", "threshold": None}
-    beside_reference(workload, {**rules, "passes": "per-timestamp", "hold": None})
-    cluster = Cluster(groups=(NodeGroup("n", 8, {"core": 4}),))
-    beside_reference(workload, {**rules, "allocation": "first-fit", "hold": None}, cluster)
+def test_random_nodes_differ_by_seed() -> None:
+    cluster, workload = crowd(3, jobs=80)
+    drawn = [
+        cells_of(hpcgym.simulate(workload, cluster=cluster, allocation=f"random:{seed}").allocation)
+        for seed in range(4)
+    ]
+    assert all(drawn[0] != other for other in drawn[1:])
 
 
 JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
@@ -333,21 +324,26 @@ JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
     [
         {},
         {"backfill": "none"},
-        {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
-        {"policy": "saf"},
+        {"backfill": "until-shadow"},
+        {"backfill_order": "sjbf", **LEARNED},
+        {"policy": "saf", "hold": "0.1"},
         {"policy": "lexp", "backfill_order": "lexp"},
         {"policy": "saf", "threshold": 3600.0},
     ],
     ids=str,
 )
-def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str) -> None:
-    scheduler = Scheduler(allocation=allocation, **rules)  # type: ignore[arg-type]
-    cluster = Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),))
+def test_nodes_of_one_core_are_the_pool(rules: dict[str, Any], allocation: str) -> None:
+    """Also where the engine is told of nodes, which public calls spare it."""
+    scheduler, cluster = (
+        Scheduler(allocation=allocation, **rules),
+        Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),)),
+    )
     simulation = new_simulation(
         JOBS, scheduler, place_on_nodes(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
     )
     simulation.drive()
     schedule = simulation.schedule()
-    expected = simulate(JOBS, Scheduler(**rules), processors=32)  # type: ignore[arg-type]
+    expected = simulate(JOBS, Scheduler(**rules), processors=32)
     assert np.array_equal(schedule["start"], expected.start)
     assert np.array_equal(schedule["promised"], expected.reserved_start)
+    assert np.array_equal(schedule["backfilled"], expected.backfilled)

@@ -20,7 +20,7 @@ from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from pieces import same_in_pieces
-from predictors import Crooked, Whim
+from predictors import REGRESSIONS, CompiledRegression, Crooked, Whim
 from preemption_strategies import CLOSE, crowded
 from quota_strategies import fitted
 from restrictions import DRAWN, around_windows, restrict, with_numbers
@@ -57,6 +57,7 @@ MACHINES = {
 RULES = {
     "pool": (
         *("", "killed", "learned", "slurm", "each second", "anew", "usage", "usage learned"),
+        *("learned slurm", "learned anew"),
         *(
             "quota",
             "windows",
@@ -92,7 +93,15 @@ RULES = {
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 ORDERS, TIMES = ("policy", "backfill_order"), ("estimate", "policy_estimate")
-LEARNED = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
+NAMED = ("ave1", "ave2", "ave3", "user-ratio", "typical-ratio")
+#: Estimates that learn, as the engine and as the reference take them.
+LEARNED = [
+    *((name, name) for name in NAMED),
+    (Crooked(), Crooked()),
+    *((rules, CompiledRegression(rules)) for rules in REGRESSIONS),
+]
+#: Expressions that are worked out once where run times are known.
+BY_TIME = ("-requested", "-(requested * processors)", "16 * wait - area", "expansion")
 #: What the proof of a schedule must have looked at.
 PROVED = {
     "dependencies": "follows",
@@ -124,6 +133,8 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     which, log = {*rules.split()}, with_numbers(log, data.draw(QUEUES))
     if which & {"stop", "usage"}:
         log = crowded(log, data.draw(CLOSE))
+    if "learned" in which and "usage" not in which and data.draw(st.booleans()):
+        log = log.with_columns(user_id=log.user_id * 10**9)
     if "usage" in which and place == "pool":
         log = data.draw(with_power(log))
     common = chosen(data, which, usable(drawn), log)
@@ -132,9 +143,9 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
         log = recorded(data, log)
         part, common, begin, end = parts_of(data, log, common, last=place != "nodes")
         assume(part is not None)
-    if "learned" in which:
-        common = learned(data, which, common)
     ours, theirs = dict[str, Any](), dict[str, Any]()
+    if "learned" in which:
+        learn(data, which, ours, theirs)
     log = restrict(data, which | {place}, log, ours, theirs, cluster)
     part = part if "extract" in which else log
     put_in_order(data, which, cluster, log, ours, theirs)
@@ -169,9 +180,9 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     assert result.workload.job_number.tolist() == [job.number + 1 for job in came]
     proved = hpcgym.validate_schedule(result)
     assert {name for name, rule in PROVED.items() if theirs.get(rule)} <= {*proved}
-    if not which & {"usage", "extract", "function"} and data.draw(
-        st.sampled_from([False, False, True])
-    ):
+    public = not any(rule in [*REGRESSIONS, *BY_TIME] for rule in ours.values() if rule is not None)
+    public = public and not which & {"usage", "extract", "function"}
+    if public and data.draw(st.sampled_from([False, False, True])):
         assert_same_results(simulate(engine="reference"), result)
 
 
@@ -277,16 +288,18 @@ def chosen(
     return rules
 
 
-def learned(data: st.DataObject, which: set[str], rules: dict[str, Any]) -> dict[str, Any]:
+def learn(
+    data: st.DataObject, which: set[str], ours: dict[str, Any], theirs: dict[str, Any]
+) -> None:
     """Draw what predicts run times by those of jobs that have ended."""
-    moved = which & {"follow", "places"}
-    which_rules = data.draw(st.sampled_from([TIMES, TIMES[:1], TIMES[1:]]))
-    for rule in TIMES[1:] if moved else which_rules:
-        rules[rule] = data.draw(st.sampled_from(LEARNED[: -1 if moved else None]))
-    if rules["estimate"] in LEARNED[1:]:
+    moved = bool(which & {"follow", "places"})
+    rules = data.draw(st.sampled_from([TIMES, TIMES[:1], TIMES[1:]]))
+    for rule in TIMES[1:] if moved else rules:
+        some = LEARNED[: len(NAMED)] if moved else LEARNED
+        ours[rule], theirs[rule] = data.draw(st.sampled_from(some))
+    if "estimate" in ours:
         known = ["requested", "incremental", "recursive-doubling", "predicted-again"]
-        rules["correction"] = data.draw(st.sampled_from(known))
-    return rules
+        ours["correction"] = theirs["correction"] = data.draw(st.sampled_from(known))
 
 
 def put_in_order(
@@ -300,7 +313,10 @@ def put_in_order(
     """Draw orders by expressions that waiting changes, or by what users have used."""
     if "anew" in which:
         for rule in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
-            text = data.draw(general())
+            texts = general()
+            if "policy_estimate" in ours:
+                texts = st.one_of(texts, st.sampled_from(BY_TIME))
+            text = data.draw(texts)
             assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
             ours[rule], theirs[rule] = text, ByExpression(text, log)
     if "function" in which:

@@ -1,4 +1,4 @@
-"""Simulations that are answered and run in pieces: estimates, usage, expressions, functions."""
+"""Dispatchers that answer simulations which run in pieces."""
 
 from __future__ import annotations
 
@@ -7,71 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import share_strategies
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import node_cases, partitioned_cases
-from online import ELOSS, FORMULAS, REGRESSIONS
-from online import cases as learning_cases
 from pieces import same_in_pieces
-from predictors import Crooked
-from restrictions import DRAWN
-from strategies import DEPTHS, cases, clusters, holds
+from predictors import REGRESSIONS
+from strategies import cases, clusters
 
-from hpcgym import load_workload, simulate
+from hpcgym import simulate
 from hpcgym.cluster.pool import Cluster
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 
-ORDERS = ("policy", "backfill_order")
-pytestmark = DRAWN
 SEEDS = st.integers(0, 10**6)
-POLICIES = ("fcfs", "saf", "lexp", "wfp3", "unicef", "f1", "f2", "f3", "f4")
-
-
-def assert_same(workload: Workload, rules: dict[str, Any], seed: int) -> None:
-    """Simulate in pieces, on a pool."""
-    for order in ORDERS:
-        if isinstance(rules[order], tuple) and not any(rules[order]):
-            rules = rules | {order: "saf"}
-    cluster = Cluster(workload.processors, busy_power_w=share_strategies.BUSY_W)
-    same_in_pieces(seed, partial(simulate, workload, cluster=cluster, **rules))
-
-
-@st.composite
-def estimates(draw: st.DrawFn) -> dict[str, Any]:
-    """Rules of estimates, most of which learn."""
-    every = st.one_of(
-        st.sampled_from([*KNOWN, *FORMULAS, "data-driven"]),
-        st.sampled_from(REGRESSIONS),
-        st.builds(Crooked),
-    )
-    rules = {"estimate": draw(every), "policy_estimate": draw(every)}
-    corrections = ["requested", "incremental", "recursive-doubling", "kill"]
-    if rules["estimate"] not in (*KNOWN, "ave1"):
-        corrections += ["predicted-again"] * 3
-    return rules | {"correction": draw(st.sampled_from(corrections))}
-
-
-@settings(max_examples=300)
-@given(st.data(), learning_cases())
-def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
-    workload, rules, _ = case
-    rules |= data.draw(st.sampled_from([{}, {"policy": data.draw(st.sampled_from(POLICIES))}]))
-    if rules["passes"] == "per-timestamp" and data.draw(st.booleans()):
-        rules["backfill"] = data.draw(st.sampled_from(DEPTHS))
-    elif rules["backfill"] != "conservative":
-        rules["hold"] = data.draw(holds())
-    assert_same(workload, rules | data.draw(estimates()), data.draw(SEEDS))
-
-
-@pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])
-def test_queues_of_many_blocks(estimate: Any) -> None:
-    workload = load_workload("lublin:jobs=400,processors=64,load=2,seed=1")
-    rules = {"estimate": estimate, "policy_estimate": estimate, "backfill_order": "sjbf"}
-    rules |= {"correction": "predicted-again", "policy": "saf", "backfill": "easy"}
-    assert_same(workload, rules, 7)
 
 
 def scattering(seed: int) -> Any:

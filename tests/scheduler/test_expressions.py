@@ -22,14 +22,17 @@ import hpcgym
 from hpcgym._engine import values_of
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import ByExpression
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.workload.model import Workload
 
+WFP3 = "(wait / requested) ** 3 * processors"
 #: Policies by name or weights, and expressions that say the same.
 SAME: list[tuple[Any, str]] = [
     ("fcfs", "wait"),
@@ -207,6 +210,51 @@ def test_the_docs_name_all_of_it() -> None:
         assert f"`{name}`" in section, name
 
 
+def both(policy: Any) -> dict[str, Any]:
+    """Return rules of which both orders are the same."""
+    return {"policy": policy, "backfill_order": policy}
+
+
+# --- Other machines, and where simulations begin --------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+@pytest.mark.parametrize("estimate", ["requested", "ave2"])
+def test_passes_without_an_event_have_scores_of_their_own(backfill: str, estimate: str) -> None:
+    """Where caps begin and end, and at controls of power, too."""
+    power = NodePower(20.0, 100.0)
+    cluster = Cluster(groups=(NodeGroup("a", 16, {"core": 4}, power),))
+    workload = hpcgym.load_workload("lublin:jobs=300,processors=64,load=1.2,seed=8")
+    span = int(workload.submit_time[-1])
+    caps = [PowerCap(600 + k % 3 * 300, k * span // 40, (k + 1) * span // 40) for k in range(40)]
+    rules: dict[str, Any] = {"backfill": backfill, "policy_estimate": estimate}
+    rules |= {"cluster": cluster, "limits": caps}
+    named = hpcgym.simulate(workload, **both("wfp3"), **rules)
+    result = hpcgym.simulate(workload, **both(WFP3), **rules)
+    assert result.start.tolist() == named.start.tolist()
+    moments = {*workload.submit_time.tolist(), *result.end.tolist()}
+    assert not moments.issuperset(result.start.tolist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backfill", ["easy", "fill"])
+def test_on_nodes_that_jobs_share(backfill: str) -> None:
+    jobs = hpcgym.load_workload(
+        "codes:jobs=80,processes=8,processors=64,seed=1,arrivals=poisson,interval=9"
+    )
+    rules: dict[str, Any] = {"cluster": "8x2x4", "speedups": "generated:codes=16"}
+    text = "(wait ** 2 < 4e4) * processors - requested"
+    named = hpcgym.simulate(jobs, "easy-co", backfill=backfill, **both("-requested"), **rules)
+    result = hpcgym.simulate(
+        jobs, "easy-co", backfill=backfill, **both("-requested + 0 * wait ** 2"), **rules
+    )
+    assert result.start.tolist() == named.start.tolist()
+    other = hpcgym.simulate(jobs, "easy-co", backfill=backfill, **both(text), **rules)
+    assert other.start.tolist() != named.start.tolist()
+    hpcgym.validate_schedule(other)
+
+
 # --- Where they may stand -------------------------------------------------------------------------
 
 
@@ -297,9 +345,7 @@ def test_baselines_and_boards_take_them() -> None:
         played(weights, find_baseline("-requested * processors"))
     for name in ("JobSelection", "QueueOrdering"):
         env = gymnasium.make(f"hpcgym/{name}-v0", workload=workload, jobs=60)
-        assert played(env, find_baseline("(wait / requested) ** 3 * processors")) == played(
-            env, find_baseline("wfp3")
-        )
+        assert played(env, find_baseline(WFP3)) == played(env, find_baseline("wfp3"))
     board = evaluate("-requested * processors", workload, jobs=30, n=4, budget=0)
     values = board.by_slice
     assert values["-requested * processors"].tolist() == values["saf"].tolist()

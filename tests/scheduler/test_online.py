@@ -6,34 +6,56 @@ import copy
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import online
 import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
+from extract_strategies import usable
 from few_jobs import few_jobs
-from predictors import CompiledRegression, Crooked, Told
+from pieces import same_in_pieces
+from predictors import ELOSS, REGRESSIONS, CompiledRegression, Crooked, Told
+from strategies import schedulers, workloads
 
-from hpcgym import HpcgymError, Scheduler, simulate, validate_schedule
-from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression
-from hpcgym.scheduler.estimates.by_name import KNOWN
+from hpcgym import HpcgymError, Scheduler, load_workload, simulate, validate_schedule
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import Simulation
+from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression, by_name
 from hpcgym.workload.model import Workload
 
-
-@settings(max_examples=500)
-@given(online.cases())
-def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
-    workload, fast, slow = case
-    result = simulate(workload, **fast)
-    online.assert_same(result, online.oracle(workload, slow))
-    for rule in ("estimate", "policy_estimate"):
-        if isinstance(fast[rule], Crooked):
-            online.assert_same_log(fast[rule].log, slow[rule].log)
+EASY = load_workload("lublin:jobs=250,processors=32,seed=2,load=1.3")
+BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
+FORMULAS = ("ave3", *by_name.FORMULAS)
 
 
-@pytest.mark.parametrize("estimate", [*online.FORMULAS[1:], *map(str, online.REGRESSIONS)])
+def named(workload: Workload) -> Workload:
+    """Return the jobs with numbers, from 1, by which predictors know them."""
+    return workload.with_columns(job_number=np.arange(1, len(workload) + 1))
+
+
+def assert_same(result: Any, slow: Simulation) -> None:
+    """Compare all that the oracle records of a schedule."""
+    assert result.predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
+    if result.policy_run_time is not None:
+        assert result.policy_run_time.tolist() == [job.policy_time for job in slow.jobs]
+    assert result.start.tolist() == [job.start for job in slow.jobs]
+    assert result.end.tolist() == [job.end for job in slow.jobs]
+    assert result.backfilled.tolist() == [job.backfilled for job in slow.jobs]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in slow.jobs]
+
+
+def oracle(workload: Workload, rules: dict[str, Any], before: Any = None) -> Simulation:
+    simulation = Simulation(jobs_of(workload), workload.processors, **rules)
+    if before is not None:
+        simulation.go_on(before)
+    simulation.run()
+    return simulation
+
+
+@pytest.mark.parametrize("estimate", [*FORMULAS, *map(str, REGRESSIONS)])
 def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
     slow: Any = estimate
     if estimate.startswith("regression"):
@@ -44,11 +66,10 @@ def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
         {"correction": "incremental", "passes": "per-event", "backfill": "conservative"},
     ):
         rules = {**common, **more}
-        result = simulate(online.EASY, **rules, estimate=estimate, policy_estimate=estimate)
+        both = {"estimate": estimate, "policy_estimate": estimate}
+        result = same_in_pieces(7, partial(simulate, EASY, **rules, **both))
         assert len(set(result.predicted_run_time.tolist())) > 30
-        online.assert_same(
-            result, online.oracle(online.EASY, {**rules, "estimate": slow, "policy_estimate": slow})
-        )
+        assert_same(result, oracle(EASY, {**rules, "estimate": slow, "policy_estimate": slow}))
 
 
 def crowd(n: int = 380) -> Workload:
@@ -56,22 +77,19 @@ def crowd(n: int = 380) -> Workload:
     rng = np.random.default_rng(0)
     run = np.ceil(rng.lognormal(4, 1.2, n)).astype(np.int64)
     share = np.array([1, 1.5, 3, 10])[rng.integers(0, 4, n)]
-    columns = {
-        "submit_time": np.sort(rng.integers(2, 60, n)),
-        "run_time": run,
-        "requested_time": np.ceil(run * share).astype(np.int64) + 5,
-        "requested_processors": np.minimum(rng.geometric(0.3, n), 16),
-        "user_id": rng.integers(1, 6, n),
-    }
-    first = {
-        "submit_time": [0, 1],
-        "run_time": [30, 50_000],
-        "requested_time": [40, 90_000],
-        "requested_processors": [16, 16],
-        "user_id": [1, 1],
-    }
-    joined = {name: np.concatenate([first[name], columns[name]]) for name in columns}
-    return online.named(Workload.from_columns(joined, processors=16))
+    users, submit = rng.integers(1, 6, n), np.sort(rng.integers(2, 60, n))
+    wide = np.minimum(rng.geometric(0.3, n), 16)
+    requested = np.ceil(run * share).astype(np.int64) + 5
+    return named(
+        few_jobs(
+            16,
+            [0, 1, *submit],
+            [30, 50_000, *run],
+            [16, 16, *wide],
+            [40, 90_000, *requested],
+            user_id=[1, 1, *users],
+        )
+    )
 
 
 CROWD = crowd()
@@ -80,20 +98,18 @@ CROWD = crowd()
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 @pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
-@pytest.mark.parametrize("estimate", [*online.FORMULAS[1:], "python", "e-loss"])
+@pytest.mark.parametrize("estimate", [*FORMULAS, "python", "e-loss"])
 def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
     estimate: str, policy: str, order: str, passes: str
 ) -> None:
     """The lists of the queue have several blocks, and the job that waits longest does not start."""
     fast: Any = {"python": Crooked()}.get(estimate, estimate)
-    slow: Any = {"python": Crooked(), "e-loss": CompiledRegression(online.ELOSS)}.get(
-        estimate, estimate
-    )
+    slow: Any = {"python": Crooked(), "e-loss": CompiledRegression(ELOSS)}.get(estimate, estimate)
     rules = {"policy": policy, "backfill": "easy", "backfill_order": order, "threshold": None}
     rules |= {"estimate": "requested", "correction": "requested", "passes": passes}
     result = simulate(CROWD, **rules, policy_estimate=fast)
-    expected = online.oracle(CROWD, {**rules, "policy_estimate": slow})
-    online.assert_same(result, expected)
+    expected = oracle(CROWD, {**rules, "policy_estimate": slow})
+    assert_same(result, expected)
     at_most = max(int((result.start > time).sum()) for time in (59, 60, 61))
     assert at_most > 300
     if policy == "saf":
@@ -105,44 +121,51 @@ def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
 # --- Going on with what has been learned ------------------------------------------------------
 
 
+LEARNED = [
+    *((name, name) for name in ("ave2", "user-ratio", "typical-ratio")),
+    (Crooked(), Crooked()),
+    *((rules, CompiledRegression(rules)) for rules in REGRESSIONS),
+]
+CORRECTIONS = ["requested", "incremental", "recursive-doubling", "predicted-again"]
+
+
 @settings(max_examples=100)
-@given(online.cases(), st.integers(0, 20), st.integers(0, 20))
+@given(st.data(), workloads(max_jobs=30), st.lists(st.integers(0, 30), max_size=2))
 def test_one_goes_on_where_the_other_ended(
-    case: tuple[Workload, dict[str, Any], dict[str, Any]], first: int, second: int
+    data: st.DataObject, workload: Workload, cuts: list[int]
 ) -> None:
-    workload, fast, slow = case
-    for rules in (fast, slow):
-        for rule in ("estimate", "policy_estimate"):
-            if isinstance(rules[rule], list) or rules[rule] in KNOWN:
-                rules[rule] = "user-ratio" if rule == "estimate" else "ave2"
-    cuts = sorted({0, min(first, len(workload)), min(first + second, len(workload))})
+    workload = named(workload)
+    rules = usable(data.draw(schedulers(workload)))
+    rules |= {"correction": data.draw(st.sampled_from(CORRECTIONS))}
+    pairs = [data.draw(st.sampled_from(LEARNED)) for _ in range(2)]
+    fast, slow = ({**rules, "estimate": one, "policy_estimate": other}
+                  for one, other in zip(*pairs, strict=True))  # fmt: skip
+    ends = sorted({0, len(workload), *(min(cut, len(workload)) for cut in cuts)})
     learned, before = None, None
-    for start, stop in zip(cuts, [*cuts[1:], len(workload)], strict=True):
+    for start, stop in pairwise(ends):
         part = workload.take(slice(start, stop))
-        if not len(part):
-            continue
         result = simulate(part, **fast, learned=learned)
-        before = online.oracle(part, slow, before)
-        online.assert_same(result, before)
+        before = oracle(part, slow, before)
+        assert_same(result, before)
         learned = result.learned
 
 
 def test_another_estimates_learning_is_refused() -> None:
-    learned = simulate(online.EASY, estimate="e-loss").learned
+    learned = simulate(EASY, estimate="e-loss").learned
     message = "learned: it was learned for the estimates regression:.* and requested, not for .*"
     for rules in ({"estimate": "user-ratio"}, {"policy_estimate": "e-loss"}):
         with pytest.raises(HpcgymError, match=message):
-            simulate(online.EASY, **rules, learned=learned)
+            simulate(EASY, **rules, learned=learned)
     with pytest.raises(HpcgymError, match="learned: no estimate of this scheduler learns"):
-        simulate(online.EASY, learned=learned)
+        simulate(EASY, learned=learned)
 
 
 def test_what_was_learned_is_not_changed_by_going_on() -> None:
-    learned = simulate(online.EASY, estimate="e-loss", policy_estimate=Crooked()).learned
+    learned = simulate(EASY, estimate="e-loss", policy_estimate=Crooked()).learned
     assert learned is not None
     rules = Scheduler(estimate="e-loss", policy_estimate=Crooked())
     saved = copy.deepcopy(learned)
-    one, other = (simulate(online.EASY, rules, learned=learned) for _ in range(2))
+    one, other = (simulate(EASY, rules, learned=learned) for _ in range(2))
     assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
     assert learned.model.tobytes() == saved.model.tobytes()
     assert pickle.dumps(learned.memory) == pickle.dumps(saved.memory)
@@ -163,7 +186,7 @@ RULES = {
 
 def in_a_row(times: list[tuple[int, int]]) -> Workload:
     """Jobs of one user on a machine of 8 processors, each submitted when the last has ended."""
-    return online.named(
+    return named(
         few_jobs(
             8,
             np.cumsum([0, *[run for run, _ in times]])[:-1],
@@ -178,7 +201,7 @@ def in_a_row(times: list[tuple[int, int]]) -> Workload:
 def predicted(workload: Workload, estimate: Any) -> list[int]:
     """What two simulators predict, the same."""
     result = simulate(workload, **RULES, estimate=estimate)
-    online.assert_same(result, online.oracle(workload, RULES | {"estimate": estimate}))
+    assert_same(result, oracle(workload, RULES | {"estimate": estimate}))
     return result.predicted_run_time.tolist()
 
 
@@ -253,13 +276,13 @@ def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
         "e-loss",
         "user-ratio",
         Told(lambda x: x["ave3"]),
-        CompiledRegression(online.ELOSS),
+        CompiledRegression(ELOSS),
     ):
         before = (
             pickle.dumps(estimate.__dict__) if isinstance(estimate, CompiledRegression) else b""
         )
         rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
-        one, other = (simulate(online.BUSY, rules) for _ in range(2))
+        one, other = (simulate(BUSY, rules) for _ in range(2))
         assert one.start.tolist() == other.start.tolist()
         assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
         assert one.learned is not None
@@ -273,7 +296,7 @@ def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
 def test_two_estimates_learn_apart() -> None:
     """The same predictor given twice is two."""
     predictor = Crooked()
-    result = simulate(online.EASY, estimate=predictor, policy_estimate=predictor)
+    result = simulate(EASY, estimate=predictor, policy_estimate=predictor)
     assert result.learned is not None
     first, second = result.learned.predictors
     assert first is not second
@@ -293,8 +316,8 @@ def test_predictors_cannot_change_what_others_are_told() -> None:
     names = {rule: Emptying(lambda x: 0) for rule in ("estimate", "policy_estimate")}
     usual = Told(lambda x: x["ave2"])
     rules = {"policy": "saf", "correction": "predicted-again"}
-    expected = simulate(online.EASY, **rules, estimate=usual, policy_estimate=usual)
-    assert simulate(online.EASY, **rules, **names).start.tolist() == expected.start.tolist()
+    expected = simulate(EASY, **rules, estimate=usual, policy_estimate=usual)
+    assert simulate(EASY, **rules, **names).start.tolist() == expected.start.tolist()
 
 
 # --- Predictions that are no usual numbers ----------------------------------------------------
@@ -329,7 +352,7 @@ def test_predictions_are_cut(seconds: Any, expected: int) -> None:
 def test_a_prediction_that_is_no_number(answer: Any) -> None:
     for rule in ("estimate", "policy_estimate"):
         with pytest.raises(HpcgymError, match=r"Told\.predict_one must return a number of seconds"):
-            simulate(online.EASY, **{rule: Told(lambda x: answer)})
+            simulate(EASY, **{rule: Told(lambda x: answer)})
 
 
 # --- What policies look at --------------------------------------------------------------------
@@ -337,5 +360,5 @@ def test_a_prediction_that_is_no_number(answer: Any) -> None:
 
 def test_features_are_those_of_the_table() -> None:
     log: list[Any] = []
-    simulate(online.EASY, estimate=Crooked(log))
+    simulate(EASY, estimate=Crooked(log))
     assert set(log[0][1]) == {*JOB_FEATURES, *JOB_FACTS}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
 from collections import Counter
 from dataclasses import FrozenInstanceError, replace
@@ -12,11 +14,13 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from few_jobs import few_jobs
 from preemption_strategies import urgent
 
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import find_scheduler
+from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
@@ -24,8 +28,9 @@ from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import check_estimate
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
 from hpcgym.scheduler.policies import index
-from hpcgym.scheduler.restrictions import Preemption, Quota, Window
-from hpcgym.scheduler.rules import RULES
+from hpcgym.scheduler.restrictions import Preemption, Quota, Window, read_windows
+from hpcgym.scheduler.rules import RULES, read_quotas
+from hpcgym.workload.model import Workload, pairs_of
 
 EASY = {
     "policy": "fcfs",
@@ -112,38 +117,244 @@ def test_a_correction_that_is_given_is_kept(given: str) -> None:
     assert Scheduler(dispatcher="prb").but(correction=given).correction == given
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"backfill": "eazy"}, "unknown backfill 'eazy'; did you mean 'easy'? known are none, ea"),
-        ({"backfill": ["easy"]}, "unknown backfill ['easy']"),
-        ({"correction": "zzz"}, "unknown correction 'zzz'; known are requested, incremental, rec"),
-        ({"passes": "per_event"}, "unknown passes 'per_event'; did you mean 'per-event'"),
+def each(rule: str, *rows: tuple[Any, str]) -> list[tuple[dict[str, Any], str]]:
+    """Return rows of one rule: a value, and what is said of it."""
+    return [({rule: value}, message) for value, message in rows]
+
+
+WRONG = [
+    *each(
+        "backfill",
+        ("eazy", "unknown backfill 'eazy'; did you mean 'easy'? known are none, ea"),
+        (["easy"], "unknown backfill ['easy']"),
+        (True, "unknown backfill"),
+        ("deep", "unknown backfill"),
+        *((value, "whole number from 0") for value in (-1, 10**10)),
+        *((f"depth:{value}", "whole number") for value in ("K", "", "2.5")),
+        ("slurm:bf_intervall=1", "did you mean 'bf_interval'"),
+        ("slurm:bf_interval=1+bf_interval=2", "there twice"),
+        *((f"slurm:bf_interval={value}", "whole number from 1") for value in ("0", "")),
+        ("slurm:bf_window=1.5", "whole number from 1"),
+    ),
+    *each(
+        "backfill_order",
+        ("sjbg", "unknown backfill_order 'sjbg'; did you mean 'sjbf'? known are"),
+        ("zzz", "unknown backfill_order 'zzz'; known are sjbf, fcfs, lcfs"),
+        ((1, 2), "backfill_order: a policy has 6 weights"),
+        ({"q": 1}, "unknown feature in backfill_order 'q'; known are proces"),
+        (np.zeros(6), "backfill_order: a policy needs a weight other than 0"),
+        (3, "backfill_order must be a name, six weights or weights by fe"),
+    ),
+    ({"correction": "zzz"}, "unknown correction 'zzz'; known are requested, incremental, rec"),
+    ({"passes": "per_event"}, "unknown passes 'per_event'; did you mean 'per-event'"),
+    ({"policy": "sjbf"}, "unknown policy 'sjbf'; did you mean 'sjf'"),
+    ({"estimate": "guess"}, "unknown estimate 'guess'"),
+    *each(
+        "threshold",
+        (-1, "threshold must be a number of at least 0 s, not -1"),
+        ("soon", "threshold must be a number of at least 0 s, or a time such as"),
+        ("-5h", "or a time such as '5h' or '2d', not '-5h'"),
+        (np.array([1.0]), "threshold must be a number of at least 0 s"),
+    ),
+    ({"backfil": "easy"}, "unknown rule 'backfil'; did you mean 'backfill'"),
+    ({"depth": 1}, "unknown rule 'depth'; known are policy, backfill, backfill_order"),
+    *each(
+        "hold",
+        ("a tenth", "hold: share must be a number, not 'a tenth'"),
+        (2, "hold: share must be a number from 0 to 1, not 2"),
+        *((value, "share") for value in (-0.1, np.nan, [0.1], True)),
+        ("from_s=60", "hold: share is missing"),
+        ("0.1,share=0.2", "share is there twice"),
+        ("0.1,form_s=60", "form_s"),
+        *((f"0.1,erode_s={value}", "whole seconds from 1 on, or inf") for value in (1.5, 0)),
+        ("0.1,factor=1", "factor must be above 1"),
+        ("0.1,by=size", "size"),
+        ({"share": 0.1, "from": 60}, "from"),
+    ),
+    *each(
+        "quota",
+        ("user", "quota 'user' is neither a file nor a quota such as 'user:jobs=10'"),
+        ("nofile.txt", "nofile.txt: no such file"),
+        ("user:jobs", "'jobs' is no bound"),
+        ("user:jobs=0", "jobs must be a whole number from 1 on, not 0"),
+        ("user:jobs=1+jobs=2", "'jobs=2' is no bound"),
+        ("users:jobs=1", "unknown column 'users'"),
+        ("name=x:jobs=1", "unknown column 'name'"),
         (
-            {"backfill_order": "sjbg"},
-            "unknown backfill_order 'sjbg'; did you mean 'sjbf'? known are",
+            "account:jobs=1",
+            "unknown column 'account'; known are user, group, code, queue, partition,"
+            " qos, array; accounts of Slurm are groups",
         ),
-        ({"backfill_order": "zzz"}, "unknown backfill_order 'zzz'; known are sjbf, fcfs, lcfs"),
-        ({"backfill_order": (1, 2)}, "backfill_order: a policy has 6 weights"),
-        ({"backfill_order": {"q": 1}}, "unknown feature in backfill_order 'q'; known are proces"),
-        ({"backfill_order": np.zeros(6)}, "backfill_order: a policy needs a weight other than 0"),
-        ({"backfill_order": 3}, "backfill_order must be a name, six weights or weights by fe"),
-        ({"policy": "sjbf"}, "unknown policy 'sjbf'; did you mean 'sjf'"),
-        ({"estimate": "guess"}, "unknown estimate 'guess'"),
-        ({"threshold": -1}, "threshold must be a number of at least 0 s, not -1"),
-        ({"threshold": "soon"}, "threshold must be a number of at least 0 s, or a time such as"),
-        ({"threshold": "-5h"}, "or a time such as '5h' or '2d', not '-5h'"),
-        ({"threshold": np.array([1.0])}, "threshold must be a number of at least 0 s"),
-        ({"backfil": "easy"}, "unknown rule 'backfil'; did you mean 'backfill'"),
-        ({"depth": 1}, "unknown rule 'depth'; known are policy, backfill, backfill_order"),
-    ],
-)
+        ("user:nodes=1", "'nodes=1' is no bound"),
+    ),
+    *each(
+        "maintenance",
+        ("there/windows.csv", "there/windows.csv: no such file"),
+        ("soon", "window 'soon' is neither a file nor BEGIN/END"),
+        ("soon/later", "begin must be whole seconds of the log's clock or a date"),
+        ("-5/10", "begin must be whole seconds"),
+        ("10/10", "window '10/10': its end must be after its beginning"),
+        ("0/10:processors=0", "processors must be a whole number from 1 on, not 0"),
+        ("0/10:processors=many", "processors must be a whole number, not 'many'"),
+        ("0/10:cores=1", "end must be whole seconds"),
+    ),
+    *each(
+        "preemption",
+        ("queue", "preemption 'queue' is neither a file nor a rule such as 'partition:"),
+        ("queue:1", "neither a file nor a rule"),
+        ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
+        ("queue:1>2;3", "'3' does not say who stops whom"),
+        ("queues:1>2", "unknown column 'queues'"),
+        ("queue:1>2,suspended", "unknown mode 'suspended'; did you mean 'suspend'"),
+        ("queue:1>2;2>1", "jobs could stop each other in a circle"),
+        ("queue:1>1", "jobs could stop each other in a circle"),
+        ("queue:1>", "a name is missing"),
+        ("queue:1>2,suspend,exempt=60", "exempt goes with requeue and cancel; with suspend Slurm"),
+        ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
+        ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
+        ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
+        ("qos.txt", "qos.txt: no such file"),
+        (7, "preemption must be a text such as"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rules", "message"), WRONG, ids=str)
 def test_wrong_rules_are_named(rules: dict[str, Any], message: str) -> None:
     for make in (Scheduler().but, lambda **words: hpcgym.simulate(tiny(), "easy", **words)):
         with pytest.raises(HpcgymError) as caught:
             make(**rules)
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+ALL = few_jobs(
+    *(4, [0, 1, 2], [10] * 3, [2] * 3, [20] * 3),
+    job_number=[5, 7, 9],
+    preceding_job=[-1, 5, 7],
+    header={"UnixStartTime": ["1772352000"], "TimeZoneString": ["Europe/Berlin"]},
+)
+MACHINE = Cluster(
+    groups=(NodeGroup("thin", 2, {"core": 2}), NodeGroup("gpu", 1, {"core": 2, "gpu": 1}))
+)
+CALLED = Cluster(groups=(NodeGroup("n[01-03]", 3, {"core": 2}),))
+#: Orders that look at when the log says that jobs are submitted.
+MOVED = ("lcfs", "f3", "0 - wait", "submit + area", (0, 0, -1, 0, 0, 0))
+
+
+def of_log(rules: dict[str, Any], *messages: Any, jobs: Workload = ALL) -> list[Any]:
+    """Return cases of jobs for which rules cannot be: with each value of the last one."""
+    return [(jobs, {**rules, rule: value}, message) for rule, value, message in messages]
+
+
+WRONG_FOR_A_LOG = [
+    *of_log(
+        {},
+        ("quota", "all:processors=1", "asks for 2 processors, more than the quota all:pro"),
+        ("maintenance", "2026-03-03/2026-03-02", "its end must be after its beginning"),
+        ("maintenance", "2020-03-02/2020-03-01", "its end must be after its beginning"),
+        ("maintenance", "2020-03-02/2020-03-03", "'2020-03-02/2020-03-03' is over before the log"),
+        ("maintenance", "0/10:processors=5", "the machine has 4 processors"),
+        ("maintenance", "0/10:nodes=0", "a pool of processors has no nodes"),
+        ("maintenance", "0/10; 5/20:processors=1", "0/10 and 5/20:processors=1 take more at once"),
+    ),
+    *of_log(
+        {"cluster": MACHINE},
+        ("maintenance", "0/10:processors=2", "of a machine of nodes say which, such as :nodes=0-3"),
+        ("maintenance", "0/10:nodes=fat", "'fat' is neither a group nor a number of nodes"),
+        ("maintenance", "0/10:nodes=0-3", "node 3 is none of the machine"),
+        ("maintenance", "0/10:nodes=0; 5/20:nodes=thin", "at once than there is of node 0"),
+    ),
+    *of_log({"cluster": CALLED}, ("maintenance", "0/10:nodes=n02; 5/20", "there is of node n02")),
+    *of_log(
+        {"maintenance": "5/10"},
+        ("estimate", "ave2", "estimate='ave2' may be too short, and a job would run"),
+    ),
+    *of_log(
+        {},
+        ("maintenance", "2026-03-01/2026-03-02", "does not tell by which date it begins"),
+        jobs=replace(ALL, header={}),
+    ),
+    *(
+        (ALL, {rule: order, **more}, f"looks at when the log says that jobs are submitted{why}")
+        for order in MOVED
+        for rule in ("policy", "backfill_order")
+        for more, why in (
+            ({"dependencies": "after"}, ""),
+            ({"quota": "all:submitted=3"}, ", and quota='all:submitted=3' changes"),
+        )
+    ),
+    *of_log(
+        {"dependencies": "after"},
+        ("preemption", "queue:2>1,cancel", "follow jobs that are cancelled; take requeue or susp"),
+    ),
+    *(
+        (jobs, {"dependencies": "after"}, message)
+        for jobs, message in (
+            (
+                ALL.with_columns(preceding_job=[7, 5, -1]),
+                "job 5 follows a job that follows itself, and would never come: job 5, which"
+                " follows job 7, which follows job 5. The same holds for 2 jobs",
+            ),
+            (ALL.with_columns(preceding_job=[-1, -1, 9]), "follows itself, and would never come"),
+            (ALL.with_columns(think_time=[2**53] * 3), "1.8e+16 s together, over 2^53 s"),
+            (
+                replace(
+                    ALL.with_columns(preceding_job=[-1, 5, 5]),
+                    more_preceding=pairs_of([[7, 9], [9, 7]], ""),
+                ),
+                "job 7 follows a job that follows itself",
+            ),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("jobs", "rules", "message"), WRONG_FOR_A_LOG)
+def test_what_is_wrong_for_a_log_is_named(
+    jobs: Workload, rules: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(HpcgymError) as caught:
+        hpcgym.simulate(jobs, **rules)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_prediction_that_kills_goes_with_windows() -> None:
+    hpcgym.simulate(ALL, maintenance="5/10", estimate="ave2", correction="kill")
+
+
+FOLLOWS = {"dependencies": "after"}
+NAMED = replace(urgent(job_number=[5, 7, 9, 11]), header={"Queue": ["1 low", "2 high"]})
+
+
+@pytest.mark.parametrize(
+    ("columns", "rules", "message"),
+    [
+        (
+            {},
+            {"preemption": "qos:hihg>low"},
+            "nothing is called 'hihg' in queue; did you mean 'high",
+        ),
+        ({}, {"preemption": "qos:hihg>low"}, "preemption qos:hihg>low: no job may stop another"),
+        ({}, {"preemption": "qos:high>low;gold>low"}, "gold>low: there is no job of gold$"),
+        ({}, {"quota": "queue=hgih:jobs=1"}, "'hgih' in queue; did you mean 'high'"),
+        ({}, {"quota": "queue=hgih:jobs=1"}, "no job falls under these quotas: queue=hgih:jobs=1"),
+        ({}, {"maintenance": "500/600"}, r"no window is between the first submission \(0 s\)"),
+        ({"preceding_job": [-1, 5, 77, -1]}, FOLLOWS, "1 job follows jobs that are not there"),
+        ({}, FOLLOWS, "no job follows another: the log has no preceding"),
+        (  # the first follows none
+            {"preceding_job": [-1, 5, -1, -1], "think_time": [-7, -7, -1, -1]},
+            *(FOLLOWS, "1 job has a think time below -1: it is taken for"),
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_in_no_log_is_said(
+    columns: dict[str, Any], rules: dict[str, Any], message: str
+) -> None:
+    with pytest.warns(WorkloadWarning, match=message):
+        hpcgym.simulate(NAMED.with_columns(**columns), **rules)
 
 
 def test_descriptions_are_exact() -> None:
@@ -296,23 +507,36 @@ def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert runs == dict.fromkeys(once, 1)
 
 
-def test_names_of_the_log() -> None:
-    jobs = replace(urgent(), header={"Queue": ["1 low", "2 high"]})
-    assert hpcgym.simulate(jobs, preemption="qos:high>low").restarts.sum() == 2
-    with pytest.warns(WorkloadWarning) as told:
-        hpcgym.simulate(jobs, preemption="qos:hihg>low")
-    texts = [str(one.message) for one in told]
-    assert any("nothing is called 'hihg' in queue; did you mean 'high'?" in one for one in texts)
-    assert "workload: preemption qos:hihg>low: no job may stop another" in texts
-    with pytest.warns(WorkloadWarning, match="qos:high>low;gold>low: there is no job of gold$"):
-        hpcgym.simulate(jobs, preemption="qos:high>low;gold>low")
-
-
 NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
+WORDS = st.sampled_from(["user", "group", "queue", "array"])
+DATES = st.sampled_from(["2026-03-01", "2026-03-01T08:00", "2026-03-01 08:00:01+01:00"])
+QUOTAS = st.builds(
+    Quota,
+    each=st.lists(WORDS, max_size=3, unique=True).map(tuple),
+    where=st.lists(st.tuples(WORDS, NAMES), max_size=2).map(tuple),
+    jobs=st.integers(1, 100),
+    processors=st.one_of(st.none(), st.integers(1, 2**31)),
+    submitted=st.one_of(st.none(), st.integers(1, 100)),
+)
+MOST = st.one_of(st.none(), st.integers(1, 2**31))
+WINDOWS = st.one_of(
+    st.builds(Window, st.integers(0, 100), st.integers(101, 2**53), MOST),
+    st.builds(Window, DATES, DATES, nodes=st.sampled_from(["", "gpu", "thin,0-3,7"])),
+)
+
+
+@given(st.lists(QUOTAS, max_size=3), st.lists(WINDOWS, max_size=3), HOLDS)
+def test_texts_can_be_read_back(quotas: Any, windows: Any, hold: Hold | None) -> None:
+    """And tables, where a rule has one."""
+    for read, given_ in ((read_quotas, quotas), (read_windows, windows)):
+        text = "; ".join(map(str, given_)) or None
+        assert read(text) == read(given_) == tuple(given_)
+    if hold is not None:
+        assert Hold.parse(str(hold)) == Hold.parse(json.loads(json.dumps(hold.table()))) == hold
 
 
 @given(st.sets(st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] < pair[1]), min_size=1))
-def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
+def test_preemption_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
     for mode in ("requeue", "cancel", "suspend"):
         rule = Preemption("partition", tuple(sorted(pairs)), mode)
         assert Preemption.parse(str(rule)) == rule
@@ -323,31 +547,67 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("queue", "preemption 'queue' is neither a file nor a rule such as 'partition:"),
-        ("queue:1", "neither a file nor a rule"),
-        ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
-        ("queue:1>2;3", "'3' does not say who stops whom"),
-        ("queues:1>2", "unknown column 'queues'"),
-        ("queue:1>2,suspended", "unknown mode 'suspended'; did you mean 'suspend'"),
-        ("queue:1>2;2>1", "jobs could stop each other in a circle"),
-        ("queue:1>1", "jobs could stop each other in a circle"),
-        ("queue:1>", "a name is missing"),
-        ("queue:1>2,suspend,exempt=60", "exempt goes with requeue and cancel; with suspend Slurm"),
-        ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
-        ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
-        ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
-        ("qos.txt", "qos.txt: no such file"),
-        (7, "preemption must be a text such as"),
-    ],
-)
-def test_what_is_no_preemption_is_one_line(text: Any, message: str) -> None:
-    with pytest.raises(HpcgymError) as error:
-        hpcgym.simulate(urgent(), preemption=text)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+def test_what_texts_and_numbers_stand_for() -> None:
+    both = Hold(0.14, 3272, 64, math.inf, "both")
+    assert Scheduler(hold="0.14,from_s=3272,erode_s=inf,by=both").hold == both
+    assert Scheduler(hold=0) == Scheduler(hold={"share": 0, "from_s": 1}) == Scheduler()
+    assert Scheduler(hold="0.1,").hold == Hold(0.1)
+    assert Scheduler(backfill="slurm:bf_interval=30").backfill == "slurm"
+    assert Scheduler(backfill=SlurmBackfill(60)).backfill == "slurm:bf_interval=60"  # type: ignore[arg-type]
+    named = {0: "none", 1: "easy", 2: "depth:2", "3": "depth:3", "depth:1": "easy"}
+    for given_, name in named.items():
+        assert Scheduler(backfill=given_).backfill == name  # type: ignore[arg-type]
+    for text, depth in (("depth:5", 5), ("conservative", None), ("slurm:bf_max_job_test=7", 7)):
+        assert Scheduler(backfill=text).reserve.depth == depth
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
+    file = tmp_path / "outages.csv"
+    Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
+    scheduler = Scheduler(maintenance=str(file), backfill="depth:2")
+    assert scheduler.describe()["maintenance"] == "5/15:nodes=0-1; 40/50:nodes=2"
+    jobs = ALL.with_columns(requested_time=[10] * 3)
+    assert hpcgym.simulate(jobs, scheduler, cluster=MACHINE).start.tolist() == [0, 10, 15]
+
+
+def test_throttles_of_a_dump(tmp_path: Path) -> None:
+    """By hand: two of the four tasks of array 7 that ran may run at once."""
+    file = tmp_path / "jobs.txt"
+    ran = "2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:10|1"
+    rows = [f"7_{task}|{8 + task}|COMPLETED|{ran}" for task in range(1, 5)]
+    rows += [f"6|6|COMPLETED|{ran}", f"7_[5-9%2]|7|PENDING|{ran}", f"9_[1,3]|9|PENDING|{ran}"]
+    file.write_text("\n".join(["JobID|JobIDRaw|State|Submit|Start|End|AllocCPUS", *rows]) + "\n")
+    scheduler = Scheduler(quota=str(file))
+    assert scheduler.describe()["quota"] == "array=7:jobs=2"
+    jobs = hpcgym.load_workload(file, processors=8)
+    result = hpcgym.simulate(jobs, scheduler)
+    by_number = dict(zip(jobs.job_number.tolist(), result.start.tolist(), strict=True))
+    assert by_number == {9: 0, 10: 0, 11: 10, 12: 10, 6: 0}
+    file.write_text(file.read_text().replace("%2", ""))
+    with pytest.raises(HpcgymError, match="no line tells how many tasks of an array may run at"):
+        Scheduler(quota=str(file))
+
+
+def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
+    file = tmp_path / "qos.txt"
+    head = "Name|Priority|MaxJobsPU|MaxTRESPU|GrpTRES|GrpJobs|MaxSubmitPU|GrpSubmit|MaxWall"
+    rows = ["normal|0|||||0|||00:00:00", "day|10|2|cpu=8,gres/gpu=1||||2|1-00:00:00|00:00:00"]
+    rows += ["night|10|||cpu=4,mem=1T|3|9|0||00:01:00"]
+    file.write_text("\n".join([f"{head}|GraceTime", *rows]) + "\n")
+    with pytest.warns(HpcgymWarning) as warned:
+        scheduler = Scheduler(quota=str(file))
+    assert str(warned[0].message) == (
+        f"{file}: not followed by quotas: normal: MaxSubmitPU=0, day: MaxWall,"
+        " day: MaxTRESPU gres/gpu, night: GrpTRES mem, night: GrpSubmit=0, night: GraceTime"
+    )
+    assert scheduler.describe()["quota"] == (
+        "queue=day/user:jobs=2+processors=8; queue=day:submitted=2;"
+        " queue=night/user:submitted=9; queue=night:jobs=3+processors=4"
+    )
+    assert Scheduler(quota=scheduler.quota) == scheduler
 
 
 def test_a_file_of_qos(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
+from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.answers import facts_of
 from hpcgym.simulation.driver import with_jobs
@@ -437,8 +437,7 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     if "free" not in told:
         told = on_one_node(told, native.free)
     told |= {"queued": queued, "duration": native.schedule()["predicted"][queued]}
-    present = present_in(told, native.time, simulations.jobs(e))
-    return view_at(present, shown.nodes, told, shown.facts)
+    return view_at(told, native.time, simulations.jobs(e), shown.nodes, shown.facts)
 
 
 class _Shown(NamedTuple):

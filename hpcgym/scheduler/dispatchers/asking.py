@@ -91,27 +91,21 @@ class Facts:
     max_expected_wait: float
 
 
-class Present(NamedTuple):
-    """The jobs that wait and those that run, by row of the workload, and what is known of them."""
+def view_at(
+    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], nodes: Any, facts: Facts
+) -> PassView:
+    """Return what a dispatcher may know on the nodes of a simulation.
 
-    time: int | float
-    jobs: NDArray[np.void]  # JOBS of all
-    queued: Ints
-    submit: Ints  # [s] of these
-    duration: Ints  # [s] predicted run times of these
-    running: Ints
-    running_start: Ints
-    running_end: Ints  # as predicted
-
-
-def view_at(present: Present, nodes: Any, told: dict[str, Ints], facts: Facts) -> PassView:
-    """Return what a dispatcher may know of these jobs on the nodes of a simulation.
-
-    ``told`` : what the engine tells of the nodes, ``Simulation.view``.
+    Parameters
+    ----------
+    told : what the engine tells of jobs and nodes, ``Simulation.view``.
+    time : present time [s].
+    jobs : JOBS of all.
     """
-    job, running = present.queued, present.running
+    known = _known(told, time, jobs, facts)
+    job, running = known["job"], known["running_job"]
     return PassView(
-        **seen(present, facts),
+        **known,
         capacity=nodes.capacity.copy(),
         free=told["free"].reshape(nodes.capacity.shape),
         units=nodes.needs[job, 0],
@@ -119,8 +113,6 @@ def view_at(present: Present, nodes: Any, told: dict[str, Ints], facts: Facts) -
         allowed=np.ones(len(job), np.bool_),
         held_back=np.zeros(len(job), np.int64),
         running_per_unit=nodes.needs[running, 1:],
-        running_first=told["cell_first"],
-        running_node=told["cell_node"],
         running_units=told["cell_units"],
         allocation=nodes.allocation,
         drawn=told["drawn"] if nodes.allocation == RANDOM else None,
@@ -128,24 +120,30 @@ def view_at(present: Present, nodes: Any, told: dict[str, Ints], facts: Facts) -
     )
 
 
-def seen(present: Present, facts: Facts) -> dict[str, Any]:
+def _known(
+    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], facts: Facts
+) -> dict[str, Any]:
     """Return what a view tells of jobs on any machine, by its attributes."""
-    time, jobs, job, submit, duration, running, start, end = present
+    order = np.argsort(told["queued"])
+    job = told["queued"][order]
+    submit = told["submit"][order] if "submit" in told else jobs["submit"][job]
     return {
         "time": time,
         "resources": facts.resources,
         "job": job,
         "submit": submit,
         "wait": time - submit,
-        "duration": duration,
+        "duration": told["duration"][order],
         "requested": jobs["requested"][job],
         "user": facts.user[job],
         "queue": facts.queue[job],
         "expected_wait": facts.expected_wait[job],
         "max_expected_wait": facts.max_expected_wait,
-        "running_job": running,
-        "running_start": start,
-        "running_end": np.maximum(end, time + 1),
+        "running_job": told["running"],
+        "running_start": told["running_start"],
+        "running_end": np.maximum(told["running_end"], time + 1),
+        "running_first": told["cell_first"],
+        "running_node": told["cell_node"],
     }
 
 
@@ -201,7 +199,7 @@ class Asking(NamedTuple):
             free = int(self.nodes.capacity.sum() - self.nodes.needs[told["running"], 1].sum())
         if "free" not in told:
             told = on_one_node(told, free)
-        return view_at(present_in(told, time, self.jobs), self.nodes, told, facts)
+        return view_at(told, time, self.jobs, self.nodes, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:
         """Start jobs of these rows up to the first that does not fit; return how many started."""
@@ -228,15 +226,6 @@ def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
     n = len(told["running"])
     cells = {"first": np.arange(n + 1), "node": np.zeros(n, int), "units": np.ones(n, int)}
     return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
-
-
-def present_in(told: dict[str, Ints], time: int | float, jobs: NDArray[np.void]) -> Present:
-    """Return the jobs that wait and run, by ``Simulation.view``."""
-    order = np.argsort(told["queued"])
-    queued, duration = told["queued"][order], told["duration"][order]
-    running = told["running"], told["running_start"], told["running_end"]
-    submit = told["submit"][order] if "submit" in told else jobs["submit"][queued]
-    return Present(time, jobs, queued, submit, duration, *running)
 
 
 def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:
@@ -446,19 +435,17 @@ def propose(
 def view_of(asking: Asking, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
     """Return what a dispatcher, or a policy, may know; a unit of a job is a whole node."""
     told = asking.native.view()
-    present = present_in(told, asking.time, asking.jobs)
-    job, running = present.queued, present.running
+    known = _known(told, asking.time, asking.jobs, facts)
+    job = known["job"]
     return PassView(
-        **seen(present, facts),
+        **known,
         capacity=capacity.copy(),
         free=np.where(told["free"][:, np.newaxis] > 0, capacity, 0),
         units=asking.jobs["processors"][job],
         per_unit=np.repeat(capacity[:1], len(job), axis=0),
         allowed=asking.native.fits(job.tolist()).astype(np.bool_),
         held_back=held_back[job],
-        running_per_unit=np.repeat(capacity[:1], len(running), axis=0),
-        running_first=told["cell_first"],
-        running_node=told["cell_node"],
+        running_per_unit=np.repeat(capacity[:1], len(told["running"]), axis=0),
         running_units=np.ones(len(told["cell_node"]), np.int64),
     )
 
