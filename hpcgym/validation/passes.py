@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # An allocation is cells: so many units of a job on a node. N nodes, R resources, m cells.
 
 Ints = NDArray[np.int64]
+Cells = NDArray[np.int32] | NDArray[np.int64]
 
 
 def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> list[str]:
@@ -47,7 +48,7 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     return found + cases(placed != needs[:, 0], text, placed, needs[:, 0])
 
 
-def check_cells(first: Ints, node: Ints, units: Ints, n: int) -> list[str]:
+def check_cells(first: Ints, node: Cells, units: Cells, n: int) -> list[str]:
     """Find cells that are not those of n jobs, one after the other."""
     m = len(node)
     if first.shape != (n + 1,) or node.shape != units.shape or (first[0], first[-1]) != (0, m):
@@ -55,7 +56,7 @@ def check_cells(first: Ints, node: Ints, units: Ints, n: int) -> list[str]:
     return cases(np.diff(first) < 0, "the cells of job {} end before they begin")
 
 
-def check_owned(job: Ints, node: Ints, n_nodes: int) -> list[str]:
+def check_owned(job: Ints, node: Cells, n_nodes: int) -> list[str]:
     """Find cells on nodes that there are not, and jobs that have a node twice; both (m,)."""
     order = np.lexsort((node, job))
     twice = np.zeros(len(node), np.bool_)
