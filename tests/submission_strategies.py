@@ -1,4 +1,4 @@
-"""Random jobs that follow others, rules that go with that, and how results are compared."""
+"""Random jobs that follow others; rules that go with that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from drawing import strategies as st
 
-import hpcgym
 from hpcgym.workload.model import Workload, pairs_of
 
 COUNTS = st.sampled_from([1, 1, 2, 3, 5])  # of the jobs that one follows
@@ -61,15 +60,3 @@ def fitted(rules: dict[str, Any], alone: bool = False) -> dict[str, Any]:
         if named or weighed:
             changes[rule] = "saf"
     return {**rules, **changes}
-
-
-def same(result: hpcgym.Result, expected: list[Any]) -> tuple[str, ...]:
-    """The rows of a result are those jobs in the order of their submissions; what is proved."""
-    order = sorted(expected, key=lambda job: (job.submit, job.number))
-    assert result.workload.job_number.tolist() == [job.number + 1 for job in order]
-    assert result.workload.submit_time.tolist() == [job.submit for job in order]
-    assert result.start.tolist() == [job.start for job in order]
-    assert result.end.tolist() == [job.end for job in order]
-    assert result.backfilled.tolist() == [job.backfilled for job in order]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in order]
-    return hpcgym.validate_schedule(result)

@@ -111,6 +111,9 @@ def test_machines_that_are_none(attributes: Any, problem: str) -> None:
         Cluster(**attributes)
 
 
+SECONDS = [-1, 1.5, "60", np.nan, 2**31 + 1, np.float64(4)]
+
+
 @pytest.mark.parametrize(
     ("name", "wrong", "must"),
     [
@@ -118,6 +121,16 @@ def test_machines_that_are_none(attributes: Any, problem: str) -> None:
         ("io_bandwidth_gb_s", [0, -1.0, np.nan, np.inf, "much"], "a number above 0 GB/s, not"),
         ("idle_power_w", [-1.0, np.nan, np.inf, "much", None], "a power of at least 0 W, not"),
         ("busy_power_w", [-1.0, np.nan, np.inf, "much", None], "a power of at least 0 W, not"),
+        ("off_power_w", [-1.0, np.nan, np.inf, "much", None], "a power of at least 0 W, not"),
+        *(
+            (f"{what}_power_w", [-1.0, np.nan, "much"], "a power of at least 0 W")
+            for what in ("shutdown", "boot")
+        ),
+        ("shutdown_after_s", SECONDS, "whole seconds from 0 to"),
+        *(
+            (f"{what}_time_s", [*SECONDS, None], "whole seconds from 0 to")
+            for what in ("shutdown", "boot")
+        ),
     ],
 )
 def test_numbers_of_machines_that_are_none(name: str, wrong: list[Any], must: str) -> None:

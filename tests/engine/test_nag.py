@@ -133,13 +133,6 @@ def stream(n: int, n_features: int, seed: int = 0) -> list[tuple[list[float], fl
     ]
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("n_features", [0, 1, 2, 5, 20])
-def test_terms(n_features: int, degree: int) -> None:
-    x = np.random.default_rng(3).standard_normal(n_features)
-    assert terms_of(x, degree) == Plain(loss_record(degree=degree)).terms(list(x))
-
-
 def test_the_number_of_terms_of_the_published_features() -> None:
     assert learning.count_terms(20, 2) == 231
 
@@ -150,13 +143,6 @@ def test_places_of_terms(some: list[int], degree: int) -> None:
     x = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
     every = np.array(terms_of(x, degree))
     assert list(every[learning.term_places(some, 5, degree)]) == terms_of(x[some], degree)
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])
-def test_a_prediction_sums_all_terms(n_features: int) -> None:
-    fast = Fast(loss_record(degree=1), n_features)
-    fast.terms[0] = 10.0 ** np.arange(n_features + 1)
-    assert fast.predict([1.0] * n_features) == float("1" * (n_features + 1))
 
 
 @pytest.mark.parametrize("under", BRANCHES)
