@@ -27,6 +27,7 @@ def predicted(workload: Workload, estimate: Any) -> list[int]:
 
 def test_named_estimates(workload: Workload) -> None:
     assert predicted(workload, "requested") == [20, 60, 30]
+    assert predicted(workload, "double-requested") == [40, 120, 60]
     assert predicted(workload, "clairvoyant") == [10, 60, 1]
     assert predicted(workload, "ave2") == [20, 60, 30]  # no user has two ended jobs
     assert predicted_run_times("ave2", workload.run_time, workload) is None

@@ -221,6 +221,7 @@ CHAIN = few_jobs(
     think_time=[-1, 3, 4],
 )
 HELD = {"share": 0.5, "from_s": 10, "factor": 100, "erode_s": 100}
+PAUSED = few_jobs(2, [0, 5], [6, 5], [1, 2], queue=[1, 2])
 REQUEUES, SUSPENDS = {"preemption": "queue:2>1"}, {"preemption": "queue:2>1,suspend"}
 RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     "a job that waits without need": (
@@ -319,6 +320,18 @@ RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
             (lambda result: replace(result, pieces=None), "not tell which runs other jobs ended"),
         )
     },
+    "suspended for less than no time": (
+        *(PAUSED, SUSPENDS, changed("suspended", [-6, 0])),
+        ["job 0 was suspended for -1 s"],
+    ),
+    "suspended when it has run": (
+        *(PAUSED, SUSPENDS),
+        lambda result: replace(
+            changed("start", [0, 1])(result),
+            pieces=result.pieces._replace(end=result.pieces.end + 1),
+        ),
+        ["job 0 has run for 6 s when it goes on for the last time, of 6 s"],
+    ),
 }
 
 BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
