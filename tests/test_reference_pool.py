@@ -8,8 +8,11 @@ import gzip
 import math
 
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
+from strategies import workloads
 
-from hpcgym.reference.jobs import Job
+from hpcgym.reference.jobs import Job, jobs_of
 from hpcgym.reference.orders import POLICIES, f1, f2, f3, f4, unicef, weighted, wfp3
 from hpcgym.reference.pool import simulate_pool
 
@@ -503,3 +506,18 @@ def test_published_values(kth_sp2, words, mean_bsld, max_bsld, mean_response_s):
     assert max(slowdowns) == max_bsld
     response_s = sum(job.end - job.submit for job in jobs) / len(jobs)
     assert response_s == pytest.approx(mean_response_s, abs=1e-9)
+
+
+NAMED = st.sampled_from(["fcfs", "spf", "saf", "lexp", "wfp3"])
+
+
+@settings(max_examples=100)
+@given(workloads(), NAMED, NAMED)
+def test_plans_of_one_reservation_are_easy(workload, policy, order):
+    rules = {"policy": policy, "backfill_order": order}
+    one, easy = (
+        simulate_pool(jobs_of(workload), workload.processors, backfill=backfill, **rules)
+        for backfill in ("depth:1", "easy")
+    )
+    for name in ("start", "reserved_start"):
+        assert [getattr(job, name) for job in one] == [getattr(job, name) for job in easy]
