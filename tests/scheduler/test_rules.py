@@ -294,7 +294,7 @@ WRONG_FOR_A_LOG = [
             (
                 ALL.with_columns(preceding_job=[7, 5, -1]),
                 "job 5 follows a job that follows itself, and would never come: job 5, which"
-                " follows job 7, which follows job 5. The same holds for 2 jobs",
+                " follows job 7, which follows job 5",
             ),
             (ALL.with_columns(preceding_job=[-1, -1, 9]), "follows itself, and would never come"),
             (ALL.with_columns(think_time=[2**53] * 3), "1.8e+16 s together, over 2^53 s"),
