@@ -4,9 +4,9 @@
 and are not even imported then. ``scripts/test --all`` runs everything.
 
 How many cases a property test draws, it says itself; half as many where it is ``costly``
-(``drawing.py``), and a third of that where slow tests are left out. ``HPCGYM_EXAMPLES`` sets
-another number for all. They are the same in each run, so that no run fails by chance;
-``--hypothesis-seed=N`` draws those of another seed.
+(``drawing.py``), a third of that where slow tests are left out, and a tenth where hypothesis draws
+them. Its mark is ``drawn``. ``HPCGYM_EXAMPLES`` sets another number for all. They are the same in
+each run, so that no run fails by chance; ``--hypothesis-seed=N`` draws those of another seed.
 """
 
 import gc
@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import drawing
 import pytest
 import seeded
 import typer.testing
@@ -85,7 +86,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
-    part = 3 if is_quick(config) else 1
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test) or hasattr(test, "is_seeded"):
+            item.add_marker("drawn")
+    part = 3 if is_quick(config) else 10 if drawing.BY_HYPOTHESIS else 1
     # a test with parameters is several items
     for test in {id(test): test for item in items if (test := getattr(item, "obj", None))}.values():
         if is_hypothesis_test(test):

@@ -1,11 +1,24 @@
-"""How property tests draw their cases: by numpy, from a seed (``seeded.py``)."""
+"""How property tests draw their cases: by numpy from a seed, or by hypothesis, which shrinks them.
+
+Tests import the names of hypothesis from here. hypothesis itself takes most of the time of a test:
+``scripts/test --all`` lets it draw a tenth of the cases, with ``HPCGYM_HYPOTHESIS=1``, after numpy
+has drawn all of them.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TypeVar
 
 from hypothesis import HealthCheck
-from seeded import assume, event, given, settings, strategies
+
+#: Whether hypothesis draws.
+BY_HYPOTHESIS = os.environ.get("HPCGYM_HYPOTHESIS") == "1"
+
+if BY_HYPOTHESIS:
+    from hypothesis import assume, event, given, settings, strategies
+else:
+    from seeded import assume, event, given, settings, strategies  # type: ignore[assignment]
 
 __all__ = ["HealthCheck", "assume", "costly", "event", "given", "settings", "strategies"]
 

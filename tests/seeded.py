@@ -1,8 +1,8 @@
-"""Random cases from numpy, by a seed: what tests use of hypothesis, but for its shrinking.
+"""Random cases from numpy, by a seed: what the tests use of hypothesis, without its shrinking.
 
 hypothesis takes tens of milliseconds to draw a workload of 40 jobs, and most of a test's time. Here
-it is one. The names and what they mean are those of hypothesis. Few tests draw by that itself: of
-readers, whose texts it makes small.
+it is one. The names and what they mean are those of hypothesis, so that a test says only what it
+draws; ``drawing.py`` gives it one or the other.
 
 A case is drawn from the name of its test and its number alone. A failing one is printed: as a value
 that can be kept, and with ``HPCGYM_CASE``, which runs it again.

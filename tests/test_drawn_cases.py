@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import seeded
+from drawing import BY_HYPOTHESIS
+from hypothesis import is_hypothesis_test, settings
 
 from hpcgym import Workload
 
@@ -123,12 +125,12 @@ def test_other_arguments_are_pytests(letter: str, tmp_path: Path, number: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["drawing", "hypothesis"])
-def test_as_many_cases_as_one_likes(module: str, tmp_path: Path) -> None:
-    code = f"""
-from drawing import costly
-from {module} import given, settings
-from {module} import strategies as st
+@pytest.mark.parametrize("by_hypothesis", ["0", "1"])
+def test_as_many_cases_as_one_likes(by_hypothesis: str, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        """
+from drawing import costly, given, settings
+from drawing import strategies as st
 import pytest
 
 @costly
@@ -139,11 +141,11 @@ def test_it(same, n):
     with open("lines", "a") as lines:
         print(n, file=lines)
 """
-    (tmp_path / "test_it.py").write_text(code)
+    )
 
     def lines(*arguments: str, **environment: str) -> list[str]:
         (tmp_path / "lines").unlink(missing_ok=True)
-        known = {**os.environ, "PYTHONPATH": str(TESTS)}
+        known = {**os.environ, "PYTHONPATH": str(TESTS), "HPCGYM_HYPOTHESIS": by_hypothesis}
         known.pop("HPCGYM_EXAMPLES", None)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *arguments]
         run = subprocess.run(
@@ -153,10 +155,27 @@ def test_it(same, n):
         return (tmp_path / "lines").read_text().splitlines()
 
     first = lines()
-    assert len(first) == 2 * 100  # costly: half as many
+    assert len(first) == 2 * (10 if by_hypothesis == "1" else 100)  # costly: half as many
     assert lines() == first
     assert len(lines(HPCGYM_EXAMPLES="7")) == 14
     seeded_lines = lines("--hypothesis-seed=7")
     assert seeded_lines == lines("--hypothesis-seed=7") != first
     with pytest.raises(AssertionError, match="HPCGYM_EXAMPLES must be a whole number above 0, not"):
         lines(HPCGYM_EXAMPLES="many")
+
+
+def test_no_test_leaves_the_profile(request: pytest.FixtureRequest) -> None:
+    """Settings of a test's own say how many cases there are, not which."""
+    wanted = settings.default
+    assert wanted is not None
+    some = False
+    for item in request.session.items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            some = True
+            own = test._hypothesis_internal_use_settings
+            assert own.derandomize == wanted.derandomize, item.nodeid
+            assert own.deadline is None, item.nodeid
+            assert (own.database is None) == (wanted.database is None), item.nodeid
+            assert set(wanted.suppress_health_check) <= set(own.suppress_health_check), item.nodeid
+    assert some or not BY_HYPOTHESIS or len(request.session.items) < 1000
