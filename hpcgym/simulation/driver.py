@@ -89,7 +89,9 @@ class Simulation:
             Model(
                 **self.told.arguments(),
                 **self.place.told,
-                learning=learning and told_of_learning(learning.estimators, learning.learner),
+                learning=None
+                if learning is None
+                else told_of_learning(learning.estimators, learning.learner),
                 accounts=self.shares,
                 expressions=self.expressions,
                 features=self.features,
