@@ -103,7 +103,7 @@ def test_a_policy_acts_in_the_environment_given() -> None:
         ("hpcgym/Nothing-v0", {}, "env 'hpcgym/Nothing-v0': "),
         (7, {}, "env must be the id of an environment"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
