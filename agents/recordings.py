@@ -361,6 +361,14 @@ def _spec(env: Any, options: Mapping[str, Any]) -> str:
     """Return how an environment is made, as JSON, with what it has where nothing was given."""
     spec = copy(env.unwrapped.spec)
     spec.kwargs = {**spec.kwargs, **options}
+    for name, value in spec.kwargs.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise HpcgymError(
+                f"{name} is a {type(value).__name__}, which JSON cannot hold: make the environment"
+                " with a text in its place, a name or a path, where it takes one"
+            ) from None
     return str(spec.to_json())
 
 

@@ -208,7 +208,7 @@ MUTANTS = (
         "hpcgym/workload/extracts.py",
         "(began + run > begin)",
         "(began + run >= begin)",
-        tests="tests/simulation/test_extracts.py",
+        tests="tests/engine/test_rules_in_places.py",
     ),
     Mutant(
         "a job on as many nodes as MaxNodes is refused",
@@ -229,7 +229,7 @@ MUTANTS = (
         "hpcgym/schedule/measures.py",
         "workload.since_first_submit[jobs] //",
         "workload.submit_time[jobs] //",
-        tests="tests/schedule/test_metrics.py",
+        tests="tests/schedule/test_group_metrics.py",
     ),
     Mutant(
         "jobs that wait where the future is hidden owe a second more",

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hpcgym import load_workload, simulate
-from hpcgym.schedule.measures import group_metrics, metrics_by
+from hpcgym import Workload, load_workload, simulate
+from hpcgym.schedule.measures import group_metrics, metrics_by, weekly_sums
 
 JOBS = "lublin:jobs=1500,processors=32,load=0.3,seed=1"
 
@@ -59,3 +59,13 @@ def test_classes_without_jobs_have_no_value() -> None:
     found = metrics_by(simulate(brief, "easy"), "class", ["mean_bsld", "backfilled_share"])
     assert found["long"]["jobs"] == 0
     assert np.isnan([found["long"]["mean_bsld"], found["long"]["backfilled_share"]]).all()
+
+
+def test_weeks_count_from_the_first_submission() -> None:
+    """Two jobs in the first week, six days apart, and one in the next; the clock begins midweek."""
+    day = 86400
+    columns = {"submit_time": [4 * day, 10 * day, 11 * day], "run_time": [10, 10, 10]}
+    columns |= {"requested_time": [10] * 3, "requested_processors": [1] * 3}
+    jobs = Workload.from_columns(columns, processors=3, first_submit_s=4 * day)
+    sums = weekly_sums(simulate(jobs, "easy"), np.ones(3, np.bool_))
+    assert sums[:, 0].tolist() == [2, 1]
