@@ -516,8 +516,8 @@ def test_a_clone_has_the_whole_package_wherever_python_finds_it(tmp_path: Path) 
     [
         ((), [" -m not slow"]),
         (("-k", "swf"), [" -m not slow -k swf"]),
-        (("--all",), [""]),
-        (("-k", "swf", "--all", "-x"), [" -k swf -x"]),
+        (("--all",), ["", " -m drawn"]),
+        (("-k", "swf", "--all", "-x"), [" -k swf -x", " -m drawn -k swf -x"]),
     ],
     ids=str,
 )

@@ -118,6 +118,8 @@ class Study:
     traces: ClassVar[tuple[str, ...]] = ()
     #: What is printed: in words, the name of a table, and the columns by which it is parted.
     shows: ClassVar[tuple[str, ...]] = ()
+    #: How a part is called, of the values of these columns.
+    named: ClassVar[str] = "{}"
 
     def given(self, quick: bool) -> Any:
         """Return the workloads that were named, each once, or else the usual ones."""
@@ -134,7 +136,7 @@ class Study:
     def shown(self, made: Any) -> Shown:
         """Return what is printed of what was made."""
         what, table, *columns = self.shows
-        return {what: _by(made[table], *columns)}
+        return {what: _by(made[table], *columns, named=self.named)}
 
 
 def study(name: str, lists: Lists | None = None) -> Callable[[type[Study]], type[Study]]:
@@ -166,10 +168,10 @@ def at_hand(traces: Sequence[str]) -> list[str]:
     return found
 
 
-def _by(table: pd.DataFrame, *columns: str) -> dict[str, pd.DataFrame]:
-    """Return a table for each of the values of some columns, which are left out."""
+def _by(table: pd.DataFrame, *columns: str, named: str = "{}") -> dict[str, pd.DataFrame]:
+    """Return a table for each of the values of some columns, which are left out and name it."""
     parts = table.groupby(list(columns), sort=False)
-    return {", ".join(map(str, of)): part.drop(columns=list(columns)) for of, part in parts}
+    return {named.format(*of): part.drop(columns=list(columns)) for of, part in parts}
 
 
 def _lines(what: str) -> Callable[[int, int], None]:
@@ -447,6 +449,7 @@ class Powercap(Study):
 
     module = "energy.powercap_run"
     shows = ("energy, launched jobs and work (figure 4.6)", "4.6", "trace", "requests")
+    named = "{}, requested times {}"
     workload: list[str] | None = None
     cluster: str = "curie"
     seeds: int = 10

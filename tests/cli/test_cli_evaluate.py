@@ -126,12 +126,6 @@ def test_the_help_has_examples_and_names() -> None:
         assert re.search(rf" {re.escape(name)}[,\n]", text), name
 
 
-ON_NODES = (
-    *("evaluate", "--workload", "eurora:jobs=400,load=2", "--jobs", "40", "--number", "2"),
-    *("--budget", "2"),
-)
-
-
 @pytest.mark.slow
 def test_a_machine_of_nodes() -> None:
     asked = ("evaluate", "prb", *ON_NODES, "--cluster", "eurora", "--allocation", "best-fit")

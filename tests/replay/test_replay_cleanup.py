@@ -28,10 +28,15 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 @contextmanager
 def conducted(folder: Path, now_s: float = 0) -> Iterator[tuple[Conductor, dict[str, str]]]:
     """Yield a clock in a folder, and the environment of processes that have it."""
-    clock = {CLOCK: str(folder / CLOCK_FILE), "LD_PRELOAD": str(library("clock"))}
     conductor = Conductor(folder / CLOCK_FILE, now_s)
-    yield conductor, {"PATH": os.environ["PATH"], "TZ": "UTC", **clock}
+    yield conductor, having_the_clock(folder)
     conductor.close()
+
+
+def having_the_clock(folder: Path) -> dict[str, str]:
+    """Return the environment of processes that have the clock of a folder."""
+    clock = {CLOCK: str(folder / CLOCK_FILE), "LD_PRELOAD": str(library("clock"))}
+    return {"PATH": os.environ["PATH"], "TZ": "UTC", **clock}
 
 
 @needs_compiler
@@ -74,10 +79,8 @@ def test_a_condition_with_a_time_waits_for_the_clock(tmp_path: Path) -> None:
 
 def script(folder: Path, *lines: str) -> list[str]:
     """Return a command that makes a clock ``c`` in a folder and runs some lines of Python."""
-    with conducted(folder) as (_, own):
-        pass
     begin = ["import signal, subprocess, sys", "from pathlib import Path"]
-    begin += ["from hpcgym.replay.native import Conductor", f"own = {own!r}"]
+    begin += ["from hpcgym.replay.native import Conductor", f"own = {having_the_clock(folder)!r}"]
     begin += [f"c = Conductor(Path({str(folder / CLOCK_FILE)!r}), 0)"]
     (folder / "run.py").write_text("\n".join([*begin, *lines, ""]))
     return [sys.executable, str(folder / "run.py")]
