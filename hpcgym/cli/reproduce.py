@@ -119,7 +119,7 @@ class Study:
     #: What is printed: in words, the name of a table, and the columns by which it is parted.
     shows: ClassVar[tuple[str, ...]] = ()
     #: How a part is called, of the values of these columns.
-    named: ClassVar[str] = "{}"
+    part_name: ClassVar[str] = "{}"
 
     def given(self, quick: bool) -> Any:
         """Return the workloads that were named, each once, or else the usual ones."""
@@ -136,7 +136,7 @@ class Study:
     def shown(self, made: Any) -> Shown:
         """Return what is printed of what was made."""
         what, table, *columns = self.shows
-        return {what: _by(made[table], *columns, named=self.named)}
+        return {what: _by(made[table], *columns, named=self.part_name)}
 
 
 def study(name: str, lists: Lists | None = None) -> Callable[[type[Study]], type[Study]]:
@@ -449,7 +449,7 @@ class Powercap(Study):
 
     module = "energy.powercap_run"
     shows = ("energy, launched jobs and work (figure 4.6)", "4.6", "trace", "requests")
-    named = "{}, requested times {}"
+    part_name = "{}, requested times {}"
     workload: list[str] | None = None
     cluster: str = "curie"
     seeds: int = 10
