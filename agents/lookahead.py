@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from hpcgym._engine import Features, Foresight
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import within_bounds
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.allocations import SCORED

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from hpcgym.agents.saved import OF_WORKLOADS
-from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import saying, shaped
 from hpcgym.files.tables import check_archive
 from hpcgym.files.writing import whole
+from hpcgym.machine import Cluster, NodeGroup
 
 FORMAT = 1
 

@@ -25,7 +25,7 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import whole
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, spread
-from hpcgym.sweep.batch import feature_names
+from hpcgym.simulation.batch import feature_names
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload

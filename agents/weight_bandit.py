@@ -12,7 +12,7 @@ slowdowns with the sign changed).
 It learns while it schedules, on one pass, and is never trained before; see docs/online.md. It needs
 nothing but numpy. To make one of your own, copy :class:`WeightBandit`: a :class:`Learner` has
 ``act``, ``observe`` and ``features``, and nothing else is asked of it.
-:func:`hpcgym.evaluation.prequential` lets learners go through a whole trace once.
+:func:`hpcgym.study.prequential` lets learners go through a whole trace once.
 """
 
 from __future__ import annotations

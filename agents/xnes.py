@@ -1,8 +1,8 @@
 """Mixed policies learned by search: the weights with the least bounded slowdown on given slices.
 
 The search of Legrand 2018, section 8.1.2: XNES over weight vectors, each evaluated by simulating
-the slices, many at a time (:class:`hpcgym.sweep.BatchSimulator`). CMA-ES and random search are
-there as controls. Needs no extra; docs/mixed-policies.md says what was measured.
+the slices, many at a time (:class:`hpcgym.simulation.batch.BatchSimulator`). CMA-ES and random
+search are there as controls. Needs no extra; docs/mixed-policies.md says what was measured.
 
 >>> import hpcgym
 >>> from hpcgym.agents.xnes import Xnes
@@ -46,7 +46,7 @@ from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, RULES, Scheduler
-from hpcgym.sweep.batch import METRICS, BatchSimulator
+from hpcgym.simulation.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -69,7 +69,8 @@ class Xnes:
     penalty is lambda in Legrand 2018, equation 6: value + lambda (||w||_1 + 1 / ||w||_1). It keeps
     the size of vectors near 1; no schedule depends on that size. The scale "spread" is that of
     :func:`hpcgym.agents.search.units_of`; with "none" weights are searched as they are, as in the
-    document. The metric is one of :class:`hpcgym.sweep.BatchSimulator`, the mean over the slices.
+    document. The metric is one of :class:`hpcgym.simulation.batch.BatchSimulator`, the mean
+    over the slices.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ import hpcgym
 from hpcgym.baselines import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
-from hpcgym.sweep import BatchSimulator, open_executor
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.study import open_executor
 from hpcgym.workload import weeks
 
 EPILOG = """\

@@ -7,8 +7,8 @@ import pandas as pd
 
 import hpcgym
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import find_cluster
 
 EPILOG = """\
 example:

@@ -23,7 +23,7 @@ from hpcgym import (
 )
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trace_jobs
-from hpcgym.cluster import NodeGroup, find_cluster
+from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, place_on_nodes

@@ -22,14 +22,14 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
     from hpcgym.explanation.explain import explain
     from hpcgym.explore import show
+    from hpcgym.machine.pool import Cluster
+    from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.continued import continued
     from hpcgym.simulation.run import simulate
-    from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
     from hpcgym.validation.validate import ScheduleError, validate_schedule
     from hpcgym.workload.load import load_workload
     from hpcgym.workload.model import Workload
@@ -56,17 +56,17 @@ __all__ = [
 
 # imported when first used, so that `import hpcgym` itself costs next to nothing
 _HOMES = {
-    "Cluster": "hpcgym.cluster.pool",
-    "Heatmap": "hpcgym.speedups",
+    "Cluster": "hpcgym.machine.pool",
+    "Heatmap": "hpcgym.machine.speedups",
     "Result": "hpcgym.schedule.result",
     "ScheduleError": "hpcgym.validation.validate",
     "Scheduler": "hpcgym.scheduler.rules",
     "Workload": "hpcgym.workload.model",
     "continued": "hpcgym.simulation.continued",
     "explain": "hpcgym.explanation",
-    "generate_speedups": "hpcgym.speedups",
+    "generate_speedups": "hpcgym.machine.speedups",
     "load_workload": "hpcgym.workload.load",
-    "read_speedups": "hpcgym.speedups",
+    "read_speedups": "hpcgym.machine.speedups",
     "show": "hpcgym.explore",
     "simulate": "hpcgym.simulation.run",
     "validate_schedule": "hpcgym.validation.validate",

@@ -39,16 +39,16 @@ from hpcgym.agents.saved import REGISTRY
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.references import best_static
-from hpcgym.evaluation.site import site_of
 from hpcgym.files import bytes_of
 from hpcgym.files.writing import whole, whole_json
 from hpcgym.progress import silence
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.suite.ground import METRICS, STATIC, Ground
-from hpcgym.suite.submissions import TRAININGS, easy_of, player, read
-from hpcgym.suite.tasks import Task, digest_of, environment, find_tasks, part_of, tasks
+from hpcgym.study.evaluation.references import best_static
+from hpcgym.study.evaluation.site import site_of
+from hpcgym.study.intervals import bootstrap
+from hpcgym.study.suite.ground import METRICS, STATIC, Ground
+from hpcgym.study.suite.submissions import TRAININGS, easy_of, player, read
+from hpcgym.study.suite.tasks import Task, digest_of, environment, find_tasks, part_of, tasks
 from hpcgym.workload import load_workload
 from hpcgym.workload.io.files import sha256_of
 

@@ -136,7 +136,7 @@ MUTANTS = (
         "native/places/measures.hpp",
         "std::max(run, tau)",
         "run + tau",
-        tests="tests/sweep/test_batch.py",
+        tests="tests/study/sweep/test_batch.py",
     ),
     Mutant(
         "of those that a job may stop, the one that has run shortest may run on",
@@ -261,24 +261,24 @@ MUTANTS = (
     ),
     Mutant(
         "results that were damaged on disk count",
-        "hpcgym/sweep/records.py",
+        "hpcgym/study/sweep/records.py",
         "line == _sealed(line.rpartition(_SEAL)[0])",
         "_SEAL in line",
-        tests="tests/sweep/test_sweep_folder.py",
+        tests="tests/study/sweep/test_sweep_folder.py",
     ),
     Mutant(
         "a task that fails is tried once less",
-        "hpcgym/sweep/tasks.py",
+        "hpcgym/study/sweep/tasks.py",
         "task.attempts <= self.how.retries",
         "task.attempts < self.how.retries",
-        tests="tests/sweep/test_tasks.py",
+        tests="tests/study/sweep/test_tasks.py",
     ),
     Mutant(
         "a task that is named twice is done twice",
-        "hpcgym/sweep/tasks.py",
+        "hpcgym/study/sweep/tasks.py",
         "self.left.remove(name)",
         "pass",
-        tests="tests/sweep/test_tasks.py",
+        tests="tests/study/sweep/test_tasks.py",
     ),
     Mutant(
         "one processor too many is proved to be there",
@@ -303,17 +303,17 @@ MUTANTS = (
     ),
     Mutant(
         "of the ways to give signs those that are as far do not count",
-        "hpcgym/evaluation/intervals.py",
+        "hpcgym/study/intervals.py",
         "np.abs(signs @ differences) >= found",
         "np.abs(signs @ differences) > found * (1 + 1e-9)",
-        tests="tests/evaluation/test_intervals.py",
+        tests="tests/study/evaluation/test_intervals.py",
     ),
     Mutant(
         "a submission may tell a metric too small",
-        "hpcgym/suite/proofs.py",
+        "hpcgym/study/suite/proofs.py",
         "abs(here - there) <=",
         "there - here <=",
-        tests="tests/suite/test_suite_submissions.py",
+        tests="tests/study/suite/test_suite_submissions.py",
     ),
 )
 

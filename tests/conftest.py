@@ -23,7 +23,7 @@ import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
-from hpcgym.speedups import Heatmap, read_speedups
+from hpcgym.machine.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
 #: Folders of tests/ that are slow as a whole.

@@ -7,7 +7,7 @@ from typing import Any
 from drawing import strategies as st
 from node_strategies import machines, node_schedulers, workloads_for
 
-from hpcgym.cluster import Cluster, Failures
+from hpcgym.machine import Cluster, Failures
 from hpcgym.workload.model import Workload
 
 Failure = tuple[int, int, int]

@@ -16,9 +16,9 @@ from slow_machines import Budget, Cap, LimitedJob, Machine, up
 from strategies import POLICY as ANY_POLICY
 from strategies import predictions, workloads
 
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler

@@ -8,7 +8,7 @@ from typing import Any
 from drawing import strategies as st
 from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 
-from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of

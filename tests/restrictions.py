@@ -12,7 +12,7 @@ from preemption_strategies import preemptions
 from quota_strategies import COLUMNS, quotas, with_queues
 from submission_strategies import chains
 
-from hpcgym.cluster import Cluster
+from hpcgym.machine import Cluster
 from hpcgym.workload.model import Workload
 
 #: Marks of such tests: what is drawn may restrict none of the jobs that are drawn.

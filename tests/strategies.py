@@ -7,7 +7,7 @@ from typing import Any
 
 from drawing import strategies as st
 
-from hpcgym.cluster import Cluster
+from hpcgym.machine import Cluster
 from hpcgym.reference.orders import POLICIES
 from hpcgym.workload.model import Workload
 

@@ -27,11 +27,11 @@ import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.cli.running import follow
-from hpcgym.cluster import find_cluster
 from hpcgym.errors import installing
+from hpcgym.machine import find_cluster
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
 from hpcgym.scheduler.policies import POLICIES, FairShare
-from hpcgym.sweep.experiment import load_experiment
+from hpcgym.study.sweep.experiment import load_experiment
 from hpcgym.workload.cleaning import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -349,7 +349,7 @@ PARSES = (
 )
 MAY_PARSE = {
     "hpcgym/files/writing.py gzip.GzipFile": "it writes",
-    "hpcgym/sweep/tasks.py json.loads": "a task, as canonical() has written it",
+    "hpcgym/study/sweep/tasks.py json.loads": "a task, as canonical() has written it",
     "agents/network_files.py torch.load": "bounded, and no code of the file is run",
     "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",
     "benchmarks/studies/items.py csv.reader": "files that stand beside it in the repository",

@@ -86,7 +86,7 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
     ]
     of_studies = (ROOT / "benchmarks").glob("*/[a-z]*.[mc][ds]*")  # and no README
     others = {
-        "hpcgym/cluster/slurm/settings.toml",
+        "hpcgym/machine/slurm/settings.toml",
         "hpcgym/envs/chapters.md",
         "hpcgym/py.typed",
         "hpcgym/agents/released.json",

@@ -15,7 +15,7 @@ from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
-from hpcgym.speedups import read_speedups
+from hpcgym.machine.speedups import read_speedups
 from hpcgym.version import __version__
 from hpcgym.workload.archive import data_folders
 

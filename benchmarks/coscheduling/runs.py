@@ -10,12 +10,12 @@ import numpy as np
 
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
-from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.files import find_cluster
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
-from hpcgym.speedups import Heatmap, find_speedups, generate_speedups
 from hpcgym.workload import Code, generate_code_jobs
 from hpcgym.workload.model import Workload
 

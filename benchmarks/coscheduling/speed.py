@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.benchmarks.coscheduling.published import DAYS_AN_HOUR, REPETITIONS, TRACE_JOBS, TRACES
-from hpcgym.cluster.pool import Cluster
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.speedups import Heatmap, generate_speedups
 from hpcgym.simulation.run import simulate
-from hpcgym.speedups import Heatmap, generate_speedups
 from hpcgym.workload import Code, assign_codes, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
 from hpcgym.workload.model import Workload
@@ -111,7 +111,7 @@ def trace_jobs(trace: str, shape: str, speedups: Heatmap) -> Workload:
 
 def machine_of(cores: int, node: int) -> Cluster:
     """Return a machine of so many cores, in nodes of two sockets."""
-    from hpcgym.cluster import NodeGroup
+    from hpcgym.machine import NodeGroup
 
     group = NodeGroup("node", cores // node, {"core": node}, sockets=2)
     return Cluster(groups=(group,))

@@ -273,7 +273,7 @@ class Machine:
     few : dispatcher -> letters of the only durations that it runs with but for ``--full``: what
         costs most and is compared least.
     from_day : where they begin: the first days of a log are hardly used.
-    cluster : its name for :func:`hpcgym.cluster.find_cluster`, if that is another.
+    cluster : its name for :func:`hpcgym.machine.find_cluster`, if that is another.
     """
 
     name: str

@@ -20,9 +20,9 @@ import numpy as np
 from hpcgym.benchmarks.cp import configurations
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.cluster import Cluster
-from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster
+from hpcgym.machine.files import cluster_toml, find_cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler

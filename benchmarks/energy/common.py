@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgym.cluster.power_plans import idle_w
+from hpcgym.machine.power_plans import idle_w
 from hpcgym.schedule.result import Result
 
 

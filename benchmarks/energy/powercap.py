@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy.common import energy_within
 from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
-from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.pool import Cluster
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.files import find_cluster
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.run import simulate

@@ -19,9 +19,9 @@ from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import interval
-from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.power_plans import algorithm_2, best_plan, greatest_w, rho
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.files import find_cluster
+from hpcgym.machine.power_plans import algorithm_2, best_plan, greatest_w, rho
 from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap

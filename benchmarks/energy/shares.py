@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.benchmarks.energy.published_shares import BURST, FREQUENCIES
 from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
-from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.pool import Cluster
+from hpcgym.machine.files import find_cluster
+from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
 from hpcgym.scheduler.rules import Scheduler

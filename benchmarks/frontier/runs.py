@@ -19,7 +19,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.tuning.trials import varied
+from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

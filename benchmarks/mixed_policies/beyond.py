@@ -28,7 +28,7 @@ from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload.extracts import MONTH_S, WEEK_S, slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload

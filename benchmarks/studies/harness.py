@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
-from hpcgym.sweep import read_results, run_tasks
-from hpcgym.sweep.tasks import Function
+from hpcgym.study import read_results, run_tasks
+from hpcgym.study.sweep.tasks import Function
 from hpcgym.workload.archive import find, trace_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -45,7 +45,7 @@ class Folder:
     Attributes
     ----------
     path : of the folder.
-    executor, workers : where tasks are done; see :func:`hpcgym.sweep.run_tasks`.
+    executor, workers : where tasks are done; see :func:`hpcgym.study.run_tasks`.
     progress : told of each step.
     """
 
@@ -78,14 +78,14 @@ class Folder:
 
         Parameters
         ----------
-        function, tasks, chunk : see :func:`hpcgym.sweep.run_tasks`.
+        function, tasks, chunk : see :func:`hpcgym.study.run_tasks`.
         of : what tasks are called where some have failed.
         into : the folder in this one that has their results.
         what : what progress calls them; None: the same.
 
         Raises
         ------
-        HpcgymError : a task that failed again and again, or what :func:`hpcgym.sweep.run_tasks`
+        HpcgymError : a task that failed again and again, or what :func:`hpcgym.study.run_tasks`
             raises.
         """
         place, name = self.path / into, of if what is None else what

@@ -116,7 +116,7 @@ def _hash_of_one(path: str) -> bytes:
 Arrays = dict[str, NDArray[Any]]
 
 #: Where simulations come from.
-_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.sweep.batch")
+_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.simulation.batch")
 
 
 class Store:

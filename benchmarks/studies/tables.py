@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.intervals import FEWEST
+from hpcgym.study.intervals import FEWEST
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

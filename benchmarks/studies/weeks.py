@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.evaluation import Leaderboard
-from hpcgym.evaluation.intervals import FEWEST, how_often
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
+from hpcgym.study import Leaderboard
+from hpcgym.study.intervals import FEWEST, how_often
 from hpcgym.workload.extracts import WEEK_S, slices
 from hpcgym.workload.model import Workload
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from hpcgym.cluster import Cluster
-    from hpcgym.evaluation import Leaderboard
+    from hpcgym.machine import Cluster
+    from hpcgym.study import Leaderboard
     from hpcgym.workload import Workload
 
 
@@ -36,7 +36,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.evaluation.stage import PLAIN
+    from hpcgym.study.evaluation.stage import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -69,7 +69,7 @@ def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
 
 def no_intervals(board: Leaderboard) -> str:
     """Return why a leaderboard has no intervals, in a line; nothing if it has."""
-    from hpcgym.evaluation.intervals import why_no_intervals
+    from hpcgym.study.intervals import why_no_intervals
 
     return why_no_intervals(len(board.by_slice), "slices")
 
@@ -113,10 +113,10 @@ def page_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> str:
     """Return a leaderboard as a page, with the metric of each slice."""
-    from hpcgym.evaluation.leaderboard import lines_of
     from hpcgym.explore.document import Cell, cleaning_table, paragraphs, sheet, table
     from hpcgym.report.tables import text_of
     from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.study.evaluation.leaderboard import lines_of
 
     heading, rows = lines_of(board)
     lines = [[Cell(*cell) for cell in row] for row in rows]
@@ -143,9 +143,9 @@ def page_of(
 
 def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
     """Write a performance profile and average ranks of what policies are ranked by."""
-    from hpcgym.evaluation.figures import slice_figures
     from hpcgym.report.overview import write_figures
     from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.study.evaluation.figures import slice_figures
 
     grid = board.by_slice
     grid = grid.loc[:, grid.notna().any()]  # who failed everywhere has no place
@@ -188,9 +188,9 @@ class Shown(NamedTuple):
 
 def print_board(shown: Shown, format: TableFormat) -> None:
     """Print a row for each policy."""
-    from hpcgym.evaluation.leaderboard import lines_of
     from hpcgym.report.tables import markdown
     from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.study.evaluation.leaderboard import lines_of
 
     workload, machine, board = shown.workload, shown.machine, shown.board
 
@@ -259,7 +259,7 @@ def _print_table(shown: Shown) -> None:
 
 def _least(board: Leaderboard) -> list[str]:
     """Return the headings of columns that a narrow terminal may lack, the first of these first."""
-    from hpcgym.evaluation.leaderboard import lines_of
+    from hpcgym.study.evaluation.leaderboard import lines_of
 
     heading = [" ".join(one.split()) for one in lines_of(board)[0]]
     intervals = [one for one in heading if one.startswith("95 %")]
@@ -270,8 +270,8 @@ def _least(board: Leaderboard) -> list[str]:
 
 def _rich_table(board: Leaderboard) -> Table:
     """Return the leaderboard for rich; ``*`` marks the best of a column."""
-    from hpcgym.evaluation.leaderboard import lines_of
     from hpcgym.report.tables import rich_table
+    from hpcgym.study.evaluation.leaderboard import lines_of
 
     heading, rows = lines_of(board)
     heading = [

@@ -35,8 +35,8 @@ from hpcgym.progress import counting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.cluster import Cluster
-    from hpcgym.evaluation import Leaderboard, Prequential
+    from hpcgym.machine import Cluster
+    from hpcgym.study import Leaderboard, Prequential
     from hpcgym.workload import Workload
 
 
@@ -106,13 +106,13 @@ def run(
 
     Parameters
     ----------
-    policies : of :func:`hpcgym.evaluation.lineup.lineup_of`.
+    policies : of :func:`hpcgym.study.evaluation.lineup.lineup_of`.
     settings : ``part``, ``train_share``, ``seed`` and ``budget``.
     others : option -> its value, of those that are for slices; None where it was not given.
     """
-    from hpcgym.evaluation import prequential
-    from hpcgym.evaluation.intervals import block_length, why_no_intervals
     from hpcgym.report.canvas import require_matplotlib
+    from hpcgym.study import prequential
+    from hpcgym.study.intervals import block_length, why_no_intervals
 
     for option, value in others.items():
         if value is not None:
@@ -154,7 +154,7 @@ def run(
 
 def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> None:
     """Print the table for people, above it what was done, below it what the intervals are."""
-    from hpcgym.evaluation.online import FIXED
+    from hpcgym.study.evaluation.online import FIXED
 
     ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
     shown = table.drop(columns=ends)
@@ -290,8 +290,8 @@ def evaluate(
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
-    from hpcgym.evaluation.lineup import find_policy, lineup_of, schedulers_of
     from hpcgym.scheduler.own_code import look_here
+    from hpcgym.study.evaluation.lineup import find_policy, lineup_of, schedulers_of
 
     if any(":" in text or ".zip" in text for text in policies or ()):  # which may run code
         look_here()
@@ -356,8 +356,8 @@ def _of_one_pass(format: TableFormat) -> Format:
 
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
     """Return the leaderboard; arguments as of ``hpcgym.evaluate``, ``by`` as of the option."""
-    from hpcgym.evaluation import evaluate as run
     from hpcgym.schedule.measures import GROUPED_BY
+    from hpcgym.study import evaluate as run
 
     if by is not None:
         check_choice("--by", by, (SLICE, *GROUPED_BY))

@@ -16,10 +16,10 @@ from hpcgym.cli.options import given, given_rules
 from hpcgym.errors import HpcgymError, WorkloadError, reworded
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster
+    from hpcgym.machine import Cluster
+    from hpcgym.machine.speedups import Heatmap
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.speedups import Heatmap
     from hpcgym.workload import Workload
     from hpcgym.workload.io.files import Errors
 
@@ -174,8 +174,8 @@ class SharingOptions:
             if self.codes is not None:
                 raise HpcgymError("--codes needs --speedups, which has the codes")
             return None
+        from hpcgym.machine.speedups import find_speedups
         from hpcgym.simulation.corun import check_machine
-        from hpcgym.speedups import find_speedups
 
         if machine is None or not machine.groups:
             raise HpcgymError(
@@ -191,7 +191,7 @@ class SharingOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the rules of jobs that share nodes that were given."""
-        from hpcgym.speedups import find_speedups
+        from hpcgym.machine.speedups import find_speedups
 
         known: Any = self.pair_estimate
         if known not in (None, "known", "learned"):
@@ -347,7 +347,7 @@ class MachineReading(PoolReading):
             raise typer.BadParameter(
                 "a machine or its processors, not both", param_hint="'--cluster' / '--processors'"
             )
-        from hpcgym.cluster import find_cluster
+        from hpcgym.machine import find_cluster
 
         found = None if self.cluster is None else find_cluster(self.cluster)
         if self.allocation not in (None, "first-fit") and (found is None or not found.groups):

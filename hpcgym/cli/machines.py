@@ -17,9 +17,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster, Partition
-    from hpcgym.cluster.slurm import OtherSetting
-    from hpcgym.speedups import Heatmap
+    from hpcgym.machine import Cluster, Partition
+    from hpcgym.machine.slurm import OtherSetting
+    from hpcgym.machine.speedups import Heatmap
 
 
 # --- ``hpcgym machines`` --------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def machines(
     hpcgym machines /etc/slurm/slurm.conf > mine.toml
     hpcgym machines --of grid.swf.gz > grid.toml
     """
-    from hpcgym.cluster import cluster_toml, find_cluster, machine_names
+    from hpcgym.machine import cluster_toml, find_cluster, machine_names
     from hpcgym.workload import load_workload
     from hpcgym.workload.needs import machine_of_partitions
 
@@ -80,9 +80,9 @@ def machines(
 
 def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
-    from hpcgym.cluster import cluster_toml, find_cluster, machine_names
-    from hpcgym.cluster.files import machine_text
-    from hpcgym.cluster.slurm import ENDING
+    from hpcgym.machine import cluster_toml, find_cluster, machine_names
+    from hpcgym.machine.files import machine_text
+    from hpcgym.machine.slurm import ENDING
 
     if name.endswith(ENDING):
         typer.echo(_slurm_text(name), nl=False)
@@ -95,8 +95,8 @@ def _print_toml(name: str) -> None:
 
 def _slurm_text(path: str) -> str:
     """Return a slurm.conf as TOML; as comments its partitions, and what is not of the machine."""
-    from hpcgym.cluster import cluster_toml
-    from hpcgym.cluster.slurm import read_slurm_conf
+    from hpcgym.machine import cluster_toml
+    from hpcgym.machine.slurm import read_slurm_conf
     from hpcgym.scheduler.slurm_conf import followed_and_not
 
     conf = read_slurm_conf(path)
@@ -254,7 +254,7 @@ def speedups(
     hpcgym speedups loads.json --output aris.csv    # from ELiSE's form to a table
     hpcgym speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture heatmap.png
     """
-    from hpcgym.speedups import find_speedups, write_speedups
+    from hpcgym.machine.speedups import find_speedups, write_speedups
 
     heatmap = find_speedups(source)
     if output_file is not None:

@@ -15,7 +15,7 @@ from hpcgym.cli import output
 from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
-from hpcgym.sweep import OF_GROUPS, OF_JOBS
+from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ class Asked:
     def read(self, folder: Path) -> pd.DataFrame:
         """Return the rows of a sweep that the table is made of."""
         from hpcgym.schedule.measures import GROUPED_BY
-        from hpcgym.sweep import read_table
+        from hpcgym.study import read_table
 
         if self.by in GROUPED_BY:
             return read_table(folder, self.by)
@@ -121,8 +121,8 @@ class Asked:
         return described(names[:1] if self.statistics else names)
 
     def numbers(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the table as numbers; see :func:`hpcgym.evaluation.intervals.summary`."""
-        from hpcgym.evaluation.intervals import summary
+        """Return the table as numbers; see :func:`hpcgym.study.intervals.summary`."""
+        from hpcgym.study.intervals import summary
 
         names = [metric.name for metric in self.metrics_of(rows)]
         return summary(
@@ -268,7 +268,7 @@ def _notes(
 
 def _few(lines: list[dict[Hashable, Any]]) -> str:
     """Return which lines have too few simulations for an interval, in a line; nothing if none."""
-    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
+    from hpcgym.study.intervals import FEWEST, why_no_intervals
 
     numbers = [line["simulations"] for line in lines]
     if all(number < FEWEST for number in numbers):

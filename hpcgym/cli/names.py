@@ -79,7 +79,7 @@ def coscheduling() -> Iterable[tuple[str, str]]:
 
 def machines() -> Iterable[tuple[str, str]]:
     """Return the ready-made machines and what their nodes have."""
-    from hpcgym.cluster import find_cluster, machine_names
+    from hpcgym.machine import find_cluster, machine_names
 
     for name in machine_names():
         cluster = find_cluster(name)
@@ -122,7 +122,7 @@ def in_expressions() -> Iterable[tuple[str, str]]:
 
 def executors() -> Iterable[tuple[str, str]]:
     """Return the executors with what they are."""
-    from hpcgym.sweep import EXECUTORS
+    from hpcgym.study import EXECUTORS
 
     return EXECUTORS.items()
 

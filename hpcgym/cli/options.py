@@ -14,7 +14,7 @@ from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.errors import HpcgymError, installing, reworded
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster
+    from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.limits import Limit
@@ -451,7 +451,7 @@ class ExecutorOptions:
         ------
         HpcgymError : an unknown executor, or a number of workers for one that starts none.
         """
-        from hpcgym.sweep.executors import check_executor, leads_mpi
+        from hpcgym.study.executors import check_executor, leads_mpi
 
         check_executor(self.executor, self.workers)
         if self.executor != "mpi" or leads_mpi():

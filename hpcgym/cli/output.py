@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
     from rich.table import Column, Table
 
-    from hpcgym.cluster import Cluster
+    from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.runs import Allocation
     from hpcgym.workload import Workload

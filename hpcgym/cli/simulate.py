@@ -30,7 +30,7 @@ from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting, working
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster
+    from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.rules import Scheduler

@@ -228,7 +228,7 @@ def drive(
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look
-    from hpcgym.evaluation.lineup import queue_order
+    from hpcgym.study.evaluation.lineup import queue_order
 
     scheduler = queue_order(policy)
     if dry_run:

@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
-    from hpcgym.suite.board import Board
+    from hpcgym.study.suite.board import Board
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,7 +41,7 @@ def list_tasks(format: Format = Format.table) -> None:
     hpcgym suite list
     hpcgym suite list --format json
     """
-    from hpcgym.suite.tasks import tasks
+    from hpcgym.study.suite.tasks import tasks
 
     rows = [_facts(task) for task in tasks().values()]
     headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
@@ -83,8 +83,8 @@ def run_agent(
     hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine
     """
     from hpcgym.scheduler.own_code import look_here
-    from hpcgym.suite.submissions import run
-    from hpcgym.suite.tasks import find_tasks
+    from hpcgym.study.suite.submissions import run
+    from hpcgym.study.suite.tasks import find_tasks
 
     look_here()
     chosen = find_tasks(tasks)
@@ -113,8 +113,8 @@ def verify_submissions(folders: list[Path]) -> None:
     --------
     hpcgym suite verify saf
     """
-    from hpcgym.suite.proofs import verify
-    from hpcgym.suite.submissions import read
+    from hpcgym.study.suite.proofs import verify
+    from hpcgym.study.suite.submissions import read
 
     sound = True
     for folder in folders:
@@ -161,8 +161,8 @@ def report_submissions(
     hpcgym suite report easy saf mine
     hpcgym suite report saf mine --format latex > table.tex
     """
-    from hpcgym.suite.board import board_of
-    from hpcgym.suite.submissions import read
+    from hpcgym.study.suite.board import board_of
+    from hpcgym.study.suite.submissions import read
 
     found = [read(folder) for folder in folders]
     board = board_of(found, progress=counting)
@@ -202,8 +202,8 @@ def _word(value: Any) -> str:
 def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
     from hpcgym.naming import counted
-    from hpcgym.suite.proofs import PROVED
-    from hpcgym.suite.tasks import suite as name_of
+    from hpcgym.study.suite.proofs import PROVED
+    from hpcgym.study.suite.tasks import suite as name_of
 
     out = output.console()
     out.print(f"{name_of()} · {counted(len(board.tasks), 'task')}", style="bold", markup=False)

@@ -17,12 +17,12 @@ from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
-from hpcgym.sweep import OF_GROUPS, OF_JOBS
+from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.sweep.run import Status
+    from hpcgym.study.sweep.run import Status
 
 
 # --- What a sweep has found, as a page and as figures ---------------------------------------------
@@ -74,9 +74,9 @@ def _each(rows: pd.DataFrame) -> str:
 
 def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
     """Write profiles and ranks of each metric that is asked for, over all simulations."""
-    from hpcgym.evaluation.figures import slice_figures
     from hpcgym.report.overview import write_figures
-    from hpcgym.sweep import read_table
+    from hpcgym.study import read_table
+    from hpcgym.study.evaluation.figures import slice_figures
 
     rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
@@ -227,7 +227,7 @@ def run(
     """
     executor.become_mpi()
 
-    from hpcgym.sweep import run_experiment
+    from hpcgym.study import run_experiment
 
     folder = folder or Path(f"{file.stem}.sweep")
     _run(
@@ -258,8 +258,8 @@ def resume(
     """
     executor.become_mpi()
 
-    from hpcgym.sweep import resume as go_on
-    from hpcgym.sweep.run import warnings_of
+    from hpcgym.study import resume as go_on
+    from hpcgym.study.sweep.run import warnings_of
 
     for warning in warnings_of(folder):
         note(f"{warning}: results may differ in their last digits")
@@ -283,8 +283,8 @@ def status(folder: Path, format: Format = Format.table) -> None:
     hpcgym sweep status weeks.sweep
     hpcgym sweep status weeks.sweep --format json
     """
-    from hpcgym.sweep import read_failures
-    from hpcgym.sweep import status as find
+    from hpcgym.study import read_failures
+    from hpcgym.study import status as find
 
     found = find(folder)
     facts = {
@@ -347,8 +347,8 @@ def table(
     hpcgym sweep table weeks.sweep --metric mean_bsld --figures figures
     hpcgym sweep table weeks.sweep --metric mean_wait_s --by class
     """
-    from hpcgym.sweep import status as find
-    from hpcgym.sweep.run import read_manifest
+    from hpcgym.study import status as find
+    from hpcgym.study.sweep.run import read_manifest
 
     found, rows = find(folder), asked.read(folder)
     if found.done < found.tasks:
@@ -364,7 +364,7 @@ _SHOWN = 5  # failures
 
 def _run(folder: Path, run: Callable[[Any], Any]) -> None:
     """Run a sweep with a bar, and say how it ended."""
-    from hpcgym.sweep import read_failures
+    from hpcgym.study import read_failures
 
     try:
         with measuring("simulating") as show:

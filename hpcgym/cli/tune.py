@@ -130,7 +130,7 @@ class _Shared:
 
     def read(self, processors: int | None) -> loading.Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``."""
-        from hpcgym.cluster import find_cluster
+        from hpcgym.machine import find_cluster
 
         if self.speedups is None:
             for name in ("cluster", "allocations", "partners"):
@@ -157,7 +157,7 @@ class _Shared:
 
 def _space(rules: _Rules, shared: _Shared) -> Any:
     """Return the space of rules that are searched."""
-    from hpcgym.tuning import SharedSpace, Space
+    from hpcgym.study import SharedSpace, Space
 
     if shared.speedups is None:
         return Space(**rules.given())
@@ -231,8 +231,8 @@ def tune(
     """
     executor.become_mpi()
     from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.tuning import Plan
-    from hpcgym.tuning import tune as run
+    from hpcgym.study import Plan
+    from hpcgym.study import tune as run
 
     plan = Plan(_space(rules, shared), **searched.given())
     sharing = shared.read(reading.processors)

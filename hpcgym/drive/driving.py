@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.pool import Cluster
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.pool import Cluster
 from hpcgym.naming import seconds_in
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler

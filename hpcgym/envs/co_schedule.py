@@ -15,12 +15,12 @@ from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import check_machine, check_shared
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -225,7 +225,7 @@ for each pair |
 
     | `action` | `"pair"` | or `"scores"`; see Action Space |
     | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes |
-    | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.speedups.Heatmap`, a file of one, or a text as in the default |
+    | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.machine.speedups.Heatmap`, a file of one, or a text as in the default |
     | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, the name of one, or nodes x sockets x cores |
     | `allocation` | `"half-socket"` | `"half-socket"`; `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
     | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler`, whose default is `"fill"` |

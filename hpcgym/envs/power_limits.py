@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.core.base import (
     CONTROLS,
     DEFAULT_WORKLOAD,
@@ -27,6 +26,7 @@ from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.limited import may_switch

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
 from hpcgym.explore.page import explorer_page, of_schedule, pack, page, statistics
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
+from hpcgym.machine import Cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES

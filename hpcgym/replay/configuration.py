@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcgym.cluster import Cluster, Partition
-from hpcgym.cluster.partitions import text_of_nodes
-from hpcgym.cluster.slurm import SlurmConf
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Partition
+from hpcgym.machine.partitions import text_of_nodes
+from hpcgym.machine.slurm import SlurmConf
 from hpcgym.naming import CORE
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.cluster import Partition
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Partition
 from hpcgym.naming import Clock
 from hpcgym.replay import cleanup
 from hpcgym.replay.configuration import MINUTE_S, PARTITION, RECORDS, Machine, slurm_conf

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.cluster import Cluster, Partition, find_cluster
-from hpcgym.cluster.partitions import hosts
-from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
 from hpcgym.drive.driving import Driver, order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine import Cluster, Partition, find_cluster
+from hpcgym.machine.partitions import hosts
+from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
 from hpcgym.replay.configuration import (
     MINUTE_S,
     PARTITION,

@@ -18,8 +18,8 @@ from hpcgym.report.tables import Results, drawable, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hpcgym.machine.speedups.heatmap import Heatmap
     from hpcgym.schedule.result import Result
-    from hpcgym.speedups.heatmap import Heatmap
 
 
 # --- Picture of how the bounded slowdown is distributed over the jobs -----------------------------

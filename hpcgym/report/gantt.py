@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
 
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.schedule.result import Result
 
 

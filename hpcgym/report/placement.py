@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.schedule.result import Result
 
 

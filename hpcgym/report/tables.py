@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.schedule.result import Result
 
 
@@ -68,7 +68,7 @@ def limits_in_words(result: Result) -> str:
 
     Percents are of all nodes busy.
     """
-    from hpcgym.cluster.power_plans import greatest_w
+    from hpcgym.machine.power_plans import greatest_w
     from hpcgym.scheduler.limits import PowerCap
 
     texts = []

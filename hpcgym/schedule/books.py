@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power import Floats, Ints, Mask
-from hpcgym.cluster.power_plans import Above, Powers, levels_above, powers_of, weighed
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.power import Floats, Ints, Mask
+from hpcgym.machine.power_plans import Above, Powers, levels_above, powers_of, weighed
 from hpcgym.schedule.runs import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 from hpcgym.schedule.schedule import Schedule, kept, known_powers
 

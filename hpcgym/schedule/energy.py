@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.cluster.power import Floats
+from hpcgym.machine.power import Floats
 from hpcgym.schedule.books import OVERHEAD, Books
 from hpcgym.schedule.schedule import Schedule
 from hpcgym.workload.io.swf_header import name_all

@@ -15,7 +15,7 @@ from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import Schedule, kept
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.workload.model import Workload
 
 
@@ -93,7 +93,7 @@ def mean_congestion(result: Schedule) -> float:
     """Return how many times as long files take, averaged over the makespan; 1 without congestion.
 
     Of a machine with a bandwidth: max(1, what running jobs ask for / bandwidth), see
-    :class:`hpcgym.speedups.Heatmap`.
+    :class:`hpcgym.machine.speedups.Heatmap`.
     """
     run, bandwidth = result.coschedule, result.cluster.io_bytes_s
     assert run is not None

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import fields_of
-from hpcgym.cluster.failures import Failures
 from hpcgym.errors import HpcgymError, whole_column
+from hpcgym.machine.failures import Failures
 
 if TYPE_CHECKING:
-    from hpcgym.speedups.heatmap import Heatmap
+    from hpcgym.machine.speedups.heatmap import Heatmap
 
 
 # --- The table of jobs as a simulation takes them -------------------------------------------------

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.pool import Cluster
-from hpcgym.cluster.power import Floats, unslowed
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.power import Floats, unslowed
 from hpcgym.schedule.runs import Allocation, Coschedule, of_the_run_before
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.extracts import decided, first_time

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.pool import Cluster
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, real
 from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import Clock
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 
@@ -338,7 +338,7 @@ def follow(limit: Limit, signal: Signal, swing: float, cluster: Cluster) -> tupl
     Examples
     --------
     >>> import numpy as np
-    >>> from hpcgym.cluster import find_cluster
+    >>> from hpcgym.machine import find_cluster
     >>> from hpcgym.schedule.signals import Signal
     >>> from hpcgym.scheduler.limits import EnergyBudget
     >>> price = Signal(np.array([0.0, 3600.0, 7200.0]), np.array([30.0, 90.0]), "EUR")

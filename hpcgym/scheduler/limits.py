@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, real, warn_caller, whole
+from hpcgym.machine.power_plans import greatest_w
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
 
 
 # --- Limits of power and energy -------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _greatest_w(cluster: Any) -> float:
     """Return what a machine draws when all its nodes are busy [W]."""
     if isinstance(cluster, str):
         raise HpcgymError(
-            f"cluster must be a Cluster, not its name: hpcgym.cluster.find_cluster({cluster!r})"
+            f"cluster must be a Cluster, not its name: hpcgym.machine.find_cluster({cluster!r})"
         )
     return greatest_w(cluster)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.failures import Failures
-from hpcgym.cluster.partitions import text_of_nodes
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.files import check_is_there, header_number
+from hpcgym.machine.failures import Failures
+from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.naming import ARRAY, WITH_QOS, Clock, is_date, zone_of
 from hpcgym.scheduler.policies.features import JobColumns
 

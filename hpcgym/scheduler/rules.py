@@ -285,8 +285,9 @@ class Scheduler:
     pairs_above : what the mean of both speedups of two jobs must be above for one to start beside
         the other; it takes idle nodes else, or waits. None: any may.
     pair_estimate : what the scheduler takes for the speedups of pairs before they run: "known", the
-        true ones, a :class:`hpcgym.speedups.Heatmap`, or what learns them,
-        :class:`hpcgym.speedups.LearnedSpeedups`, of which a copy is kept; "learned": a new one.
+        true ones, a :class:`hpcgym.machine.speedups.Heatmap`, or what learns them,
+        :class:`hpcgym.machine.speedups.LearnedSpeedups`, of which a copy is kept; "learned": a new
+        one.
     dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".

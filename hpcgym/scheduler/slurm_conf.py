@@ -8,9 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
-from hpcgym.cluster.slurm.lines import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.machine.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
+from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE
 from hpcgym.scheduler import slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill

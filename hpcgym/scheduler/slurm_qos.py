@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hpcgym.cluster.slurm import Qos, read_qos
-from hpcgym.cluster.slurm.lines import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, warn_caller
 from hpcgym.files import head_of
+from hpcgym.machine.slurm import Qos, read_qos
+from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
 from hpcgym.workload.io.sacct import is_sacct, throttles
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.slurm import SlurmConf
+    from hpcgym.machine.slurm import SlurmConf
 
 
 # --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
@@ -65,7 +65,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
 
     Raises
     ------
-    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; a dump without throttles.
+    HpcgymError : what :func:`hpcgym.machine.slurm.read_qos` raises; a dump without throttles.
     """
     if is_sacct(head_of(Path(path))):
         most = throttles(Path(path))
@@ -222,7 +222,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
 
     Raises
     ------
-    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; no QOS may stop another, or
+    HpcgymError : what :func:`hpcgym.machine.slurm.read_qos` raises; no QOS may stop another, or
         they are to be stopped in several ways.
 
     Warns

@@ -31,7 +31,7 @@ from hpcgym.simulation.prepare import job_records
 from hpcgym.workload.needs import expected_waits
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.driver import Simulation
     from hpcgym.simulation.prepare import Place

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.failures import Failures
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.failures import Failures
+from hpcgym.machine.pool import Cluster
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NodeSimulation

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.cluster.pool import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine.pool import Cluster, NodeGroup
+from hpcgym.machine.speedups.heatmap import Heatmap
+from hpcgym.machine.speedups.learned import LearnedSpeedups
 from hpcgym.naming import CORE
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule
@@ -24,8 +26,6 @@ from hpcgym.simulation.prepare import COSCHEDULED, Place, Units, job_records
 from hpcgym.simulation.restricted import longest_outside
 from hpcgym.simulation.results import Columns, as_came
 from hpcgym.simulation.warm_start import check_extract
-from hpcgym.speedups.heatmap import Heatmap
-from hpcgym.speedups.learned import LearnedSpeedups
 from hpcgym.workload.codes import codes_of
 
 if TYPE_CHECKING:

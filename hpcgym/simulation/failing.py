@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.cluster.failures import Failures
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.machine.failures import Failures
 from hpcgym.scheduler.asked_for import check_scheduler
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload

@@ -22,7 +22,7 @@ from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, fields_of
-from hpcgym.cluster.power import MILLION, NodePower
-from hpcgym.cluster.power_plans import fewest_off, greatest_w, rho
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
+from hpcgym.machine.power import MILLION, NodePower
+from hpcgym.machine.power_plans import fewest_off, greatest_w, rho
 from hpcgym.schedule.books import QUANTUM_W
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
@@ -30,7 +30,7 @@ from hpcgym.simulation.warm_start import check_extract, taken_over
 from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.workload.model import Workload
 
@@ -322,7 +322,7 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
     """Return how many of the first nodes are off under a cap.
 
     ``shut``: as few as let all others run at the highest frequency. ``mix``: by algorithm 2 of
-    Glesser 2016, :func:`hpcgym.cluster.power_plans.algorithm_2`, the others at the highest or the
+    Glesser 2016, :func:`hpcgym.machine.power_plans.algorithm_2`, the others at the highest or the
     lowest frequency. What stands above nodes is counted too.
 
     Raises

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Layout, Model, assign
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
@@ -23,7 +23,7 @@ from hpcgym.workload.needs import check_fits, check_partitions, needs_of
 from hpcgym.workload.partition_limits import check_limits, warn_of_shared
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.failures import Failures
+    from hpcgym.machine.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Initial
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine.files import find_cluster
+from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.runs import JOBS
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.asked_for import check_scheduler

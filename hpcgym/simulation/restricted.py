@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.partitions import nodes_of_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadError, warn_caller
+from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.naming import so_many
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
@@ -27,7 +27,7 @@ from hpcgym.workload.followers import Following, followed, think_times
 from hpcgym.workload.model import MAX_TIME, MISSING, Workload
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.restrictions import Preemption, Quota, Window
 
 

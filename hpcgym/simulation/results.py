@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.failures import Failures
 from hpcgym.errors import WorkloadError
+from hpcgym.machine.failures import Failures
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, down, lost_runs, of_jobs, of_those, pieces_of
 from hpcgym.simulation.nodes import assign_nodes, needs_on
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation as Native
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.restrictions import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload

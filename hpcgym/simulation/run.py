@@ -10,9 +10,11 @@ from typing import Any
 
 from hpcgym.baselines import schedulers
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.cluster.failures import Failures
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
+from hpcgym.machine.failures import Failures
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.speedups.files import find_speedups
+from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.capabilities import check
@@ -36,8 +38,6 @@ from hpcgym.simulation.limited import check_power_rule, on_own_nodes, takes_whol
 from hpcgym.simulation.nodes import needs_on, place_of
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.simulation.results import Columns, result_of, with_nodes
-from hpcgym.speedups.files import find_speedups
-from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import MAX_TIME, Workload
 
 
@@ -66,7 +66,7 @@ def simulate(
         :class:`hpcgym.scheduler.dispatchers.PassView` and returns the places in its queue of the
         jobs that start, each a number or a pair of it and the node of each unit.
     cluster : the machine: a :class:`Cluster`, the name of a ready-made one or a TOML file (see
-        :func:`hpcgym.cluster.find_cluster`); by default as many processors as the workload's
+        :func:`hpcgym.machine.find_cluster`); by default as many processors as the workload's
         machine had.
     processors : size of the machine, instead of ``cluster``.
     learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
@@ -77,13 +77,13 @@ def simulate(
         rule ``power`` says how they are kept. With limits, or an empty list of them, each job has
         nodes of its own; without, None, jobs may share nodes.
     speedups : how fast codes run beside each other (ELiSE), where jobs may share nodes: a
-        :class:`hpcgym.speedups.Heatmap`, a file of one, or
+        :class:`hpcgym.machine.speedups.Heatmap`, a file of one, or
         ``generated:codes=16,mean=1.1,spread=0.1,seed=0``. The codes of jobs are those of
         ``workload`` (:mod:`hpcgym.workload.codes`), the nodes must be alike, and the rule
         ``allocation`` says how jobs lie on them: "compact", which "first-fit" means then, "spread",
         "half-socket" or "part:K".
     failures : when nodes fail and are repaired, on a machine of nodes: a
-        :class:`hpcgym.cluster.Failures`, or a CSV file with the columns node, time and repaired.
+        :class:`hpcgym.machine.Failures`, or a CSV file with the columns node, time and repaired.
         Jobs on a node that fails wait again, and run from the beginning.
     engine : "reference": by :mod:`hpcgym.reference`, which is slow, and there to be read and
         changed; it does not have all rules. None: by the fast one.

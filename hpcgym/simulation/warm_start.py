@@ -36,7 +36,7 @@ from hpcgym.workload.extracts import joined, recorded_run_time
 from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Cells, Initial, Ongoing, Workload
 

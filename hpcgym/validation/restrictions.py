@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.partitions import nodes_of_text
+from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.schedule.schedule import last_starts
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of

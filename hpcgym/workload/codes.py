@@ -24,7 +24,7 @@ from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, n
 from hpcgym.workload.model import MAX_TIME, Workload
 
 if TYPE_CHECKING:
-    from hpcgym.speedups import Heatmap
+    from hpcgym.machine.speedups import Heatmap
 
 
 # --- Codes that jobs run, by name -----------------------------------------------------------------
@@ -231,8 +231,8 @@ def codes(
     Parameters
     ----------
     speedups : a file of speedups, or ``generated:codes=16`` for codes named as generated speedups
-        name them, whatever the mean and spread of these (:mod:`hpcgym.speedups`). A comma ends
-        it: a file cannot have one in its name.
+        name them, whatever the mean and spread of these (:mod:`hpcgym.machine.speedups`). A
+        comma ends it: a file cannot have one in its name.
     jobs : number of jobs.
     processes : of each code, where the speedups do not tell it.
     processors, seed, mix, arrivals, interval, requested : as ``processors``, ``seed``, ``mix``,
@@ -247,7 +247,7 @@ def codes(
     ------
     HpcgymError : no such speedups, or an argument out of range; the message names it.
     """
-    from hpcgym.speedups import find_speedups
+    from hpcgym.machine.speedups import find_speedups
 
     return generate_code_jobs(
         codes_in(find_speedups(speedups), processes=processes, seed=seed),

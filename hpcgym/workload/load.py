@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import WorkloadError, check_choice
 from hpcgym.files import head_of
+from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
@@ -31,7 +31,7 @@ from hpcgym.workload.partition_limits import with_default_times, with_whole_node
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.cluster import Cluster, Partition
+    from hpcgym.machine import Cluster, Partition
 
 
 # --- The formats of files of jobs -----------------------------------------------------------------

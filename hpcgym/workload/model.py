@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
+from hpcgym.machine.power import MOST_SLOWDOWN
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.cluster.pool import Cluster
+    from hpcgym.machine.pool import Cluster
 
 Ints = NDArray[np.int64]
 

@@ -1,7 +1,7 @@
 """What jobs need of a machine: partitions, units, what each unit takes, which nodes have it.
 
 A machine is here what its nodes have: ``resources``, the types in order, and ``capacity``, an array
-with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.
+with a row for each node, as :class:`hpcgym.machine.Cluster` has them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.naming import CORE, MEMORY, PARTITION, near_name, so_many
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.io.swf_header import names_of

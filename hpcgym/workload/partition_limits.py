@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster import Cluster, Partition
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.machine import Cluster, Partition
 from hpcgym.naming import CORE, MEMORY, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload, read_only

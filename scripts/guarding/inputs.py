@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hpcgym import Cluster, Heatmap, Workload, generate_speedups, load_workload
-from hpcgym.cluster import Failures, Level, NodeGroup, NodePower, find_cluster
-from hpcgym.cluster.power_plans import greatest_w, idle_w
+from hpcgym.machine import Failures, Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine.power_plans import greatest_w, idle_w
+from hpcgym.machine.speedups import LearnedSpeedups
 from hpcgym.scheduler.estimates import DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.speedups import LearnedSpeedups
 from hpcgym.workload import assign_codes, shuffled, with_codes
 
 # --- Jobs -----------------------------------------------------------------------------------------

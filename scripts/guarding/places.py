@@ -15,11 +15,11 @@ from guarding.facts import facts_of
 from guarding.simulations import Row, limited_machine, plain_on, simulated
 from hpcgym import continued, simulate
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.evaluation import evaluate
 from hpcgym.schedule.signals import bill, read_signal
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.simulation.run import learn_before
-from hpcgym.sweep import BatchSimulator, read_table, run_experiment
+from hpcgym.study import evaluate, read_table, run_experiment
 
 
 def _extracted(row: Row) -> dict[str, Any]:

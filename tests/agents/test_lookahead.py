@@ -14,7 +14,7 @@ from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.evaluation import evaluate
+from hpcgym.study import evaluate
 from hpcgym.workload import Workload
 
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")

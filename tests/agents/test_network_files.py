@@ -11,7 +11,7 @@ import torch
 
 import hpcgym
 from hpcgym.agents import behaviour_cloning, load, maskable_ppo, recordings
-from hpcgym.evaluation import evaluate
+from hpcgym.study import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 20, "n_envs": 2, "n_steps": 16, "batch_size": 16, "n_epochs": 1, "width": 4}

@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import MultiInputActorCriticPolicy
 import hpcgym
 from hpcgym.agents import load, ppo
 from hpcgym.agents.network_files import small_envs, write
-from hpcgym.evaluation import evaluate
+from hpcgym.study import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 OPTIONS = {

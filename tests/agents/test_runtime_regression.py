@@ -22,7 +22,7 @@ from hpcgym import HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents import runtime_regression
 from hpcgym.agents.runtime_regression import Mean, Refitted, RuntimeRegression
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 Observation = tuple[dict[str, Any], float]

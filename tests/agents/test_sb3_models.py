@@ -16,7 +16,7 @@ import pytest
 from hpcgym.agents import load, save_spec
 from hpcgym.agents.maskable_ppo import RelativeRewards
 from hpcgym.errors import HpcgymError, TrainingWarning
-from hpcgym.evaluation import evaluate
+from hpcgym.study import evaluate
 from hpcgym.workload import load_workload
 
 pytest.importorskip("sb3_contrib")

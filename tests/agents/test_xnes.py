@@ -15,10 +15,10 @@ import hpcgym
 from hpcgym.agents import load
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.study import evaluate
 from hpcgym.workload import load_workload
 from hpcgym.workload.extracts import weeks
 

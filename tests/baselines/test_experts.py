@@ -16,11 +16,11 @@ from hpcgym import HpcgymError, simulate
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.baselines.policies import Expert
-from hpcgym.cluster import Cluster, NodeGroup, find_cluster
-from hpcgym.cluster.files import cluster_toml
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
+from hpcgym.machine.files import cluster_toml
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.simulation.answers import facts_of
 from hpcgym.workload import Workload, load_workload

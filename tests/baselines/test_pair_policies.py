@@ -11,7 +11,7 @@ import hpcgym
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.envs import CoSchedule, JobSelection
 from hpcgym.errors import HpcgymError
-from hpcgym.speedups import Heatmap
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,11 @@ import pytest
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cli.lineup import Choice, lineup, rules_of
-from hpcgym.evaluation.lineup import queue_order, scheduler_of
 from hpcgym.explore.live import options_of
 from hpcgym.scheduler.files import scheduler_text
-from hpcgym.sweep import BatchSimulator, load_experiment
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.study import load_experiment
+from hpcgym.study.evaluation.lineup import queue_order, scheduler_of
 
 JOBS = load_workload("lublin:jobs=120,processors=32,load=2,seed=4,users=5")
 BATCH = "lublin:jobs=50,processors=16"

@@ -9,8 +9,8 @@ import pytest
 import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.backfilling import Hold
+from hpcgym.study import evaluate
 
 JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
 

@@ -18,8 +18,8 @@ from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.simulation.run import simulate
-from hpcgym.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.workload import Code, generate_code_jobs
 from hpcgym.workload.archive import is_trace
 

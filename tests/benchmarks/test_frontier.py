@@ -18,7 +18,7 @@ from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.errors import HpcgymError
-from hpcgym.tuning.trials import varied
+from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.extracts import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"

@@ -38,7 +38,7 @@ from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
 
 DAYS, JOBS = 100, 1200
 ROOT = Path(__file__).parents[2]
@@ -177,7 +177,7 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 
 
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
-    known = store.files_of("hpcgym.simulation.run", "hpcgym.sweep.batch")
+    known = store.files_of("hpcgym.simulation.run", "hpcgym.simulation.batch")
     package = Path(hpcgym.__file__).parent
     engine = ("simulation/driver.py", "sweep/batch.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):

@@ -17,9 +17,9 @@ from hpcgym.benchmarks.energy.powercap_run import reproduce
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, Level, NodeGroup
-from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Level, NodeGroup
+from hpcgym.machine.power import NodePower
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.limited import nodes_off
 from hpcgym.simulation.run import simulate

@@ -23,8 +23,8 @@ from hpcgym.benchmarks.prediction import runs as prediction
 from hpcgym.benchmarks.studies import harness, store
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
-from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import find_cluster
 from hpcgym.report.canvas import new_figure
 
 HEAD = "# A study, computed anew\n\nBy somebody.\n"
@@ -210,7 +210,7 @@ BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
     *("hpcgym.files", "hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
-    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.speedups"),
+    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.machine.speedups"),
     *(f"hpcgym.files.{name}" for name in ("reading", "tables")),
     *(
         f"hpcgym.workload.io.{name}"

@@ -31,7 +31,7 @@ from hpcgym import generate_speedups, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cli.simulate import DEFAULT, SHARED_DEFAULT
-from hpcgym.cluster import cluster_toml, find_cluster
+from hpcgym.machine import cluster_toml, find_cluster
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES

@@ -13,7 +13,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cli import names
-from hpcgym.cluster import machine_names
+from hpcgym.machine import machine_names
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES

@@ -16,9 +16,10 @@ import pytest
 from commands import as_csv, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.evaluation import evaluate, lineup, prequential
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
+from hpcgym.study import evaluate, prequential
+from hpcgym.study.evaluation import lineup
 from hpcgym.workload import load_workload
 from hpcgym.workload.fingerprint import workload_digest
 

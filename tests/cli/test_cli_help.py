@@ -12,7 +12,7 @@ from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.studies.documents import all_items
 from hpcgym.cli.running import PANELS
-from hpcgym.cluster import machine_names
+from hpcgym.machine import machine_names
 from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES

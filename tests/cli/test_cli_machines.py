@@ -13,7 +13,7 @@ import pytest
 from commands import EURORA_JOBS, PAIRS, as_csv, as_json, line, run, succeed, table_file
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
-from hpcgym.speedups import write_speedups
+from hpcgym.machine.speedups import write_speedups
 
 SMALL = 'name = "small"\n\n[[group]]\nname = "node"\nnodes = 4\ncore = 4\n'
 

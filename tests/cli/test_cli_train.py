@@ -13,8 +13,8 @@ from commands import as_json, line, run, succeed
 from hpcgym.agents import load, practice
 from hpcgym.agents.recordings import load_recording, record
 from hpcgym.agents.xnes import Xnes
-from hpcgym.cluster import find_cluster
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.machine import find_cluster
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import fitting, load_workload
 

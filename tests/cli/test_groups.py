@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from hpcgym.cli.groups import OWN_COMMAS, Several, grouped
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.lineup import scheduler_of
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.study.evaluation.lineup import scheduler_of
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from few_jobs import few_jobs
 from strategies import workloads
 
 from hpcgym import Cluster, simulate
-from hpcgym.cluster import NodeGroup
+from hpcgym.machine import NodeGroup
 from hpcgym.workload.model import Workload
 
 pytestmark = [

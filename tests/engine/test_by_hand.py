@@ -18,10 +18,10 @@ from preemption_strategies import urgent
 from same_results import agreed
 
 import hpcgym
-from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import waits
 from hpcgym.explore.live import Session
+from hpcgym.machine import Cluster, Failures, NodeGroup
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import FairShare

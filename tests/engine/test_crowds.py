@@ -17,7 +17,7 @@ from strategies import schedulers, workloads
 
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.reference.orders import POLICIES
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, place_on_nodes

@@ -21,7 +21,7 @@ from test_under_limits import check_same
 import hpcgym
 from hpcgym import simulate
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import PowerCap

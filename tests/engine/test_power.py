@@ -15,8 +15,8 @@ from strategies import DEPTHS, clusters, workloads
 from submission_strategies import chains
 
 import hpcgym
-from hpcgym.cluster import Cluster
 from hpcgym.errors import WorkloadError
+from hpcgym.machine import Cluster
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.validation.validate import ScheduleError, validate_schedule

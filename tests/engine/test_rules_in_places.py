@@ -32,7 +32,7 @@ from strategies import SLURM, cases, plans
 from submission_strategies import fitted as as_moved
 
 import hpcgym
-from hpcgym.cluster import Cluster
+from hpcgym.machine import Cluster
 from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import NoRoomError, simulate_nodes

@@ -25,8 +25,8 @@ from submission_strategies import fitted
 
 import hpcgym
 from hpcgym import simulate, validate_schedule
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.orders import weighted
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES

@@ -17,11 +17,11 @@ from predictors import CompiledRegression
 from strategies import WEIGHTS, holds, workloads
 
 from hpcgym import envs, simulate
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine.speedups import generate_speedups
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.speedups import generate_speedups
 from hpcgym.workload import Workload, load_workload
 
 

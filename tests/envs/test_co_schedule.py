@@ -21,10 +21,10 @@ from driving import (
 )
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.envs import CoSchedule
 from hpcgym.envs.render import look
-from hpcgym.speedups import Heatmap
+from hpcgym.machine import Cluster, NodeGroup, NodePower
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload
 
 #: a is fast beside b, b is slow beside a, and both lose beside their own kind.

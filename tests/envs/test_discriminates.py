@@ -14,7 +14,7 @@ import pytest
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import find_baseline
 from hpcgym.envs import VERSIONS, JobSelection
-from hpcgym.evaluation.intervals import bootstrap
+from hpcgym.study.intervals import bootstrap
 
 pytestmark = pytest.mark.slow
 

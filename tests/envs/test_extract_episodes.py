@@ -32,9 +32,9 @@ from test_schedules import PLAIN, extract_of
 import hpcgym
 from hpcgym import HpcgymError, simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
-from hpcgym.cluster import Cluster
 from hpcgym.envs.core.infos import means_of, state_of
 from hpcgym.errors import WorkloadError
+from hpcgym.machine import Cluster
 from hpcgym.workload import Workload
 
 names = pytest.mark.parametrize("name", NAMES)

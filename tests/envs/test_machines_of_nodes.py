@@ -30,10 +30,10 @@ from driving import (
 from node_strategies import ALLOCATIONS
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload, simulate, validate_schedule
-from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.errors import HpcgymWarning
-from hpcgym.evaluation.site import site_of
+from hpcgym.machine import NodeGroup, NodePower
+from hpcgym.study.evaluation.site import site_of
 
 ids = pytest.mark.parametrize("name", NAMES)
 

@@ -41,11 +41,11 @@ from predictors import Told
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload
 from hpcgym.baselines import find_baseline
-from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs import any_version
 from hpcgym.errors import WorkloadError
-from hpcgym.evaluation import evaluate
+from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.study import evaluate
 from hpcgym.workload.codes import with_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")

@@ -14,9 +14,9 @@ from driving import BUSY
 from hpcgym.envs import JobSelection
 from hpcgym.envs.core.episodes import Episode, Episodes, choice_of, difficulty
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import evaluate
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.study import evaluate
 from hpcgym.workload import Workload
 
 AROUND: dict[str, Any] = {"start": "warm", "arrivals": "continue", "horizon": "9h"}

@@ -37,9 +37,9 @@ from strategies import SLURM, WEIGHTS
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.cluster import Cluster
 from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
 from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.machine import Cluster
 from hpcgym.reference import jobs as reference_jobs
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool

@@ -14,10 +14,10 @@ from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from slow_controls import SteeredSimulation
 
 from hpcgym import Cluster, Workload
-from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.core.machines import LimitedMachines
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import waits
 from hpcgym.explanation.story import REASONS, RIGHTS
+from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, jobs_of
 from hpcgym.reference.nodes import NodeSimulation, hold, room_for
 from hpcgym.reference.pool import Simulation, simulate_pool

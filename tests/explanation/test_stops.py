@@ -12,7 +12,6 @@ from few_jobs import few_jobs
 from restrictions import DRAWN
 
 import hpcgym
-from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explanation.story import RIGHTS
 from hpcgym.explanation.watching import (
     Stop,
@@ -23,6 +22,7 @@ from hpcgym.explanation.watching import (
     waits_of,
     who_was_stopped,
 )
+from hpcgym.machine import Cluster, Failures, NodeGroup
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]

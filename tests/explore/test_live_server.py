@@ -16,11 +16,11 @@ import pytest
 from serving import served
 from test_page import told, unpacked
 
-from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
 from hpcgym.explore.live import Server, Session, options_of
 from hpcgym.files.recorded import Command, commanded
+from hpcgym.machine import find_cluster
 from hpcgym.naming import duration
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics

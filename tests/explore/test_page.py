@@ -16,10 +16,10 @@ from html_pages import Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, show
 from hpcgym.explore.page import as_text, pack, smallest
+from hpcgym.machine import find_cluster
 from hpcgym.report.placement import place_jobs
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.simulation.run import simulate

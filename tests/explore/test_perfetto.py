@@ -15,9 +15,9 @@ import pytest
 from drawing import HealthCheck, given, settings
 from strategies import workloads
 
-from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import write_trace
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 from hpcgym.workload.model import Workload

@@ -14,12 +14,12 @@ from urllib.parse import unquote
 import pytest
 from html_pages import Page
 
-from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, write_page
 from hpcgym.explore.document import indexed, write_index
 from hpcgym.explore.study import study_page
 from hpcgym.files.recorded import write_beside
+from hpcgym.machine import Cluster
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload

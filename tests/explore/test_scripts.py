@@ -9,9 +9,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 
-from hpcgym.cluster import find_cluster
 from hpcgym.explore.document import SHEET, source
 from hpcgym.explore.page import SCRIPTS, of_schedule, of_workload
+from hpcgym.machine import find_cluster
 from hpcgym.naming import duration
 from hpcgym.report.placement import envelope, place_jobs
 from hpcgym.simulation.run import simulate

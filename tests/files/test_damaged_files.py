@@ -18,18 +18,18 @@ import pytest
 from damages import damages
 
 from hpcgym import agents
-from hpcgym.cluster import Failures, cluster_toml, failures_of, find_cluster, read_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Failures, cluster_toml, failures_of, find_cluster, read_cluster
+from hpcgym.machine.speedups import find_speedups, read_speedups, write_speedups
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.speedups import find_speedups, read_speedups, write_speedups
-from hpcgym.suite.board import board_of
-from hpcgym.suite.proofs import verify
-from hpcgym.suite.submissions import FACTS, SCHEDULES, read, run
-from hpcgym.suite.tasks import find_tasks
-from hpcgym.sweep import run as sweeps
-from hpcgym.sweep.experiment import load_experiment
-from hpcgym.sweep.run import read_table
+from hpcgym.study.suite.board import board_of
+from hpcgym.study.suite.proofs import verify
+from hpcgym.study.suite.submissions import FACTS, SCHEDULES, read, run
+from hpcgym.study.suite.tasks import find_tasks
+from hpcgym.study.sweep import run as sweeps
+from hpcgym.study.sweep.experiment import load_experiment
+from hpcgym.study.sweep.run import read_table
 from hpcgym.workload import load_workload, write_swf, write_table
 
 _GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")

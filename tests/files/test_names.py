@@ -19,9 +19,6 @@ import hpcgym
 from hpcgym import naming
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds
-from hpcgym.cluster import Cluster, Level, NodeGroup, Partition
-from hpcgym.cluster.slurm import read_slurm_conf
-from hpcgym.cluster.slurm.qos import read_qos
 from hpcgym.envs.core.episodes import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import indexed, write_index
@@ -36,10 +33,13 @@ from hpcgym.files.recorded import (
     record_of_file,
     write_beside,
 )
+from hpcgym.machine import Cluster, Level, NodeGroup, Partition
+from hpcgym.machine.slurm import read_slurm_conf
+from hpcgym.machine.slurm.qos import read_qos
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.naming import MOST_NAME, duration, name_problem, printable, seconds_of
 from hpcgym.report.canvas import new_figure, save_figure
-from hpcgym.speedups import Heatmap
-from hpcgym.sweep.experiment import load_experiment
+from hpcgym.study.sweep.experiment import load_experiment
 from hpcgym.version import __version__
 from hpcgym.workload.io.swf_header import names_of
 

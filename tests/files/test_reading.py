@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from hpcgym import agents, files
 from hpcgym.cli import app
-from hpcgym.cluster import find_cluster, read_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.files import json_of, tables, toml_of
 from hpcgym.files.tables import arrays_of
+from hpcgym.machine import find_cluster, read_cluster
+from hpcgym.machine.speedups import find_speedups, read_speedups
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.speedups import find_speedups, read_speedups
-from hpcgym.sweep import load_experiment, run_experiment
+from hpcgym.study import load_experiment, run_experiment
 from hpcgym.workload import load_workload
 
 TOML: list[Callable[[Path], Any]] = [read_cluster, FairShare.read, load_experiment]

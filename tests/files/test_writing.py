@@ -28,8 +28,8 @@ from hpcgym.files.writing import (
     whole,
     whole_text,
 )
+from hpcgym.machine.speedups import Heatmap, write_speedups
 from hpcgym.report.canvas import new_figure, save_figure
-from hpcgym.speedups import Heatmap, write_speedups
 from hpcgym.workload import from_pandas, write_swf, write_table
 
 

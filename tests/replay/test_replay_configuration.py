@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hpcgym.cluster import Cluster, find_cluster
-from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, find_cluster
+from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay.configuration import Machine, cores_of, scheduling_of, slurm_conf
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm

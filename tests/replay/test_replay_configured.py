@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, NodeGroup, Partition
-from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, NodeGroup, Partition
+from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.configuration import Machine, cores_of, is_aged, settings_of, slurm_conf
 from hpcgym.workload import Workload

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine import Cluster, find_cluster
 from hpcgym.replay import Replay, facts_of, replay_on_slurm, table_of
 from hpcgym.replay.private import Record, read_records
 from hpcgym.replay.run import CLOSE_S, result_of

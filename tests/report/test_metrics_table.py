@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster
 from hpcgym.report import metrics_table
 from hpcgym.report.tables import (
     COMPARED,

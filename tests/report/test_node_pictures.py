@@ -9,8 +9,8 @@ from html_pages import Page
 from hpcgym import simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.labels import describe, scheduler_name
-from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explore import page, write_page
+from hpcgym.machine import Cluster, Failures, NodeGroup
 from hpcgym.report import draw_gantt, save_picture
 from hpcgym.report.gantt import _spread
 from hpcgym.report.placement import place_jobs

@@ -14,7 +14,7 @@ from node_strategies import node_cases
 from strategies import cases
 
 import hpcgym
-from hpcgym.cluster import Cluster
+from hpcgym.machine import Cluster
 from hpcgym.report.placement import (
     coverage,
     envelope,
@@ -93,7 +93,7 @@ def test_nodes_in_use_by_hand() -> None:
 
 
 def test_rows_are_counted_node_after_node() -> None:
-    assert first_rows(hpcgym.cluster.find_cluster("2x2x3")).tolist() == [0, 6, 12]
+    assert first_rows(hpcgym.machine.find_cluster("2x2x3")).tolist() == [0, 6, 12]
     assert first_rows(Cluster(5)).tolist() == [0, 5]
 
 

@@ -12,6 +12,7 @@ from few_jobs import few_jobs
 import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.report import (
     draw_gantt,
     draw_job_speedups,
@@ -30,7 +31,6 @@ from hpcgym.report.canvas import (
 from hpcgym.report.placement import place_jobs, rows_of
 from hpcgym.report.tables import comparison
 from hpcgym.schedule.result import Result
-from hpcgym.speedups import Heatmap
 from hpcgym.workload import with_codes
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym.machine.speedups import Heatmap, generate_speedups
 from hpcgym.report import draw_speedups
 from hpcgym.report.canvas import new_figure
-from hpcgym.speedups import Heatmap, generate_speedups
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 

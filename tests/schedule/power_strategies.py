@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from drawing import strategies as st
 
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
-from hpcgym.cluster.power import slowed
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower
+from hpcgym.machine.power import slowed
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.schedule.schedule import job_slowdowns

@@ -23,8 +23,8 @@ from slow_books import SlowBooks, keep_slowly
 from strategies import SEVERAL, clusters, schedulers, workloads
 
 import hpcgym
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower
 from hpcgym.schedule.books import Books, seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import NodeStates

@@ -9,9 +9,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 
-from hpcgym.cluster import find_cluster
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import find_cluster
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule import signals
 from hpcgym.schedule.signals import Signal, follow
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap, check_limits

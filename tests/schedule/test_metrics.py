@@ -13,7 +13,7 @@ from few_jobs import few_jobs
 from strategies import workloads
 
 import hpcgym
-import hpcgym.sweep.experiment
+import hpcgym.study.sweep.experiment
 from hpcgym.report.tables import in_order, text_of
 from hpcgym.schedule import metrics
 from hpcgym.schedule.metrics import bsld, processors_in_use, queue_length, slowdown
@@ -181,4 +181,4 @@ def test_a_metric_is_added_in_one_place(result: Result, monkeypatch: pytest.Monk
     assert found["waited_share"] == (result.wait > 0).mean()
     shown = in_order(found)[-1]
     assert (shown.heading, text_of(shown, 0.5)) == ("waited (%)", text_of(share, 0.5))
-    assert "waited_share" in hpcgym.sweep.experiment.known_metrics()
+    assert "waited_share" in hpcgym.study.sweep.experiment.known_metrics()

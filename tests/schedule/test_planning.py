@@ -10,8 +10,9 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, find_cluster
-from hpcgym.cluster.power_plans import (
+from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine.power_plans import (
     algorithm_2,
     best_plan,
     greatest_w,
@@ -20,7 +21,6 @@ from hpcgym.cluster.power_plans import (
     savings_w,
     shutdown_order,
 )
-from hpcgym.errors import HpcgymError
 
 CURIE = find_cluster("curie").groups[0].power
 

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, cluster_toml, read_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, Level, NodeGroup, NodePower, cluster_toml, read_cluster
 from hpcgym.report import metrics_table
 from hpcgym.report.tables import rich_metrics
 from hpcgym.schedule.metrics import told_metrics, watts_given
-from hpcgym.sweep import read_table, run_experiment
+from hpcgym.study import read_table, run_experiment
 from hpcgym.workload import Workload, load_workload
 
 JOBS = "lublin:jobs=30,processors=16,seed=3"

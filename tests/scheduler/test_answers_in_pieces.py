@@ -15,7 +15,7 @@ from predictors import REGRESSIONS
 from strategies import cases, clusters
 
 from hpcgym import simulate
-from hpcgym.cluster.pool import Cluster
+from hpcgym.machine.pool import Cluster
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.workload.model import Workload
 

@@ -18,12 +18,11 @@ import pytest
 import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.machine import Failures, NodeGroup, NodePower, Partition
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.sweep import BatchSimulator
-from hpcgym.sweep.batch import METRICS
+from hpcgym.simulation.batch import METRICS, BatchSimulator
 from hpcgym.workload.codes import with_codes
 
 N = 30

@@ -22,14 +22,14 @@ import hpcgym
 from hpcgym._engine import values_of
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, WorkloadWarning
-from hpcgym.evaluation import evaluate
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import ByExpression
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.study import evaluate
 from hpcgym.workload.model import Workload
 
 WFP3 = "(wait / requested) ** 3 * processors"

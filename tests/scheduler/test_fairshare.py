@@ -18,9 +18,9 @@ from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import any_version
 from hpcgym.errors import HpcgymError, WorkloadWarning
-from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.sweep import BatchSimulator, read_table, run_experiment
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.study import evaluate, read_table, run_experiment
 
 JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
 

@@ -20,8 +20,8 @@ from preemption_strategies import urgent
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import find_scheduler
-from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
+from hpcgym.machine import Cluster, Failures, NodeGroup
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression

@@ -24,7 +24,7 @@ from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep import BatchSimulator
+from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload import Workload, clean
 from hpcgym.workload.extracts import WEEK_S

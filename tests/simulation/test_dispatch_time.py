@@ -18,7 +18,7 @@ from strategies import predictions
 import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.labels import describe, scheduler_name
-from hpcgym.cluster import Cluster
+from hpcgym.machine import Cluster
 from hpcgym.reference.dispatching import LISTS, Dispatching
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView

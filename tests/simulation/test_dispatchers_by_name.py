@@ -15,7 +15,7 @@ from test_dispatching import FEW, SLOW, TWO, Keeps, jobs_of, units_on_nodes
 import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.scheduler.allocations import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.rules import Scheduler

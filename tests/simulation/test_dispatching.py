@@ -15,7 +15,7 @@ from node_strategies import machines, workloads_for
 import hpcgym
 from hpcgym import Cluster, HpcgymError, Workload, simulate, validate_schedule
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError

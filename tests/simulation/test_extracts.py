@@ -17,9 +17,9 @@ from extract_strategies import usable
 from strategies import cases, schedulers
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.evaluation import evaluate
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.schedule.result import Result
+from hpcgym.study import evaluate
 from hpcgym.workload import write_swf, write_table
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload

@@ -16,8 +16,8 @@ from few_jobs import few_jobs
 from node_strategies import workloads_for
 
 import hpcgym
-from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.machine import Cluster, Failures, NodeGroup, NodePower
 from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import Job
 from hpcgym.schedule.metrics import processors_in_use, queue_length

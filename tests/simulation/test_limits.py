@@ -11,9 +11,9 @@ import pytest
 
 import hpcgym
 from hpcgym import Cluster, Workload, simulate, validate_schedule
-from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.machine import Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.limited import node_power, nodes_off

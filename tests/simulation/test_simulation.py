@@ -20,13 +20,13 @@ from strategies import workloads
 import hpcgym
 import hpcgym.reference
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.cluster import Cluster
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import evaluate
+from hpcgym.machine import Cluster
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
+from hpcgym.study import evaluate
 from hpcgym.workload.model import Workload
 
 pytestmark = DRAWN

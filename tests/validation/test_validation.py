@@ -22,8 +22,8 @@ from strategies import cases
 from submission_strategies import chains
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap

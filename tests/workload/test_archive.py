@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from hpcgym.errors import WorkloadError
-from hpcgym.sweep.simulations import file_of
+from hpcgym.study.sweep.simulations import file_of
 from hpcgym.workload import archive, load_workload, read_swf
 from hpcgym.workload.archive import (
     TRACES,

@@ -12,7 +12,7 @@ from drawing import given
 from drawing import strategies as st
 
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
+from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
 from hpcgym.workload import (
     Code,
     Workload,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hpcgym import Cluster, load_workload, simulate
-from hpcgym.cluster import NodeGroup, find_cluster
 from hpcgym.errors import WorkloadError
+from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.workload import check_fits, expected_waits, needs_of
 from hpcgym.workload.generators import estimates
 from hpcgym.workload.generators.campaigns import DAY_S, eurora, kit

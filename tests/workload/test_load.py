@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.cluster import Cluster, NodeGroup, cluster_toml
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine import Cluster, NodeGroup, cluster_toml
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import Workload, archive, load_workload
 

@@ -14,8 +14,8 @@ from drawing import strategies as st
 from strategies import workloads
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.workload import (
@@ -177,7 +177,7 @@ def test_processors_become_nodes(tmp_path: Path) -> None:
     assert needs(jobs) == [(3, 1, 0, 0), (1, 8, 375, 2), (2, 8, 625, 2), (2, 8, 0, 2)]
     assert jobs.requested_processors.tolist() == [3, 8, 16, 16]
     assert jobs.cleaning[RAISED] == 3
-    found = hpcgym.cluster.find_cluster(machine(tmp_path))
+    found = hpcgym.machine.find_cluster(machine(tmp_path))
     assert with_whole_nodes(jobs, found) is jobs
     hpcgym.validate_schedule(hpcgym.simulate(jobs, "easy", cluster=found))
     alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
@@ -212,7 +212,7 @@ def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
 def test_many_simulations_look_and_tell_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = hpcgym.cluster.find_cluster(machine(tmp_path))
+    found = hpcgym.machine.find_cluster(machine(tmp_path))
     (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,mixed,3,,9\n1,some,3,,9\n")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -305,7 +305,7 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     assert "The same holds for 2 of 5 jobs: hpcgym.workload.within_limits(" in message
     with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, the MaxNodes of"):
         hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
-    found = hpcgym.cluster.find_cluster(machine)
+    found = hpcgym.machine.find_cluster(machine)
     kept = within_limits(workload, found)
     assert kept.job_number.tolist() == [1, 3, 5]
     assert kept.cleaning[OVER_LIMITS] == 2
@@ -317,7 +317,7 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     workload = hpcgym.load_workload(jobs, cluster=machine)
     with pytest.raises(WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of part"):
         hpcgym.simulate(workload, "easy", cluster=machine)
-    kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
+    kept = within_limits(workload, hpcgym.machine.find_cluster(machine))
     assert kept.job_number.tolist() == [1, 3]
 
 
@@ -346,7 +346,7 @@ def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int]
     (tmp_path / "slurm.conf").write_text(
         f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] {limits}\n"
     )
-    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    machine = hpcgym.machine.find_cluster(str(tmp_path / "slurm.conf"))
     workload = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine)
     kept = within_limits(workload, machine)
     assert kept.job_number.tolist() == [number for number in range(1, 6) if number not in refused]
@@ -371,7 +371,7 @@ def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[i
     (tmp_path / "slurm.conf").write_text(
         f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] State={state}\n"
     )
-    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    machine = hpcgym.machine.find_cluster(str(tmp_path / "slurm.conf"))
     extract = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine).extract(5)
     assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
 

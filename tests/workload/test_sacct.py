@@ -13,8 +13,8 @@ from drawing import strategies as st
 from sacct_dumps import EPOCH, STATUS, dump
 
 from hpcgym import load_workload, simulate
-from hpcgym.cluster import NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.machine import NodeGroup
 from hpcgym.naming import MOST_NICE
 from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import names_of

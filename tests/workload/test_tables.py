@@ -16,8 +16,8 @@ from drawing import given, settings
 from drawing import strategies as st
 
 from hpcgym import load_workload
-from hpcgym.cluster import Cluster
 from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.machine import Cluster
 from hpcgym.naming import JOB_COLUMNS, MOST_NICE
 from hpcgym.workload import Workload, from_pandas, read_swf, read_table, write_table
 from hpcgym.workload.model import REORDERED, kind_of

@@ -15,7 +15,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
     USUAL_FEATURES,
@@ -25,6 +24,8 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, check_choice, nearest
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS, OF_MACHINES, check_scheduler, counts_usage
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
@@ -33,7 +34,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import check_weighed, what_moves
 from hpcgym.simulation.warm_start import check_extract, taken_over
-from hpcgym.speedups import Heatmap
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

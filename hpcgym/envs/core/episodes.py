@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, check_whole
+from hpcgym.machine.pool import Cluster
 from hpcgym.naming import seconds_of
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result

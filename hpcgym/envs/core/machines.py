@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Simulation
-from hpcgym.cluster.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.envs.core.base import Corun, Limited, Options
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.envs.core.reward import ENERGY
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler

@@ -21,11 +21,11 @@ from shared_strategies import Case, cases, coded, with_files
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
-from hpcgym.cluster.pool import NodeGroup
+from hpcgym.machine.pool import NodeGroup
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.reference.shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.features import PASS_FEATURES
-from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload
 
 pytestmark = [*DRAWN, pytest.mark.filterwarnings("ignore:fair share")]

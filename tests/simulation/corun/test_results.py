@@ -10,11 +10,11 @@ import pytest
 from few_jobs import few_jobs
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, NodeGroup, NodePower
+from hpcgym.machine.speedups import Heatmap
 from hpcgym.schedule.metrics import processors_in_use
 from hpcgym.schedule.result import Result
-from hpcgym.speedups import Heatmap
 from hpcgym.validation.books import check_books
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes

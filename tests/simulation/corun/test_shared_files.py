@@ -14,7 +14,7 @@ from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, s
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.speedups import Heatmap, LearnedSpeedups
+from hpcgym.machine.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 
 RANDOM = settings(max_examples=100, suppress_health_check=list(HealthCheck))
@@ -28,7 +28,7 @@ workload = partial(coded, processors=16)
 
 
 def machine(gb_s: float | None, shape: str = "4x1x4") -> hpcgym.Cluster:
-    return dataclasses.replace(hpcgym.cluster.find_cluster(shape), io_bandwidth_gb_s=gb_s)
+    return dataclasses.replace(hpcgym.machine.find_cluster(shape), io_bandwidth_gb_s=gb_s)
 
 
 def simulate(jobs: Workload, scheduler: Any = "easy", **rules: Any) -> hpcgym.Result:

@@ -15,9 +15,9 @@ from shared_strategies import coded as workload
 
 import hpcgym
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.cluster.pool import NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.speedups import Heatmap, LearnedSpeedups
+from hpcgym.machine.pool import NodeGroup
+from hpcgym.machine.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 

@@ -1,0 +1,365 @@
+"""Machines from and to TOML files, and those that are ready-made.
+
+::
+
+    name = "eurora"
+
+    [[group]]
+    name = "gpu"
+    nodes = 32
+    core = 16
+    sockets = 2        # that share the cores; 1 unless told
+    mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
+    gpu = 2            # any other resource, a whole number
+
+    [group.power]      # of each node; the attributes of a NodePower
+    idle_w = 117
+    busy_w = [193, 358]
+    frequency_ghz = [1.2, 2.7]
+    slowdown = 1.63
+
+    [[level]]          # above the nodes
+    name = "chassis"
+    of = 18            # nodes; of a second level, how many of the first
+    power_w = 248
+
+    [[partition]]      # of which jobs may have nodes; partitions may overlap
+    name = "debug"
+    nodes = "gpu,0-3"  # groups, and numbers of nodes, which count from 0
+
+    [[queue]]
+    name = "debug"
+    expected_wait_s = 3600
+
+A pool has ``processors = 128`` instead of groups. The other attributes of a
+:class:`~hpcgym.machine.pool.Cluster`, such as ``idle_power_w`` and ``io_bandwidth_gb_s``, stand
+above the first group.
+
+Of equal nodes with nothing but cores, ``NODESxSOCKETSxCORES`` says it all: ``100x2x24``. A site
+that runs Slurm has its nodes in slurm.conf: :mod:`hpcgym.machine.slurm`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
+from hpcgym.files import head_of, toml_file, toml_of
+from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
+from hpcgym.machine.pool import Cluster, NodeGroup, Usual
+from hpcgym.machine.power import Level, NodePower
+from hpcgym.machine.slurm import ENDING as SLURM
+from hpcgym.machine.slurm import read_slurm_conf
+from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
+
+# what tables are as attributes
+_TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
+_POWER = "power"
+_SOCKETS = "sockets"
+# nodes, sockets of each, cores of each: a number may be missing, to be told so
+_EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
+_Made = TypeVar("_Made", "_Queue", NodePower, Level, Partition)
+
+
+def read_cluster(path: str | os.PathLike[str]) -> Cluster:
+    """Return the machine that a TOML file describes.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read or is no TOML, an unknown or missing key, a value that
+        cannot be; the message names the file and the group or queue.
+    """
+    return _machine(toml_file(path), str(path))
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """A table ``[[queue]]``."""
+
+    name: str
+    expected_wait_s: float
+
+
+def _machine(given: Mapping[str, Any], where: str) -> Cluster:
+    """Return the machine of what a TOML text holds."""
+    plain = [f.name for f in fields(Cluster) if f.name not in _TABLES.values()]
+    _check_keys(where, given, [*plain, *_TABLES])
+    groups = tuple(_group(*row) for row in _rows(where, given, "group"))
+    queues: dict[str, Any] = {}
+    for place, row in _rows(where, given, "queue"):
+        queue = _made(_Queue, place, row)
+        if not isinstance(queue.name, str) or queue.name in queues:
+            raise HpcgymError(f"{place}: each queue needs a name of its own, a text")
+        queues[queue.name] = queue.expected_wait_s
+    levels = tuple(_made(Level, *row) for row in _rows(where, given, "level"))
+    sizes = [(group.name, group.nodes) for group in groups]
+    partitions = tuple(_partition(*row, sizes) for row in _rows(where, given, "partition"))
+    if not groups and "processors" not in given:
+        raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
+    attributes = {key: value for key, value in given.items() if key not in _TABLES}
+    more: dict[str, Any] = {
+        "groups": groups,
+        "queues": queues,
+        "levels": levels,
+        "partitions": partitions,
+    }
+    with _saying(where):
+        return Cluster(**attributes, **more)
+
+
+def cluster_toml(cluster: Cluster) -> str:
+    """Return a machine as the text of a TOML file, which :func:`read_cluster` reads."""
+    given = {
+        field.name: getattr(cluster, field.name)
+        for field in fields(cluster)
+        if field.name not in (*_TABLES.values(), "name", "processors" if cluster.groups else "")
+    }
+    lines = _lines(Cluster(1), {"name": cluster.name, **given})
+    for group in cluster.groups:
+        named = {"name": group.name, "nodes": group.nodes}
+        lines += ["", "[[group]]", *_lines(None, named)]
+        lines += [f"{_SOCKETS} = {group.sockets}"] if group.sockets != 1 else []
+        lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
+        if group.power is not None:
+            lines += ["", f"[group.{_POWER}]", *_power_lines(group.power)]
+    for level in cluster.levels:
+        lines += ["", "[[level]]", *_lines(None, vars(level))]
+    for part in cluster.partitions:
+        usual = Partition(part.name, part.nodes)
+        named = {"name": part.name, "nodes": text_of_nodes(part.nodes)}
+        lines += ["", "[[partition]]", *_lines(None, named), *_lines(usual, vars(part))]
+    for name, wait in cluster.queues.items():
+        lines += ["", "[[queue]]", *_lines(None, {"name": name, "expected_wait_s": wait})]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _lines(usual: object, given: Mapping[str, Any]) -> list[str]:
+    """Return values as lines of TOML, but for those that are as usual."""
+    return [
+        f"{name} = {_toml(value)}"
+        for name, value in given.items()
+        if usual is None or not _is_usual(getattr(usual, name), value)
+    ]
+
+
+def _is_usual(usual: Any, value: Any) -> bool:
+    """Tell whether a value is the usual one; of a power, whether nobody gave it."""
+    return isinstance(value, Usual) if isinstance(usual, Usual) else bool(value == usual)
+
+
+def machine_names() -> list[str]:
+    """Return the names of the ready-made machines."""
+    names = (file.name for file in files("hpcgym.machine").joinpath("machines").iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
+    """Return the machine that ``source`` names.
+
+    Parameters
+    ----------
+    source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
+        TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
+        ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
+        nodes of 48 cores), or a machine. A slurm.conf with settings that are not of the machine
+        gives a warning.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, other than three numbers, or what :func:`read_cluster` and
+        :func:`hpcgym.machine.slurm.read_slurm_conf` raise.
+    """
+    if isinstance(source, Cluster):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        raise HpcgymError(f"a machine is a name, a TOML file or a Cluster, not {source!r}")
+    path = Path(os.path.expanduser(source))
+    is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
+    known = machine_names()
+    name = str(source).casefold()
+    if isinstance(source, str) and name in known and not is_file:
+        called = f"the ready-made machine {name}"
+        return _machine(toml_of(machine_text(name), called), called)
+    if path.suffix == SLURM:
+        return _of_slurm(path)
+    if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
+        return _of_toml(path, is_file)
+    if _EQUAL_NODES.fullmatch(name):
+        return _equal_nodes(name)
+    raise HpcgymError(unknown("machine", str(source), known, "a TOML file, or such as 100x2x24"))
+
+
+def _of_toml(path: Path, is_file: bool) -> Cluster:
+    """Return the machine of a TOML file; of another file say what it probably is."""
+    try:
+        return read_cluster(path)
+    except HpcgymError as error:
+        if not is_file or path.suffix == ".toml":
+            raise
+        begin = head_of(path).decode("utf-8", "replace")
+        if re.search(r"^\s*(NodeName|PartitionName)\s*=", begin, re.IGNORECASE | re.MULTILINE):
+            raise HpcgymError(f"{error}; the name of a file of Slurm must end in .conf") from None
+        if "|" in begin.partition("\n")[0]:
+            raise HpcgymError(f"{error}; it is a table, and no machine") from None
+        raise
+
+
+def _of_slurm(path: Path) -> Cluster:
+    """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
+    conf = read_slurm_conf(path)
+    if conf.others:
+        warn_caller(
+            f"{path}: settings that do not describe the machine: {len(conf.others)}; hpcgym"
+            f" machines {path} lists them, and says which of them --scheduler {path} follows",
+            HpcgymWarning,
+        )
+    return conf.cluster
+
+
+def _equal_nodes(text: str) -> Cluster:
+    """Return the machine of ``NODESxSOCKETSxCORES``, or say that it is none."""
+    numbers = [int(part) for part in text.split("x") if part.isdigit()]
+    if len(numbers) != text.count("x") + 1 or len(numbers) != 3 or not all(numbers):
+        raise HpcgymError(
+            f"a machine of equal nodes is NODESxSOCKETSxCORES, three numbers of at least 1 such as"
+            f" 100x2x24, not {text!r}"
+        )
+    nodes, sockets, cores = numbers
+    with _saying(f"machine {text}"):
+        group = NodeGroup("node", nodes, {CORE: sockets * cores}, sockets=sockets)
+        return Cluster(groups=(group,), name=text)
+
+
+def machine_text(name: str) -> str:
+    """Return the TOML of a ready-made machine, with the comments that tell its sources."""
+    return files("hpcgym.machine").joinpath("machines", f"{name}.toml").read_text("utf-8")
+
+
+def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables ``[[key]]``, each with what messages call it."""
+    rows = given.get(key, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise HpcgymError(f"{where}: {key!r} must be tables, each under [[{key}]]")
+    for number, row in enumerate(rows, 1):
+        yield f"{where}, {key} {row.get('name', number)!r}", row
+
+
+@contextmanager
+def _saying(where: str, known: str = "") -> Iterator[None]:
+    """Put where it is before what is wrong; ``known`` is what the message says of that itself."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {str(error).removeprefix(known)}") from None
+
+
+def _group(where: str, given: dict[str, Any]) -> NodeGroup:
+    """Return a group of nodes; any key that is not near a known one is a resource."""
+    for key in given:
+        _check_key(where, key, ("name", "nodes", _SOCKETS, CORE, MEMORY, _POWER))
+    _need(where, given, ("name", "nodes", CORE))
+    amounts = dict(given)
+    name, nodes = amounts.pop("name"), amounts.pop("nodes")
+    power, sockets = amounts.pop(_POWER, None), amounts.pop(_SOCKETS, 1)
+    if power is not None and not isinstance(power, dict):
+        raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
+    if power is not None:
+        power = _made(NodePower, f"{where}, {_POWER}", power)
+    memory = amounts.get(MEMORY)
+    if isinstance(memory, str):
+        amounts[MEMORY] = megabytes(memory)
+        if amounts[MEMORY] is None:
+            raise HpcgymError(
+                f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {memory!r}"
+            )
+    with _saying(where, f"group {name!r}: "):
+        return NodeGroup(name, nodes, amounts, power, sockets)
+
+
+def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
+    """Return what a table describes whose keys are the attributes of its kind."""
+    attributes = fields(kind)
+    _check_keys(where, given, [field.name for field in attributes])
+    _need(where, given, [field.name for field in attributes if field.default is MISSING])
+    with _saying(where):
+        return kind(**given)
+
+
+def _partition(where: str, given: dict[str, Any], sizes: list[tuple[str, int]]) -> Partition:
+    """Return a partition of a table whose keys are its attributes, but that nodes are a text."""
+    _need(where, given, ("name", "nodes"))
+    if not isinstance(given["nodes"], str):
+        raise HpcgymError(f"{where}: nodes must be a text such as '0-3,7', not {given['nodes']!r}")
+    listed = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+    return _made(Partition, where, {**listed, "nodes": nodes_of_text(given["nodes"], sizes, where)})
+
+
+def _power_lines(power: NodePower) -> list[str]:
+    """Return the power of nodes as lines of TOML, but for what is so by itself."""
+    plain = NodePower(power.idle_w, power.busy_w, frequency_ghz=power.frequency_ghz)
+    needed = ["idle_w", "busy_w", *(["frequency_ghz"] if power.frequency_ghz else [])]
+    # one number is what it stands for
+    given = {
+        name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
+        for name, value in vars(power).items()
+        if name in needed or value != getattr(plain, name)
+    }
+    return _lines(None, given)
+
+
+def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Say so if a key is none of the known ones."""
+    names = list(known)
+    for key in given:
+        if key not in names:
+            near = get_close_matches(key.casefold(), names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+            raise HpcgymError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _check_key(where: str, key: str, known: tuple[str, ...]) -> None:
+    """Say so if a key is almost a known one: it would be taken for a resource."""
+    near = near_name(key, known)
+    if key not in known and near:
+        raise HpcgymError(f"{where}: unknown key {key!r}; did you mean {near!r}?")
+
+
+def _need(where: str, given: Mapping[str, Any], needed: Iterable[str]) -> None:
+    """Say so if a key is missing."""
+    for key in needed:
+        if key not in given:
+            raise HpcgymError(f"{where}: {key!r} is missing")
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML has it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if c.isprintable() else _escaped(c) for c in escaped) + '"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
+
+
+def _escaped(character: str) -> str:
+    """Return a character by its number: of four digits, or eight where it has more than four."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _amount(name: str, amount: int) -> str:
+    """Return an amount of a resource as TOML, memory in the largest unit that divides it."""
+    if name != MEMORY or amount == 0:
+        return str(amount)
+    unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)
+    return f'"{amount // size} {unit}"'

@@ -1,0 +1,1 @@
+"""Leaderboards: policies, agents and references on the same unseen slices of a workload."""

@@ -1,0 +1,398 @@
+"""What an evaluation found: a row a policy, a value a slice, intervals, wins and regret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.baselines.chance import RandomOrder
+from hpcgym.baselines.schedulers import described
+from hpcgym.errors import check_choice
+from hpcgym.files.writing import csv_text, json_text, whole_text
+from hpcgym.report.tables import Cell, best, latex, shown_p, text_of
+from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.study.intervals import (
+    Drawn,
+    Floats,
+    Rows,
+    intervals,
+    iqm,
+    iqms_of,
+    means_of,
+    p_values,
+    win_rates,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Columns = dict[str, Floats]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard:
+    """What :func:`hpcgym.study.evaluate` returns.
+
+    Attributes
+    ----------
+    values : metric -> its value on each slice: a row a slice, a column a policy, or each of several
+        trainings; nan where it failed. The metric by which policies are ranked is one of them.
+    schedulers : policy -> the rules it was simulated with; None for one that acted in an
+        environment.
+    metric : by which policies are ranked, a name of :data:`hpcgym.schedule.metrics.METRICS`.
+    trainings : policy -> the columns of ``values`` that are trainings of it.
+    failures : (policy, slice) -> what went wrong.
+    intervals_of : metrics that have intervals beside the one that ranks: under limits of power and
+        energy ``energy_j``, that of the whole schedule, and ``limited_energy_j``, that while limits
+        hold [J]; where jobs share nodes ``makespan_s``.
+    reference : the row that all are compared with; None: with none.
+    compared : whether people are shown how far all are above it: it was asked for, or is
+        "powercap", under budgets of energy, or "filler-co", where jobs share nodes.
+    static_weights : feature -> weight of the row "best-static"; empty if it was left out.
+    seed, resamples : of the confidence intervals.
+    around : what was around slices: ``start``, ``warmup``, ``arrivals`` and ``horizon``, as
+        :class:`hpcgym.envs.core.episodes.Episodes` takes them; empty where there can be nothing.
+    groups : where an evaluation was ``by`` class or user, a row for each of them on each slice
+        under each policy that did not fail: columns workload, slice, class or user, scheduler, jobs
+        (their number) and the metric, nan without jobs; what :func:`hpcgym.study.summary`
+        takes. Else None.
+    left_out : how many jobs of these weeks or months are in no slice, as they cross the end of one.
+    unseen : policy that acted on a window of jobs -> places of the window, and how many jobs waited
+        at once at most; of those for which these were more.
+    """
+
+    values: Mapping[str, pd.DataFrame]
+    schedulers: Mapping[str, Scheduler | None]
+    metric: str = "mean_bsld"
+    trainings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    intervals_of: tuple[str, ...] = ()
+    reference: str | None = None
+    compared: bool = False
+    static_weights: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    resamples: int = 2000
+    around: Mapping[str, Any] = field(default_factory=dict)
+    groups: pd.DataFrame | None = None
+    left_out: int = 0
+    unseen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        slices, policies = self.by_slice.shape
+        return f"Leaderboard({policies} policies, {slices} slices)"
+
+    @property
+    def ranked_by(self) -> Metric:
+        """The metric by which policies are ranked."""
+        return known_metrics()[self.metric]
+
+    @property
+    def short(self) -> str:
+        """What columns call the metric: "bsld" for ``mean_bsld``, else its name."""
+        return "bsld" if self.metric == "mean_bsld" else self.metric
+
+    @cached_property
+    def by_slice(self) -> pd.DataFrame:
+        """The metric on each slice: a row a slice, a column a policy; of trainings their mean."""
+        return self.of(self.metric)
+
+    def of(self, metric: str) -> pd.DataFrame:
+        """Return another of ``values`` as :attr:`by_slice`."""
+        import pandas as pd
+
+        values = self.values[metric]
+        columns = {
+            name: values[self._columns(name)].mean(axis=1, skipna=False) for name in self.schedulers
+        }
+        return pd.DataFrame(columns, index=values.index)
+
+    def _columns(self, name: str) -> list[str]:
+        return list(self.trainings.get(name, (name,)))
+
+    def _rows(self, metric: str) -> list[Floats]:
+        """Return the values of each policy, (seeds, slices)."""
+        values = self.values[metric]
+        return [values[self._columns(name)].to_numpy().T for name in self.schedulers]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a policy, the best first; those that failed last.
+
+        Columns are called by the metric, here ``mean_bsld``; of another, such as ``max_wait_s``,
+        they are ``max_wait_s``, ``max_wait_s_low``, ``median_max_wait_s``, ``iqm_max_wait_s`` and
+        so on.
+
+        - ``mean_bsld``: the mean over the slices of the mean bounded slowdown of their jobs;
+          ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
+          percentiles of the means over random resamples of the slices, the same resamples for all
+          policies; of several trainings these are resampled too, see
+          :mod:`hpcgym.study.intervals`; nan with fewer than five slices, whose resamples would
+          say nothing. It says how far the mean depends on the choice of slices and seeds; slices
+          that overlap are worth less than their number.
+        - ``median_bsld``: the median over the slices of the same. ``iqm_bsld``: the mean of the
+          middle half of all values, of all slices and trainings, with its interval.
+        - ``win_rate``: share of the slices on which no policy is better; k policies that are
+          equally good get 1/k each, so that the rates add up to 1.
+        - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1; where
+          more is better, of the inverse; without slices whose best is 0.
+        - ``mean_wait_s``, ``utilization``: means over the slices: policies may buy slowdown
+          with them.
+        - ``above_reference``, where there is a ``reference``: the mean BSLD less that of it;
+          ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`;
+          ``p_value``: of that difference being 0, see
+          :func:`hpcgym.study.intervals.p_values`; nan of the reference itself. Nothing is
+          corrected for the number of rows.
+        - ``energy_j``, ``limited_energy_j``, under limits: the means of the energy of all, and of
+          that while limits hold [J], each with its ``_low`` and ``_high``; where jobs share nodes
+          ``makespan_s`` likewise, and ``improvement``: mean over the slices of the makespan of the
+          reference over the policy's, less 1, with its interval.
+        - ``seeds``, where a row is of several trainings: how many.
+        - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
+          did, its means are nan: those of the other slices could not be compared with anything.
+        """
+        import pandas as pd
+
+        values, rows = self.by_slice.to_numpy(), self._rows(self.metric)
+        sign = -1 if self.ranked_by.better == MORE else 1
+        columns: Columns = {
+            **self._with_interval(self.metric, rows),
+            f"median_{self.short}": np.median(values, axis=0),
+            **self._ends(f"iqm_{self.short}", np.array([iqm(one) for one in rows]), rows, iqms_of),
+            "win_rate": win_rates(sign * values),
+            "mean_regret": _regret(values, sign),
+            "slices": np.full(values.shape[1], len(values)),
+            "failed": np.isnan(values).sum(axis=0),
+        }
+        if self.trainings:
+            columns["seeds"] = np.array([len(one) for one in rows])
+        if self.reference is not None:
+            columns |= self._above(list(self.schedulers).index(self.reference), rows)
+        for name in self.values:
+            if name in self.intervals_of:
+                columns |= self._with_interval(name, self._rows(name))
+            elif name != self.metric:
+                columns[name] = self.of(name).mean(skipna=False).to_numpy()
+        if "makespan_s" in self.values and self.reference is not None:
+            base = self.of("makespan_s")[self.reference].to_numpy()
+            each = [base / one - 1 for one in self._rows("makespan_s")]
+            columns |= self._with_interval("improvement", each)
+        table = pd.DataFrame(columns, index=pd.Index(list(self.schedulers), name="policy"))
+        return table.sort_values(self.metric, kind="stable", ascending=sign == 1)
+
+    def _above(self, place: int, rows: Rows) -> Columns:
+        """Return the columns of how far above a reference all are, and of p-values."""
+        values = self.by_slice.to_numpy()
+        less = values - values[:, [place]]
+
+        def differences(rows: Rows, drawn: Drawn) -> Floats:
+            means = means_of(rows, drawn)
+            return means - means[:, [place]]
+
+        p = p_values(less, self.seed)
+        p[place] = np.nan
+        above = self._ends("above_reference", less.mean(axis=0), rows, differences)
+        return {**above, "p_value": p}
+
+    def _with_interval(self, name: str, rows: Rows) -> Columns:
+        """Return the columns of the means of policies, and of their intervals."""
+        return self._ends(name, np.array([one.mean() for one in rows]), rows, means_of)
+
+    def _ends(
+        self, name: str, values: Floats, rows: Rows, statistic: Callable[[Rows, Drawn], Floats]
+    ) -> Columns:
+        """Return the columns of a statistic, and of its intervals."""
+        low, high = intervals(rows, statistic, self.resamples, self.seed)
+        return {name: values, f"{name}_low": low, f"{name}_high": high}
+
+    def difference(
+        self, policy: str, reference: str, metric: str | None = None
+    ) -> tuple[float, float, float]:
+        """Return the mean of one policy less that of another, and its 95 % interval.
+
+        By default of the metric by which policies are ranked; ``metric`` may be one of
+        ``intervals_of`` as well.
+
+        The interval is that of paired resamples: if it does not hold 0, the two differ by more than
+        the choice of slices (and of seeds) explains.
+
+        Returns
+        -------
+        mean, low, high : nan if one of them failed on a slice; the interval also with fewer than
+            five slices.
+
+        Raises
+        ------
+        HpcgymError : no such policy, or no such metric.
+        """
+        metric = self.metric if metric is None else metric
+        check_choice("metric", metric, (self.metric, *self.intervals_of))
+        for name in (policy, reference):
+            check_choice("policy", name, self.schedulers)
+        every = dict(zip(self.schedulers, self._rows(metric), strict=True))
+        # one row if both are the same
+        rows = [every[name] for name in dict.fromkeys((policy, reference))]
+
+        def less(rows: Rows, drawn: Drawn) -> Floats:
+            means = means_of(rows, drawn)
+            return means[:, :1] - means[:, -1:]
+
+        low, high = intervals(rows, less, self.resamples, self.seed)
+        return float(rows[0].mean() - rows[-1].mean()), float(low[0]), float(high[0])
+
+    # -- out of here -------------------------------------------------------------------------------
+
+    @property
+    def _rules(self) -> dict[str, dict[str, str | float | None]]:
+        """The rules of rows that were simulated; a random order is called so."""
+        return {
+            name: one.in_words() if isinstance(one, RandomOrder) else described(one)
+            for name, one in self.schedulers.items()
+            if one is not None
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything as plain dictionaries, for JSON."""
+        rules, each = self._rules, self.values[self.metric]
+        members = {
+            name: each[list(of)].to_dict(orient="index") for name, of in self.trainings.items()
+        }
+        return {
+            "metric": self.metric,
+            "policies": [
+                {"name": name, **row, "scheduler": rules.get(str(name))}
+                for name, row in self.table.to_dict(orient="index").items()
+            ],
+            "static_weights": dict(self.static_weights),
+            "reference": self.reference,
+            "left_out": self.left_out,
+            "unseen": {name: list(numbers) for name, numbers in self.unseen.items()},
+            "by_slice": self.by_slice.to_dict(orient="index"),
+            **{f"{n}_by_slice": self.of(n).to_dict(orient="index") for n in self.intervals_of},
+            **({"seeds_by_slice": members} if members else {}),
+            "failures": [
+                {"policy": policy, "slice": where, "error": error}
+                for (policy, where), error in self.failures.items()
+            ],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as a list, each row with the rules of the scheduler, or without any."""
+        rules = self._rules
+        blank = dict.fromkeys(next(iter(rules.values()), {}))
+        table = self.table.rename_axis("name").reset_index().to_dict("records")
+        return [{**row, **rules.get(row["name"], blank)} for row in table]  # type: ignore[dict-item]
+
+    def to_json(self, path: str | Path | None = None) -> str | None:
+        """Return :meth:`facts` as JSON, or write it into a file; what is no number is null."""
+        return _told(json_text(self.facts()), path)
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """Return :meth:`rows` as CSV, numbers in full, or write it into a file."""
+        return _told(csv_text(self.rows()), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str | None:
+        """Return the table for people as LaTeX's ``tabular``, or write it into a file.
+
+        It needs the package booktabs. The best of a column is bold.
+        """
+        heading, rows = lines_of(self)
+        return _told(latex([one.replace("\n", " ") for one in heading], rows), path)
+
+
+def _regret(values: Floats, sign: int) -> Floats:
+    """Return the mean regret of each policy, over slices whose best is not 0."""
+    best = sign * np.fmin.reduce(sign * values, axis=1)[:, None]  # fmin passes over nan
+    some = best[:, 0] != 0
+    if not some.any():
+        return np.full(values.shape[1], np.nan)
+    values, best = values[some], best[some]
+    with np.errstate(divide="ignore"):
+        shares = values / best if sign == 1 else best / values
+    return np.asarray((shares - 1.0).mean(axis=0))
+
+
+def _told(text: str, path: str | Path | None) -> str | None:
+    """Return a text, or write it into a file."""
+    if path is None:
+        return text
+    with whole_text(path) as file:
+        file.write(text)
+    return None
+
+
+# --- The table that people are shown --------------------------------------------------------------
+
+_P = Metric("p_value", "p", "")
+_BSLD = Metric("mean_bsld", "mean\nBSLD", "", LESS)
+_WAIT = Metric("mean_wait_s", "mean wait\n(s)", "", LESS)
+_ON_SLICES = (
+    Metric("win_rate", "wins\n(%)", "", MORE, 100),
+    Metric("mean_regret", "regret\n(%)", "", LESS, 100),
+)
+_LIMITED = (
+    Metric("limited_energy_j", "energy under\nlimits (kWh)", "", LESS, 1 / 3.6e6),
+    Metric("energy_j", "energy of\nall (kWh)", "", LESS, 1 / 3.6e6),
+)
+_SHARED = (
+    Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / 3600),
+    Metric("improvement", "improvement\n(%)", "", MORE, 100),
+)
+_UTILIZATION = Metric("utilization", "utilization\n(%)", "", MORE, 100)
+
+
+def _columns_of(board: Leaderboard) -> list[Metric]:
+    """Return the columns, but for intervals; headings have up to two lines.
+
+    Beside the metric, by which policies are ranked, how far all are above the reference is there
+    where one was asked for or there is a usual one, and the interquartile mean where a row is of
+    several trainings.
+    """
+    ranked = board.ranked_by
+    short = ranked.title
+    begin, _, end = short.rpartition(" ")
+    broken = f"{begin}\n{end}" if begin else short
+
+    def like(name: str, title: str) -> Metric:
+        return Metric(name, title, "", ranked.better, ranked.scale)
+
+    first = like(ranked.name, f"{short}\n({ranked.unit})" if ranked.unit else broken)
+    spread = [like(f"median_{board.short}", "median\nBSLD" if short == "mean BSLD" else "median")]
+    spread += [like(f"iqm_{board.short}", "IQM")] if board.trainings else []
+    above = [like("above_reference", f"above\n{board.reference}")] if board.compared else []
+    if "makespan_s" in board.intervals_of:
+        found = [first, *above, _P, *_SHARED, _BSLD, _WAIT]
+    elif board.intervals_of:
+        found = [first, *above, _P, _BSLD, _WAIT, *_LIMITED]
+    else:
+        found = [first, *spread, *_ON_SLICES, *above, _P, _BSLD, _WAIT, _UTILIZATION]
+    each = {metric.name: metric for metric in reversed(found)}  # the first of a name counts
+    return [one for one in found if each[one.name] is one and one.name in board.table]
+
+
+def lines_of(board: Leaderboard) -> tuple[list[str], list[list[Cell]]]:
+    """Return headings, of up to two lines, and rows of (text, is it the best of its column)."""
+    table = board.table
+    heading, columns = ["policy"], [[(str(one), False) for one in table.index]]
+    for metric in _columns_of(board):
+        name, values = metric.name, table[metric.name].tolist()
+        texts = [shown_p(value) if metric is _P else text_of(metric, value) for value in values]
+        heading.append(metric.title)
+        columns.append(list(zip(texts, best(metric, values), strict=True)))
+        if f"{name}_low" in table:
+            ends = zip(table[f"{name}_low"], table[f"{name}_high"], strict=True)
+            of_differences = name == "above_reference"
+            above = metric.title.replace("\n", " ")
+            heading.append(f"95 % interval\n{above}" if of_differences else "95 %\ninterval")
+            columns.append([(interval_in_words(metric, *each), False) for each in ends])
+    return heading, [list(row) for row in zip(*columns, strict=True)]
+
+
+def interval_in_words(metric: Metric, low: float, high: float) -> str:
+    """Return an interval for people; "-" without one."""
+    return "-" if low != low else f"{text_of(metric, low)} to {text_of(metric, high)}"

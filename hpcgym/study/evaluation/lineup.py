@@ -1,0 +1,361 @@
+"""Who is compared in an evaluation: what was given, what it is, and what it is called."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hpcgym.agents import import_agent
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+from hpcgym.baselines.labels import scheduler_names
+from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
+from hpcgym.baselines.schedulers import (
+    COSCHEDULERS,
+    find_scheduler,
+    is_file,
+    is_variant,
+    no_scheduler,
+    read_variant,
+)
+from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
+from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
+from hpcgym.scheduler.own_code import names_code
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.policies.expressions import is_expression
+from hpcgym.scheduler.policies.index import parse_policy
+from hpcgym.scheduler.rules import POWER, Scheduler
+from hpcgym.study.evaluation.brought import acts, as_policy, imported, load_agent, own_name
+
+#: The row of the best static weights.
+STATIC = "best-static"
+
+#: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
+ACTING = {"lookahead": ("lookahead", "Lookahead")}
+
+#: The same of those that learn while they act, which only one pass through all jobs has.
+LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
+
+#: Names that are simulated.
+_SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
+
+#: Rules that dispatchers heed, beside those that they stand for.
+_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
+
+#: Files of agents.
+_ENDINGS = (".json", ".pt", ".zip")
+
+_TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
+
+
+# --- What was given, by the names of rows ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """The policies of an evaluation.
+
+    Attributes
+    ----------
+    policies : row -> what :func:`find_policy` returns.
+    trainings : a row of several trainings of one agent -> their rows in ``policies``, of which it
+        is the mean.
+    """
+
+    policies: dict[str, Any]
+    trainings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def acting(self) -> dict[str, Any]:
+        """Those that act in environments."""
+        return {name: one for name, one in self.policies.items() if acts(one)}
+
+
+def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup:
+    """Return the policies of an evaluation by the names of their rows, found.
+
+    Text that was given is the name itself, and a saved agent is called by its path. What else has
+    such a name is called differently: "(acting)" where the other is simulated, or by a number.
+    Lists in a mapping, and texts such as "ppo=a.pt,b.pt", are rows of several trainings.
+
+    Parameters
+    ----------
+    policies : as :func:`hpcgym.study.evaluate` takes them; a lineup is returned as it is.
+    find : says what each is; by default :func:`find_policy`.
+
+    Raises
+    ------
+    HpcgymError : what holds no policies; as of ``find``; the same name or path twice; or a name in
+        a mapping that stands for something else.
+    """
+    if isinstance(policies, Lineup):
+        return policies
+    find, entries = find or find_policy, _entries(policies)
+    own = [one if name is None else name for name, one in entries]
+    check_each_once("policies", [str(one) for one in own if _is_text(one)])
+    found = [
+        _each(str(name), one, find) if isinstance(one, list | tuple) else find(one)
+        for name, one in entries
+    ]
+    schedulers = [one for one in found if isinstance(one, Scheduler)]
+    told = dict(zip(map(id, schedulers), scheduler_names(schedulers), strict=True))
+    taken: dict[str, Any] = {}  # what was given keeps its name
+    for (name, given), one in zip(entries, found, strict=True):
+        if name is not None and is_known(name) and given != name:
+            raise HpcgymError(
+                f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
+            )
+        if name is not None or isinstance(given, str):
+            taken[given if name is None else name] = one
+    rows: dict[str, Any] = {}
+    trainings: dict[str, tuple[str, ...]] = {}
+    for (name, given), one in zip(entries, found, strict=True):
+        if name is None and not isinstance(given, str):
+            known = str(given) if isinstance(given, Path) else told.get(id(one)) or own_name(one)
+            name = _free_name(known, one, taken)
+            taken[name] = one
+        row = str(given if name is None else name)
+        if isinstance(given, list | tuple):
+            trainings[row] = tuple(one)
+            rows |= one
+        else:
+            rows[row] = one
+    return Lineup(rows, trainings)
+
+
+def _is_text(policy: Any) -> bool:
+    return isinstance(policy, str | Path)
+
+
+def _entries(policies: Any) -> list[tuple[str | None, Any]]:
+    """Return the names that the user gave, and what has them; a list is several trainings."""
+    if isinstance(policies, Mapping):
+        names = [*map(str, policies)]
+        check_each_once("policies", names)
+        return [*zip(names, policies.values(), strict=True)]
+    single = _is_text(policies) or isinstance(policies, Scheduler) or acts(policies)
+    if single or callable(policies):
+        policies = [policies]
+    if not isinstance(policies, Iterable):
+        raise HpcgymError(
+            f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
+        )
+    # chance is in each table anyway
+    return [_entry(one) for one in policies if not (isinstance(one, str) and one == RANDOM)]
+
+
+def _entry(policy: Any) -> tuple[str | None, Any]:
+    """Return a policy, or the name and the texts of several trainings."""
+    several = None
+    if isinstance(policy, str) and not os.path.exists(policy):
+        several = _TRAININGS.fullmatch(policy)
+    if several is None:
+        return None, policy
+    return several[1], [part.strip() for part in several[2].split(",")]
+
+
+def _each(name: str, given: Any, find: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the rows of several trainings."""
+    texts = [str(one) for one in given if _is_text(one)]
+    check_each_once(name, texts)
+    if not given or "" in texts:
+        raise HpcgymError(f"{name} needs files or policies, such as {name}=a.pt,b.pt")
+    called = [str(one) if _is_text(one) else f"seed {place}" for place, one in enumerate(given)]
+    return {f"{name}: {one}": find(each) for one, each in zip(called, given, strict=True)}
+
+
+def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
+    """Return a name that nothing else has, as like to the given one as can be."""
+    known = is_known(name)
+    if acts(policy) and (known or (name in taken and not acts(taken[name]))):
+        name = f"{name} (acting)"
+    return free_name(name, lambda free: free in taken or is_known(free))
+
+
+def free_name(name: str, taken: Callable[[str], bool]) -> str:
+    """Return a name that is not taken: this one, or with a number behind it."""
+    free, number = name, 2
+    while taken(free):
+        free, number = f"{name} ({number})", number + 1
+    return free
+
+
+# --- What a policy is -----------------------------------------------------------------------------
+
+
+def find_policy(policy: Any, seed: int | None = None) -> Any:
+    """Return the name of what is simulated, or a scheduler, a dispatcher, or what acts.
+
+    Parameters
+    ----------
+    policy : one of those that :func:`hpcgym.study.evaluate` takes.
+    seed : of learners, which only :func:`hpcgym.study.prequential` has; None: there are none.
+
+    Raises
+    ------
+    HpcgymError : it is none of these.
+    """
+    policy = as_policy(policy, seed)
+    if isinstance(policy, Scheduler) or acts(policy):
+        return policy
+    if callable(policy):
+        Scheduler(dispatcher=policy)  # which says why it is none
+        return policy
+    if isinstance(policy, Path):
+        return load_agent(policy)
+    if not isinstance(policy, str):
+        raise HpcgymError(
+            "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object with"
+            f" act, not {policy!r}"
+        )
+    if policy in DISPATCHERS:
+        find_dispatcher(policy)  # what it needs may be missing
+    if _is_simulated(policy):
+        return policy
+    begin = policy.partition(":")[0].strip()
+    if begin in COSCHEDULERS:
+        return find_scheduler(policy)
+    if policy in PAIR_POLICIES:
+        return PairPolicy(policy)
+    known = ACTING if seed is None else {**ACTING, **LEARNERS}
+    if policy in known:
+        module, kind = known[policy]
+        return as_policy(getattr(import_agent(module), kind), seed)
+    expressed = is_expression(policy) and ":" not in policy
+    ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
+    is_agent = os.path.exists(policy) or policy.endswith(_ENDINGS) or ends_as_files
+    if is_agent or ("/" in policy and not expressed):
+        return load_agent(policy)  # which says what is missing
+    if "," in policy or expressed:
+        parse_policy(policy)
+        return policy
+    rule, plus, order = policy.partition("+")
+    if plus and rule in POWER:
+        raise HpcgymError(
+            f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
+            f" {nearest(order, SCHEDULERS)}"
+        )
+    if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS):
+        return find_policy(imported(policy, seed))
+    if begin != policy:
+        raise no_scheduler(policy, [*SCHEDULERS, *COSCHEDULERS])
+    also = f"a rule under limits ({', '.join(POWER)}), an expression, six weights, a saved agent's"
+    also += " path or package.module:Class"
+    also += "" if seed is None else f"; learners are {', '.join(LEARNERS)} and module:Class"
+    names = [*_SIMULATED, *known, *COSCHEDULERS, *PAIR_POLICIES]
+    raise HpcgymError(unknown("policy", policy, names, also))
+
+
+def is_known(name: str) -> bool:
+    """Tell whether a name stands for a row that may be there, or for a scheduler or policy."""
+    return name in (STATIC, RANDOM, *COSCHEDULERS, *PAIR_POLICIES) or _is_simulated(name)
+
+
+def of_shared_nodes(policy: Any) -> bool:
+    """Tell whether a policy is only for jobs that share nodes."""
+    return isinstance(policy, PairPolicy) or (isinstance(policy, Scheduler) and policy.parts > 0)
+
+
+def _is_simulated(name: str) -> bool:
+    """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
+    variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
+    return name in _SIMULATED or variant or is_file(name) or ruled(name) is not None
+
+
+def ruled(name: Any) -> tuple[str, str] | None:
+    """Return the rule and the scheduler of a row such as "powercap" or "reduce-pc+saf".
+
+    A rule alone stands for EASY under it. None: the name is of another kind, or no text.
+    """
+    rule, plus, order = name.partition("+") if isinstance(name, str) else ("", "", "")
+    if rule not in POWER or (plus and order not in SCHEDULERS):
+        return None
+    return rule, order if plus else "easy"
+
+
+# --- Schedulers by name, under the rules of an evaluation -----------------------------------------
+
+
+def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
+    """Return the scheduler of a name, of weights or of a dispatcher under these rules.
+
+    A scheduler that is given is returned as it is, and so is what a name says by itself.
+    """
+    if isinstance(name, Scheduler):
+        return name
+    if not isinstance(name, str) or name in DISPATCHERS:
+        theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
+        return Scheduler(dispatcher=name, **theirs)
+    if (of_limits := ruled(name)) is not None:
+        return scheduler_of(of_limits[1], rules).but(power=of_limits[0])
+    if is_file(name):
+        return find_scheduler(name)
+    if is_variant(name):
+        begin, others = read_variant(name)
+        return scheduler_of(begin, rules).but(**others)
+    own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
+    if name in SCHEDULERS and own_rules:
+        scheduler: Scheduler = SCHEDULERS[name]
+        usual = Scheduler()
+        own = {"backfill", "backfill_order"}
+        own |= {rule for rule in rules if getattr(scheduler, rule) != getattr(usual, rule)}
+        return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
+    return Scheduler(policy=name).but(**rules)
+
+
+def queue_order(policy: str) -> Scheduler:
+    """Return the scheduler whose order of the queue a policy is.
+
+    Parameters
+    ----------
+    policy : a name, an expression, weights, a file of a scheduler, or a saved agent that has
+        learned weights which do not change.
+
+    Raises
+    ------
+    HpcgymError : no policy, or one that does not order a queue by itself: agents that act on what
+        an environment shows them, dispatchers.
+    """
+    found = find_policy(policy)
+    if ruled(found) is not None:
+        raise HpcgymError(f"{policy} is a way to keep limits, and no order of a queue")
+    if not acts(found):
+        return scheduler_of(found, {})
+    if not callable(getattr(found, "scheduler", None)):
+        raise HpcgymError(
+            f"{policy} acts on what an environment shows it, and has no order of a queue of its"
+            " own: take a policy, an expression, or an agent that has learned weights, as xnes"
+        )
+    learned: Scheduler = found.scheduler()
+    return learned
+
+
+def schedulers_of(lineup: Lineup, rules: Mapping[str, Any]) -> list[Scheduler]:
+    """Return the schedulers for which the jobs of an evaluation must be fit.
+
+    The first has the rules that are given, or that agents bring along from their training; others
+    are rows with rules of their own, such as "saf:quota=user:jobs=2" or a slurm.conf.
+
+    Parameters
+    ----------
+    rules : as :func:`hpcgym.study.evaluate` takes them.
+
+    Raises
+    ------
+    HpcgymError : a rule that a row cannot have.
+    """
+    kept = settled(OF_JOBS, rules, map(options_of, lineup.acting.values()))
+    simulated = [one for one in lineup.policies.values() if not (acts(one) or of_shared_nodes(one))]
+    lifted = lifted_by(rules)
+    own = (under_site_rules(scheduler_of(one, kept), kept, lifted) for one in simulated)
+    return [Scheduler().but(**kept), *own]
+
+
+def options_of(policy: Any) -> Mapping[str, Any]:
+    """Return the arguments of the environment that a policy was made for, as far as it has any."""
+    return getattr(policy, "env_options", None) or {}

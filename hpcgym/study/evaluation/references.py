@@ -1,0 +1,270 @@
+"""Rows that are in each evaluation: references, chance, and the best static weights."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hpcgym.agents import search
+from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
+from hpcgym.baselines.labels import labelled
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.machine import Cluster
+from hpcgym.scheduler.asked_for import (
+    SITE_RULES,
+    check_fair_share,
+    check_scheduler,
+    counts_usage,
+    under_site_rules,
+    without_idle_shares,
+)
+from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.limits import EnergyBudget
+from hpcgym.scheduler.policies.features import spread
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.simulation.limited import check_for_limits
+from hpcgym.study.evaluation.brought import acts
+from hpcgym.study.evaluation.lineup import STATIC, Lineup, is_known, ruled, scheduler_of
+from hpcgym.study.evaluation.site import Limits, Site
+from hpcgym.study.evaluation.stage import Stage
+from hpcgym.workload import Workload
+
+Weights = dict[str, float]
+
+_OF_EASY = ("easy", "easy-sjbf", "saf", "f1")
+
+#: References of each leaderboard, beside the best static weights, by its backfilling.
+REFERENCES = {
+    "easy": _OF_EASY,
+    "until-shadow": _OF_EASY,
+    "none": ("fcfs", "sjf", "saf", "f1"),
+}
+
+#: The same where jobs share nodes; the last is what all are compared with.
+OF_SHARED_NODES = ("easy-co", "sjf-co", "filler-co")
+
+#: The rule that all are compared with where there are budgets: the plainest of those made for them.
+OF_BUDGETS = "powercap"
+
+_FOR_BUDGETS = (OF_BUDGETS, "reduce-pc", "energy-bud")
+_FOR_CAPS = ("shut", "dvfs", "mix")
+
+
+# --- All rows of an evaluation --------------------------------------------------------------------
+
+
+def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the references under these rules, the plain one first.
+
+    Under several reservations, or Slurm's backfilling, it is the order of submission with these,
+    and EASY is one of the others. F1 is none where the schedule says when jobs are submitted: it
+    looks at when the log says it.
+    """
+    backfill = str(Backfill.parse(rules.get("backfill", "easy")))
+    names = REFERENCES.get(backfill, (f"easy:backfill={backfill}", *_OF_EASY))
+    known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
+    if Scheduler().but(**known).moves_submissions:
+        return tuple(name for name in names if name != "f1")
+    return names
+
+
+def rows_of(
+    lineup: Lineup, stage: Stage, slices: Sequence[Workload], always: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return all that is to be run, the user's policies, then the references; and their rows.
+
+    A name has behind it the rules that are not those for which it stands elsewhere, as in
+    "saf (backfill fcfs)": the same name is the same scheduler in all tables.
+
+    Parameters
+    ----------
+    slices : the jobs of each slice.
+    always : further references.
+
+    Returns
+    -------
+    rows : row -> a scheduler, or what acts.
+    row_of : name of a policy or reference -> its row.
+
+    Raises
+    ------
+    HpcgymError : two rows of one name, rules or limits that a row cannot keep, or shares of users
+        that nobody looks at.
+    """
+    rules, limits = stage.rules, stage.site.limits
+    rows: dict[str, Any] = {}
+    row_of: dict[str, str] = {}
+    names = (*references(rules), *always)
+    for name, policy in {**dict(zip(names, names, strict=True)), **lineup.policies}.items():
+        row, one = name, policy
+        if not acts(policy):
+            usual, one = (_scheduler(policy, some, limits) for some in ({}, rules))
+            one = under_site_rules(one, rules, stage.lifted)
+            if isinstance(policy, Scheduler) or name == policy:
+                row = labelled(name, usual, one)
+        if row in rows:
+            raise HpcgymError(f"two policies are called {row!r}")
+        row_of[name], rows[row] = row, one
+    known = [one for one in rows.values() if isinstance(one, Scheduler)]
+    looks = stage.counts_usage or any(any(one.usage_orders) for one in known)
+    check_fair_share(rules.get("fair_share"), looks)
+    _check_limits(rows, limits, slices)
+    # the user's policies first
+    order = dict.fromkeys(row_of[name] for name in (*lineup.policies, *names))
+    return {row: rows[row] for row in order}, row_of
+
+
+def _scheduler(policy: Any, rules: Mapping[str, Any], limits: Limits | None) -> Scheduler:
+    """Return the scheduler of a policy, which keeps limits by the environment's rule."""
+    if isinstance(policy, Scheduler):
+        return policy
+    found = without_idle_shares(scheduler_of(policy, rules))
+    if limits is None or ruled(policy) is not None:
+        return found
+    return found.but(power=limits.power)
+
+
+def compared_row(name: str, rows: Iterable[str], row_of: Mapping[str, str], lineup: Lineup) -> str:
+    """Return the row that all are to be compared with, by its name or that of a reference.
+
+    Raises
+    ------
+    HpcgymError : no such row.
+    """
+    members = {one for each in lineup.trainings.values() for one in each}
+    row, known = row_of.get(name, name), [*(r for r in rows if r not in members), *lineup.trainings]
+    if row not in known:
+        also = f"{name} if it is among the policies, too" if is_known(name) else ""
+        raise HpcgymError(unknown("reference", name, known, also))
+    return row
+
+
+def has_budgets(limits: Limits | None, slices: Sequence[Workload]) -> bool:
+    """Tell whether any slice has a budget of energy."""
+    return EnergyBudget in _kinds(limits, slices)
+
+
+def _kinds(limits: Limits | None, slices: Sequence[Workload]) -> set[type]:
+    return set() if limits is None else {type(one) for jobs in slices for one in limits.of(jobs)}
+
+
+def _check_limits(
+    rows: Mapping[str, Any], limits: Limits | None, slices: Sequence[Workload]
+) -> None:
+    """Raise an HpcgymError for rows that keep no limits, or keep such as there are not."""
+    kinds = _kinds(limits, slices)
+    for name, scheduler in rows.items():
+        if not isinstance(scheduler, Scheduler):
+            continue
+        rule = scheduler.power
+        if limits is None:
+            if rule != "none" or ruled(name) is not None:
+                raise HpcgymError(
+                    f"{name} keeps limits, and there are none: give env='hpcgym/EnergyBudget-v0'"
+                    " (--env EnergyBudget), or a saved agent of such an environment"
+                )
+            continue
+        try:
+            check_for_limits(scheduler)
+        except HpcgymError as error:
+            raise HpcgymError(f"{name} keeps no limits of power and energy: {error}") from None
+        if rule in _FOR_BUDGETS and EnergyBudget not in kinds:
+            raise HpcgymError(f"{name} is for budgets, and the environment has none")
+        if rule in _FOR_CAPS and rule != limits.power and kinds <= {EnergyBudget}:
+            raise HpcgymError(f"{name} is for caps, and the environment has none")
+
+
+# --- Chance, and the best static weights ----------------------------------------------------------
+
+
+def chance(stage: Stage, jobs: int, seed: int) -> tuple[str, Any]:
+    """Return what the row of chance is called, and who that is, for so many jobs."""
+    acting = f"{RANDOM} (acting)"
+    if stage.add_random(acting):
+        return acting, RandomActions(seed)
+    found = random_order(static_rules(stage), jobs, seed)
+    return _under_site_rules(RANDOM, found), found
+
+
+def static_row(stage: Stage) -> str:
+    """Return what the row of the best static weights is called."""
+    return _under_site_rules(STATIC, static_rules(stage))
+
+
+def _under_site_rules(name: str, scheduler: Scheduler) -> str:
+    """Return a name with the rules of a site behind it."""
+    return labelled(name, Scheduler(), scheduler, SITE_RULES)
+
+
+def static_rules(stage: Stage, features: Sequence[str] = ()) -> Scheduler:
+    """Return all rules of static weights over features but the weights.
+
+    Raises
+    ------
+    HpcgymError : rules that they cannot be chosen under.
+    """
+    found = _scheduler("spf", stage.rules, stage.site.limits)
+    if counts_usage(found, features):
+        found = found.but(fair_share=stage.rules.get("fair_share"))
+    return found
+
+
+def check_static(rules: Mapping[str, Any]) -> None:
+    """Raise an HpcgymError for rules that static weights cannot be chosen under."""
+    try:
+        check_scheduler(Scheduler().but(**rules), "environments")
+    except HpcgymError as error:
+        raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None
+
+
+def best_static(
+    training: Sequence[Workload],
+    features: Sequence[str],
+    scheduler: Scheduler,
+    budget: int,
+    seed: int,
+    step: Callable[[str], None],
+    site: Site | None = None,
+) -> Weights:
+    """Return the weights with the least mean BSLD over slices, the first tried of equals.
+
+    Parameters
+    ----------
+    training : slices to choose by.
+    features : names of :data:`hpcgym.scheduler.policies.FEATURES`.
+    scheduler : all rules but the policy.
+    budget : number of vectors tried, see :func:`hpcgym.agents.search.candidates`; each is simulated
+        on every slice.
+    seed : of the random vectors.
+    step : called for each vector.
+    site : the machine and its limits; by default as many processors as the workload's had. On any
+        other slices are simulated one by one, which takes some thirty times as long.
+    """
+    site = site or Site()
+    drawn = search.candidates(np.random.default_rng(seed), len(features), budget)
+    vectors = search.normalised(drawn / spread(training, features))
+    rows = [
+        {name: weight for name, weight in zip(features, row, strict=True) if weight}
+        for row in vectors.tolist()
+    ]
+    left = deque(f"choosing static weights, {k} of {budget}" for k in range(1, budget + 1))
+    if site.limits is None and site.cluster in (None, Cluster(training[0].processors)):
+
+        def progress(done: int) -> None:
+            while budget - len(left) < done // len(training):
+                step(left.popleft())
+
+        batch = BatchSimulator(training, features, scheduler)
+        values = batch.run(vectors, progress=progress).mean(axis=1)
+    else:
+        values = np.empty(budget)
+        for place, weights in enumerate(rows):
+            step(left.popleft())
+            policy = scheduler.but(policy=weights)
+            results = [site.simulate(jobs, policy) for jobs in training]
+            values[place] = np.mean([result.metrics["mean_bsld"] for result in results])
+    return rows[int(search.rounded(values).argmin())]

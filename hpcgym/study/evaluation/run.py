@@ -1,0 +1,560 @@
+"""``evaluate``: policies and references on the same slices of a workload."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.envs.core.episodes import PERIODS, Episode, Episodes, counted
+from hpcgym.errors import (
+    HpcgymError,
+    PolicyWarning,
+    WorkloadWarning,
+    check_choice,
+    check_whole,
+    unknown,
+    warn_caller,
+)
+from hpcgym.machine import Cluster
+from hpcgym.naming import duration
+from hpcgym.progress import Progress, silent
+from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
+from hpcgym.schedule.metrics import ranking_metrics
+from hpcgym.scheduler.estimates.learning import Learned
+from hpcgym.scheduler.own_code import failure, own_rules, place_in
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.fair_share import told_already, warn_of_schedulers, warn_of_weights
+from hpcgym.simulation.nodes import needs_on
+from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
+from hpcgym.simulation.restricted import warn_of_unused
+from hpcgym.simulation.run import learn_at
+from hpcgym.study.evaluation.brought import acts
+from hpcgym.study.evaluation.leaderboard import Leaderboard
+from hpcgym.study.evaluation.lineup import STATIC, Lineup, lineup_of, of_shared_nodes
+from hpcgym.study.evaluation.references import (
+    OF_BUDGETS,
+    OF_SHARED_NODES,
+    best_static,
+    chance,
+    check_static,
+    compared_row,
+    has_budgets,
+    references,
+    rows_of,
+    static_row,
+    static_rules,
+)
+from hpcgym.study.evaluation.site import ENERGIES
+from hpcgym.study.evaluation.stage import (
+    SHARED,
+    MisfitError,
+    Stage,
+    around_of,
+    restrictions,
+    warn_of_seen,
+)
+from hpcgym.workload import Workload, load_workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Metrics of a schedule that are kept beside the one by which policies are ranked.
+METRICS = ("mean_bsld", "mean_wait_s", "utilization")
+
+#: The same where jobs share nodes has intervals.
+MAKESPANS = ("makespan_s",)
+
+
+def evaluate(
+    policies: Any = (),
+    workload: Any = "lublin:jobs=10000,processors=256,seed=0",
+    *,
+    slices: str = "test",
+    episodes: str = "windows",
+    jobs: int = 256,
+    n: int | None = None,
+    train_share: float = 0.5,
+    start: str | None = None,
+    warmup: str | float | None = None,
+    arrivals: str | None = None,
+    horizon: str | float | None = None,
+    seed: int = 0,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    env: Any = None,
+    env_options: Mapping[str, Any] | None = None,
+    budget: int = 200,
+    resamples: int = 2000,
+    metric: str = "mean_bsld",
+    reference: str | None = None,
+    by: str | None = None,
+    progress: Progress | None = None,
+    **rules: Any,
+) -> Leaderboard:
+    """Compare policies on the same slices of a workload, each from an empty machine or a full one.
+
+    References are always there: EASY, EASY-SJBF, SAF and F1, or with ``backfill="none"`` FCFS, SJF,
+    SAF and F1 (no F1 where the schedule says when jobs are submitted); "random", a random order of
+    the queue, or where policies act in JobSelection, QueueOrdering or MixedPolicy "random
+    (acting)", random actions there (see :mod:`hpcgym.baselines.chance`); and "best-static", the
+    best weights that do not change, over the features of Legrand 2018 (or of MixedPolicy, if
+    policies act in it). These weights are chosen on the training part only: of the pure policies
+    and random vectors, 200 (``budget``) in all, those with the least mean BSLD over 100 training
+    windows, or all training weeks or months, whatever the ``metric``.
+
+    Parameters
+    ----------
+    policies : one, several, or several with names of one's own in a mapping: a name of
+        :data:`hpcgym.baselines.SCHEDULERS` or :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, six
+        weights (``"0.1,-0.2,0,0,0,0.7"``), a dispatcher of one's own or a ``Scheduler``, which are
+        simulated; "lookahead", for :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved
+        agent or of a model of Stable-Baselines3 (``.zip``, with its environment beside it by
+        :func:`hpcgym.agents.save_spec`), a function of ``(observation, info)`` or an object with
+        such an ``act`` and maybe ``begin(env)``, such as
+        :class:`hpcgym.baselines.policies.Expert`, or a class of such objects that is made without
+        arguments, which act in an environment; a function of one argument is a dispatcher; or
+        "package.module:name" of any of these. A list in the mapping, or the text
+        "name=one.pt,other.pt", is several trainings of one agent: one row, with the means over
+        them and intervals of :mod:`hpcgym.study.intervals`. Under limits also a rule of
+        :data:`hpcgym.scheduler.rules.POWER`, which is EASY that keeps them so, or one with a
+        scheduler, as "reduce-pc+saf".
+    workload : a workload, or what :func:`hpcgym.load_workload` takes.
+    slices : "test", "train" or "all": the chronological part to evaluate on.
+    episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
+    start, warmup, arrivals, horizon : what is around a slice; see the same class. What is None is
+        as the environments in which policies act have it: as a saved agent's was, or as the version
+        of ``env`` says, such as "hpcgym/JobSelection-v1"; without one, a slice begins with an empty
+        machine and ends with its last job. ``warmup`` and ``horizon`` may be "none".
+    n : number of slices, a random choice; by default 100 windows, but all weeks or months.
+    seed : of the choice of slices, of the random weights, of the resamples and of resets.
+    cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
+        default as many processors as the workload's machine had.
+    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0", or an
+        environment of the same workload and kind of episodes. Saved agents know theirs. If it sets
+        limits of power or energy, all that is simulated keeps them too, on its machine.
+    env_options : further arguments of the environment, where it is not made already.
+    budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
+        "best-static".
+    resamples : of the confidence intervals, which means over fewer than five slices do not have.
+    metric : that policies are ranked by, a name of :data:`hpcgym.schedule.metrics.METRICS` of which
+        less or more is better. Slices without a value of it, such as of ``mean_bsld_long`` those
+        without long jobs, are left out.
+    reference : row, or name of a reference, that all are compared with: how far they are above it,
+        with p-values. By default EASY, with ``backfill="none"`` FCFS, or as is said below.
+    by : "class" or "user": ``Leaderboard.groups`` has the metric of each class of jobs, or user, on
+        each slice. The metric must be one of jobs, and not of whole schedules.
+    progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
+    rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
+        ``passes``, ``allocation``, ``threshold``, ``hold``, ``fair_share``, ``quota``,
+        ``maintenance``, ``preemption`` and ``dependencies`` of environments and of simulated
+        policies, but for ``Scheduler`` objects and for what the names of the EASY family stand for:
+        these have the last four, unless they have their own. By default those of the environment;
+        without one, the rules of ``SCHEDULERS``. With ``quota=None`` no row has one; so it is with
+        others that may be None. The correction of dispatchers is "next-second" unless it is given
+        here, or the environment has another than "requested".
+
+    Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
+    under them has learned before it, from the jobs that have ended by then. Policies that act in
+    environments, dispatchers, and all on machines with nodes begin it knowing nothing.
+
+    Rows are called as the policies are. A name whose rules differ here from those for which it
+    stands in :func:`hpcgym.simulate` has them behind it, such as "saf (backfill fcfs)".
+
+    Under limits the table has the energy of all, as a whole and while limits hold; schedulers keep
+    them by the environment's own rule; and with budgets "powercap" is a row, too, to which
+    ``above_reference`` compares all.
+
+    With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes. Rows are names of
+    :data:`~hpcgym.baselines.schedulers.COSCHEDULERS` or ``Scheduler`` objects, which are simulated,
+    and what acts there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, saved
+    agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
+    nothing of chance. ``env_options`` has the ``speedups``; machine and speedups are those of saved
+    agents where nobody gives them. The table has the makespans.
+
+    Raises
+    ------
+    HpcgymError : an argument that is not one of these, or an environment that does not fit, which a
+        policy says by an HpcgymError of its ``begin``. What else policies, dispatchers and
+        environments of one's own do wrong is noted in ``Leaderboard.failures`` instead.
+    WorkloadError : a job that the empty machine does not hold.
+
+    Warns
+    -----
+    PolicyWarning : a policy or a dispatcher that failed on some slices.
+    TrainingWarning : a model whose training has seen jobs of the slices, unless these are of the
+        training part on purpose.
+    WorkloadWarning : the last week or month of the log is a slice, and less than half of it is in
+        the log.
+
+    Examples
+    --------
+    >>> from hpcgym.study import evaluate
+    >>> board = evaluate("spf", "lublin:jobs=3000,processors=64", n=3, budget=20)
+    >>> sorted(board.table.index)
+    ['best-static', 'easy', 'easy-sjbf', 'f1', 'random', 'saf', 'spf']
+    """
+    check_choice("metric", metric, ranking_metrics())
+    _check_grouping(by, metric)
+    check_whole("budget", budget, 0)
+    check_whole("resamples", resamples, 1)
+    lineup = lineup_of(policies)
+    whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
+    if whole.initial is not None:
+        raise HpcgymError(
+            f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
+            f" run at {whole.initial.begin} s: evaluate on the whole trace"
+        )
+    acting = lineup.acting
+    env_ids = {getattr(one, "env_id", None) for one in acting.values()}
+    sharing = env == SHARED if env is not None else SHARED in env_ids
+    _check_sharing(lineup, sharing, rules, by)
+    env = SHARED if sharing else env
+    given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+    around = around_of(given, env, env_options, acting)
+    machine = None if cluster is None else machine_of(whole, cluster, None)
+    part = Episodes(
+        whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
+        rules=restrictions(rules, env, env_options, acting),
+    )  # fmt: skip
+    chosen = part.named(part.usual if n is None else n, seed)
+    _warn_of_short_period(whole, part, chosen)
+    warn_of_seen(acting, whole, part)
+    with told_already():
+        stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+    played = _Played(stage, part, chosen, lineup.trainings, metric, by)
+    shows = progress or silent
+    try:
+        if sharing:
+            told = _side_by_side(played, lineup, reference, shows)
+        else:
+            check_allocation(rules.get("allocation") or "first-fit", stage.machine)
+            told = _with_references(played, lineup, whole, reference, budget, seed, shows)
+    finally:
+        stage.close()
+    left_out = _left_out(whole, part, chosen)
+    board = played.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
+    _warn_of_failures(board)
+    return board
+
+
+# --- Policies on slices, one after another --------------------------------------------------------
+
+
+@dataclass
+class _Played:
+    """What policies have reached on the slices of an evaluation.
+
+    Attributes
+    ----------
+    stage, part, chosen : where they play, and the slices.
+    trainings : of the lineup.
+    metric, by : of :func:`evaluate`.
+    schedulers : row -> its scheduler; None for what acts.
+    values : row -> metrics of each slice; none where it failed.
+    failures : (row, slice) -> what went wrong.
+    groups : rows of :attr:`hpcgym.study.Leaderboard.groups`, but for the workload.
+    """
+
+    stage: Stage
+    part: Episodes
+    chosen: Sequence[Episode]
+    trainings: Mapping[str, tuple[str, ...]]
+    metric: str
+    by: str | None
+    schedulers: dict[str, Scheduler | None] = field(default_factory=dict)
+    values: dict[str, list[Mapping[str, float | int]]] = field(default_factory=dict)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+    def play(
+        self, name: str, policy: Any, step: Callable[[str], None], known: Known | None = None
+    ) -> None:
+        """Let a policy play all slices, and keep what it reaches.
+
+        Parameters
+        ----------
+        name : of its row.
+        policy : a scheduler, or what acts.
+        step : called for each slice.
+        known : slice -> what a scheduler has learned of run times before.
+
+        Raises
+        ------
+        MisfitError : a policy that cannot act in its environment.
+        Exception : what the schedulers of this library raise.
+        """
+        self.schedulers[name] = policy if isinstance(policy, Scheduler) else None
+        self.values[name] = []
+        for episode in self.chosen:
+            step(f"{name}: {episode.name}")
+            found: Mapping[str, float | int] = {}
+            try:
+                found = self.stage.play(name, policy, episode, (known or {}).get(episode.name))
+            except MisfitError:
+                raise
+            except Exception as error:  # whatever a user's policy does
+                own = own_rules(policy).values() if isinstance(policy, Scheduler) else [policy]
+                if not own:
+                    raise
+                guilty = next((one for one in own if place_in(one, error)), None)
+                self.failures[name, episode.name] = failure(error, guilty)
+            else:
+                if self.by is not None:
+                    self._group(name, episode)
+            self.values[name].append(found)
+
+    def _group(self, name: str, episode: Episode) -> None:
+        """Keep the metric of each class of jobs, or user."""
+        by, metric = str(self.by), self.metric
+        result = self.stage.result()
+        if not self.part.alone:
+            result = result_within(result, *counted(episode))
+        for group, found in metrics_by(result, by, [metric]).items():
+            self.groups.append({
+                "slice": episode.name, by: group, "scheduler": name,
+                "jobs": found["jobs"], metric: found[metric],
+            })  # fmt: skip
+
+    def board(self, workload: str, others: Sequence[str], **told: Any) -> Leaderboard:
+        """Return the leaderboard.
+
+        Parameters
+        ----------
+        workload : its name.
+        others : metrics that have intervals, beside the one that ranks.
+        told : more attributes of the leaderboard.
+
+        Raises
+        ------
+        HpcgymError : no slice has a value of the metric for all that did not fail.
+        """
+        import pandas as pd
+
+        index = pd.Index([one.name for one in self.chosen], name="slice")
+        frames = {
+            metric: pd.DataFrame(
+                {name: [float(one.get(metric, "nan")) for one in them]
+                 for name, them in self.values.items()},
+                index=index,
+            )
+            for metric in (self.metric, *others, *METRICS)
+        }  # fmt: skip
+        ranked = frames[self.metric].copy()
+        for row, where in self.failures:
+            ranked.loc[where, row] = 0.0
+        known = ranked.notna().all(axis=1)
+        if not known.any():
+            raise HpcgymError(
+                f"metric {self.metric!r}: there is no value of it on any slice; it is of"
+                " schedules, or of jobs, that are not among these"
+            )
+        row_of = {one: name for name, members in self.trainings.items() for one in members}
+        failures: dict[tuple[str, str], str] = {}
+        for (row, where), error in self.failures.items():
+            key = row_of.get(row, row), where
+            said = error if row == key[0] else f"{row.removeprefix(f'{key[0]}: ')}: {error}"
+            failures[key] = f"{failures[key]}; {said}" if key in failures else said
+        return Leaderboard(
+            {metric: frame[known] for metric, frame in frames.items()},
+            {
+                row_of.get(name, name): None if name in row_of else one
+                for name, one in self.schedulers.items()
+            },
+            metric=self.metric,
+            trainings=self.trainings,
+            failures=failures,
+            intervals_of=tuple(others),
+            groups=self._groups(workload, row_of, {name for name, _ in failures}),
+            around=self.part.around,
+            unseen=self.stage.unseen,
+            **told,
+        )
+
+    def _groups(
+        self, workload: str, row_of: Mapping[str, str], failed: set[str]
+    ) -> pd.DataFrame | None:
+        """Return the metric of groups of jobs, without rows that failed somewhere."""
+        import pandas as pd
+
+        by = self.by
+        if by is None:
+            return None
+        columns = ["workload", "slice", by, "scheduler", "jobs", self.metric]
+        rows = [
+            {
+                "workload": workload,
+                **row,
+                "scheduler": row_of.get(row["scheduler"], row["scheduler"]),
+            }
+            for row in self.groups
+        ]
+        found = pd.DataFrame(
+            [row for row in rows if row["scheduler"] not in failed], columns=columns
+        )
+        return found.groupby(columns[:4], sort=False, as_index=False).mean() if row_of else found
+
+
+#: Slice -> what a scheduler has learned of run times before it begins.
+Known = Mapping[str, Learned]
+
+
+def _side_by_side(
+    played: _Played, lineup: Lineup, reference: str | None, progress: Progress
+) -> dict[str, Any]:
+    """Let policies play where jobs share nodes; return attributes of the leaderboard."""
+    always = {name: COSCHEDULERS[name] for name in OF_SHARED_NODES}
+    rows = lineup.policies | {n: one for n, one in always.items() if n not in lineup.policies}
+    compared = compared_row(reference or OF_SHARED_NODES[-1], rows, {}, lineup)
+    with progress("evaluating", len(rows) * len(played.chosen)) as step:
+        for row, policy in rows.items():
+            played.play(row, policy, step)
+    return {"reference": compared, "compared": True, "others": MAKESPANS}
+
+
+def _with_references(
+    played: _Played,
+    lineup: Lineup,
+    whole: Workload,
+    reference: str | None,
+    budget: int,
+    seed: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Let policies and references play; return attributes of the leaderboard."""
+    stage, part, chosen = played.stage, played.part, played.chosen
+    site, machine = stage.site, stage.machine
+    jobs = part.workload if part.alone else whole
+    check_jobs(jobs, machine.processors)
+    needs_on(jobs, machine)
+    training: list[Workload] = []
+    if budget > 0:
+        first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
+        training = [first.workload_of(one) for one in first.named(first.usual, seed + 1)]
+        check_static(stage.rules)
+    slices = [part.workload_of(episode) for episode in chosen]
+    always = (OF_BUDGETS,) if has_budgets(site.limits, slices) else ()
+    rows, row_of = rows_of(lineup, stage, slices, always)
+    known = [one for one in rows.values() if isinstance(one, Scheduler)]
+    if stage.counts_usage:
+        warn_of_weights([jobs], Scheduler().but(**stage.rules), stage.features)
+    warn_of_schedulers(jobs, known)
+    warn_of_unused(slices, known, machine)
+    by_chance, found = chance(stage, len(part.workload), seed)
+    rows[by_chance], static = found, static_row(stage)
+    row_of |= {RANDOM: by_chance, STATIC: static}
+    compared = row_of[always[0] if always else references(stage.rules)[0]]
+    if reference is not None:
+        compared = compared_row(reference, [*rows, *([static] if training else [])], row_of, lineup)
+    total = budget + (len(rows) + bool(training)) * len(chosen)
+    weights: dict[str, float] = {}
+    with told_already(), progress("evaluating", total) as step:
+        if training:
+            plain = static_rules(stage, stage.features)
+            weights = best_static(training, stage.features, plain, budget, seed, step, site)
+            rows[static] = plain.but(policy=weights)
+        for name, policy in rows.items():
+            played.play(name, policy, step, _learned(policy, jobs, part, chosen, machine))
+    return {
+        "reference": compared,
+        "compared": bool(reference or always),
+        "others": () if site.limits is None else ENERGIES,
+        "static_weights": weights,
+    }
+
+
+def _learned(
+    policy: Any, jobs: Workload, part: Episodes, chosen: Sequence[Episode], machine: Cluster
+) -> dict[str, Learned]:
+    """Return what a scheduler has learned of run times before each slice begins, by its name."""
+    simulated = isinstance(policy, Scheduler) and policy.dispatcher is None
+    if not simulated or machine.groups or not part.alone:
+        return {}
+    # one simulation of the whole trace, which is stopped where slices begin, in order of time
+    begins = [int(part.workload_of(one).submit_time[0]) for one in chosen]
+    learned = learn_at(jobs, policy, begins, machine)
+    return {one.name: it for one, it in zip(chosen, learned, strict=True) if it is not None}
+
+
+# --- What is checked before, and said after -------------------------------------------------------
+
+
+def _check_grouping(by: str | None, metric: str) -> None:
+    """Raise an HpcgymError unless groups of jobs have a metric."""
+    if by is None:
+        return
+    check_choice("by", by, GROUPED_BY)
+    known = group_metrics()
+    if metric not in known:
+        raise HpcgymError(
+            f"{metric} is of whole schedules, and has no value by {by}; these are of jobs:"
+            f" {', '.join(name for name in known if name != 'jobs')}"
+        )
+
+
+def _check_sharing(lineup: Lineup, sharing: bool, rules: Mapping[str, Any], by: str | None) -> None:
+    """Raise an HpcgymError for what is not for jobs that share nodes, or only for these."""
+    for name, policy in lineup.policies.items():
+        if not sharing and of_shared_nodes(policy):
+            raise HpcgymError(
+                f"{name} is for jobs that share nodes: it needs --env CoSchedule (env={SHARED!r})"
+            )
+        dispatches = isinstance(policy, Scheduler) and policy.dispatcher is not None
+        if sharing and not acts(policy) and (dispatches or not isinstance(policy, Scheduler)):
+            raise HpcgymError(
+                f"{name} does not know nodes that jobs share: name a co-scheduler, such as easy-co,"
+                " or what acts there"
+            )
+    if sharing and by is not None:
+        raise HpcgymError("there are no metrics by class or user where jobs share nodes")
+    for rule in rules if sharing else ():
+        raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
+
+
+def _left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int:
+    """Return how many jobs of the weeks or months that are chosen cross the end of theirs."""
+    if part.kind not in PERIODS or not part.alone:
+        return 0
+    submitted = int(np.isin(_periods(whole, part.kind), _numbers(chosen)).sum())
+    return submitted - sum(episode.stop - episode.start for episode in chosen)
+
+
+def _warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> None:
+    """Say so if the log ends before half of the last of its weeks or months, and that is chosen."""
+    if part.kind not in PERIODS:
+        return
+    length, label = PERIODS[part.kind]
+    last = int(_periods(whole, part.kind)[-1])
+    told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
+    if last in _numbers(chosen) and 2 * told < length:
+        warn_caller(
+            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
+            f" much as a whole {label}",
+            WorkloadWarning,
+        )
+
+
+def _periods(whole: Workload, kind: str) -> NDArray[np.int64]:
+    """Return the number of the week or month that each job was submitted in."""
+    return (whole.submit_time - whole.first_submit_s) // PERIODS[kind][0]
+
+
+def _numbers(chosen: Sequence[Episode]) -> list[int]:
+    """Return the numbers of weeks or months."""
+    return [int(episode.name.rpartition(" ")[2]) for episode in chosen]
+
+
+def _warn_of_failures(board: Leaderboard) -> None:
+    """Say of each policy that failed on how many slices, and what went wrong on the first."""
+    for name in dict.fromkeys(policy for policy, _ in board.failures):
+        at = [where for policy, where in board.failures if policy == name]
+        warn_caller(
+            f"{name} failed on {len(at)} of {len(board.by_slice)} slices, first on {at[0]}:"
+            f" {board.failures[name, at[0]]}; see Leaderboard.failures",
+            PolicyWarning,
+        )

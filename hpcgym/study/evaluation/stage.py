@@ -1,0 +1,486 @@
+"""Where policies of an evaluation act, and on what all of them are simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from hpcgym.baselines.chance import KINDS
+from hpcgym.envs import VERSIONS, any_version
+from hpcgym.envs.core.episodes import USUAL_START, Episode, Episodes, counted
+from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
+from hpcgym.files import shaped
+from hpcgym.machine import Cluster
+from hpcgym.naming import seconds_of
+from hpcgym.schedule.measures import metrics_within
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.asked_for import (
+    OF_ENVIRONMENTS,
+    OF_MACHINES,
+    counts_usage,
+    lifted_by,
+    settled,
+)
+from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.estimates.learning import Learned
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.study.evaluation.brought import check_spaces
+from hpcgym.study.evaluation.lineup import options_of
+from hpcgym.study.evaluation.site import Site, energies, site_of
+from hpcgym.workload import Workload
+
+#: The environment in which jobs share nodes.
+SHARED = "hpcgym/CoSchedule-v0"
+
+#: What policies without an environment of their own see there.
+_WINDOW = 64
+
+#: Kinds of actions that are about the jobs of a window alone.
+_ABOUT_A_WINDOW = ("ordering", "selection")
+
+_BACKFILLING = ("backfill", "backfill_order")
+
+_COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
+
+
+class MisfitError(HpcgymError):
+    """A policy and an environment that do not go together: with them the evaluation ends."""
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """Turn an HpcgymError of an environment's reset or a policy's begin into a MisfitError."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise MisfitError(error) from error
+
+
+def act_out(env: Any, policy: Any, first: tuple[Any, Any]) -> tuple[bool, Mapping[str, Any]]:
+    """Let a policy act from what a reset returned to the end of an episode.
+
+    A policy may have ``begin(env)``, called before, and ``end(observation, info)``, called after.
+
+    Returns
+    -------
+    whole : whether the episode ended by itself; else it was cut short.
+    info : the last.
+
+    Raises
+    ------
+    MisfitError : the policy cannot act in this environment.
+    """
+    (observation, info), terminated, truncated = first, False, False
+    if getattr(policy, "begin", None) is not None:  # it wants to look at the episode
+        with fitting():
+            policy.begin(env.unwrapped)
+    while not (terminated or truncated):
+        action = policy.act(observation, info)
+        observation, _, terminated, truncated, info = env.step(action)
+    if getattr(policy, "end", None) is not None:
+        policy.end(observation, info)
+    return terminated, info
+
+
+class Stage:
+    """The environments of an evaluation, and the machine of all that is simulated.
+
+    Parameters
+    ----------
+    workload, cluster, part : the whole workload, what it runs on and the slices to evaluate on;
+        cluster None: the usual one of the workload, or that of environments which have their own.
+    rules : rules that the user has given.
+    env : an environment, the id of one, or None: that of each policy, its ``env_id``.
+    env_options : arguments of the environment, beside those that the evaluation gives.
+    acting : those that will act.
+    seed : of resets.
+
+    Attributes
+    ----------
+    lifted : rules of a site that no row has.
+    rules : the rules that all environments have: those given, and where policies act, the others
+        too, but for the usual correction.
+    features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
+    counts_usage : whether an environment looks at what users have used.
+    machine, site : what all run on; and that with its limits, and speedups of codes.
+    unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
+        those for which these were more.
+    result : returns the schedule that was played last.
+
+    Raises
+    ------
+    HpcgymError : a policy without an environment, or environments of different rules.
+    """
+
+    result: Callable[[], Result]
+
+    def __init__(
+        self,
+        workload: Workload,
+        cluster: Cluster | None,
+        part: Episodes,
+        rules: Mapping[str, Any],
+        env: Any,
+        env_options: Mapping[str, Any] | None,
+        acting: Mapping[str, Any],
+        seed: int,
+    ) -> None:
+        self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
+        self.features: tuple[str, ...] = WEIGHTED_FEATURES
+        self.counts_usage = False
+        self.unseen: dict[str, tuple[int, int]] = {}
+        self._workload, self._cluster, self._part, self._seed = workload, cluster, part, seed
+        self._made: list[Any] = []
+        options = dict(env_options or {})
+        for name in ("cluster", "processors"):
+            if name in options:
+                raise HpcgymError(f"env_options: give {name} to the evaluation or the workload")
+        if env == SHARED:
+            # those that bring no environment follow the first that does
+            theirs = next((options_of(one) for one in acting.values() if options_of(one)), {})
+            known = {name: theirs[name] for name in ("cluster", "speedups") if name in theirs}
+            options = {"window": _WINDOW, **known, **options}
+        if env is None:
+            self._envs = {name: self._own(name, one, options) for name, one in acting.items()}
+        else:
+            one = self._make(env, options) if isinstance(env, str) else _as_made(env, options)
+            self._envs = dict.fromkeys(acting, one) or {"env": one}
+            for name, policy in acting.items():  # what an agent was made for, it brings along
+                if isinstance(env, str) and getattr(policy, "env_id", None) == env:
+                    self._envs[name] = self._own(name, policy, dict(env_options or {}))
+        for name, one in self._envs.items():
+            check_spaces(name, acting.get(name), one.unwrapped)
+            if env != SHARED:
+                self._agree(name, one.unwrapped)
+        self.machine = machine_of(workload, cluster, None)
+        self.site = self._settled()
+        self.machine = self.site.cluster or self.machine
+        usual = Scheduler().correction
+        if rules.get("correction") is None and self.rules.get("correction") == usual:
+            del self.rules["correction"]  # nobody asked for it, and dispatchers have another
+
+    def close(self) -> None:
+        """Close the environments that were made here."""
+        for env in self._made:
+            env.close()
+
+    def add_random(self, name: str) -> bool:
+        """Let a policy of random actions act where others do; return whether there is a place."""
+        kinds = {one: getattr(env.unwrapped, "action_kind", "") for one, env in self._envs.items()}
+        place = next((one for one, kind in kinds.items() if kind in KINDS), None)
+        if place is not None:
+            self._envs[name] = self._envs[place]
+        return place is not None
+
+    def play(
+        self, name: str, policy: Any, episode: Episode, learned: Learned | None = None
+    ) -> Mapping[str, float | int]:
+        """Let a policy play a slice; return the metrics of its schedule.
+
+        Parameters
+        ----------
+        name : of its row.
+        policy : a scheduler, which is simulated, or what acts.
+        learned : what a scheduler knows of run times before.
+
+        Raises
+        ------
+        MisfitError : the environment has other jobs, or the policy cannot act in it.
+        """
+        if isinstance(policy, Scheduler):
+            jobs, rows = self._part.workload_of(episode), slice(episode.start, episode.stop)
+            result = self.site.simulate(jobs, policy, rows, learned)
+            self.result = lambda: result
+            if not self._part.alone:
+                return metrics_within(result, *counted(episode))
+            metrics: Mapping[str, float | int] = result.metrics
+        else:
+            env = self._envs[name]
+            self.result = env.unwrapped.result
+            whole, info = act_out(env, policy, self._enter(name, episode))
+            if not whole and self._part.around["horizon"] is None:
+                raise RuntimeError("truncated before all jobs of the slice had started")
+            metrics = info["metrics"]
+            self._note_unseen(name, int(metrics.get("max_queue_length", 0)))
+        return metrics if self.site.limits is None else {**metrics, **energies(self.result())}
+
+    def _enter(self, name: str, episode: Episode) -> tuple[Any, Any]:
+        """Reset a policy's environment to a slice; return the first observation and info."""
+        env = self._envs[name]
+        options: dict[str, Any] = {"slice": episode.name}
+        if (
+            self._part.kind == "whole" and self._part.alone
+        ):  # what a part is called, an environment of all does not know
+            options = {"start": episode.start, "jobs": episode.stop - episode.start}
+        with fitting():
+            observation, info = env.reset(seed=self._seed, options=options)
+        there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
+        same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
+        if not same or not _alike(env.unwrapped.result().cluster, self.machine):
+            raise MisfitError(
+                f"the environment of {name} has another workload in {episode.name} than"
+                f" {wanted.name} on {_in_words(self.machine)}"
+            )
+        return observation, info
+
+    def _note_unseen(self, name: str, waiting: int) -> None:
+        """Keep how many jobs waited at once at most, if a policy acts on a window of fewer."""
+        env = self._envs[name].unwrapped
+        if env.action_kind in _ABOUT_A_WINDOW and waiting > env.options.window:
+            most = self.unseen.get(name, (0, 0))[1]
+            self.unseen[name] = env.options.window, max(most, waiting)
+
+    # -- environments ------------------------------------------------------------------------------
+
+    def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
+        """Return an environment such as a policy was made for."""
+        env_id = getattr(policy, "env_id", None)
+        if env_id is None:
+            raise HpcgymError(
+                f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
+                " (--env), or write that of a model beside it, with hpcgym.agents.save_spec"
+            )
+        with shaped(name, "an agent for which an environment can be made"):
+            return self._make(env_id, {**options_of(policy), **given})
+
+    def _make(self, env_id: str, options: Mapping[str, Any]) -> Any:
+        """Make an environment that has the slices of this evaluation."""
+        import gymnasium
+
+        part = self._part
+        given = {
+            **options,
+            "workload": self._workload,
+            "episodes": part.kind,
+            "jobs": part.jobs,
+            "part": "all" if part.alone else part.part,
+            "train_share": part.train_share,
+            **part.around,
+        }
+        given.pop("sampler", None)  # slices are named here, not drawn
+        if env_id != SHARED or self._cluster is not None:
+            given["cluster"] = self._cluster
+        if env_id != SHARED:
+            given |= {"processors": None, **self.rules}
+        for rule in OF_ENVIRONMENTS:
+            if rule in given and given[rule] is None:  # which not all environments know
+                del given[rule]
+        order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
+        if not counts_usage(order, given.get("policy_features") or ()):
+            given.pop("fair_share", None)  # it is for others: this environment would refuse it
+        try:
+            with any_version():  # what newer ones have by default is given
+                env = gymnasium.make(env_id, disable_env_checker=True, **given)
+        except gymnasium.error.Error as error:
+            raise HpcgymError(f"env {env_id!r}: {error}") from None
+        self._made.append(env)
+        return env
+
+    def _settled(self) -> Site:
+        """Return what the environments run on; raise an HpcgymError if that is not the same."""
+        usual = Site(self.machine)
+        found = {name: site_of(env.unwrapped) for name, env in self._envs.items()}
+        sites = {
+            name: usual if one.limits is None and one.speedups is None else one
+            for name, one in found.items()
+        }
+        first, site = next(iter(sites.items()), ("", usual))
+        others = {name: one for name, one in sites.items() if one is not site}
+        slices = [self._part.workload_of(one) for one in self._part.named()] if others else []
+        for name, one in others.items():
+            if not site.is_like(one, slices):
+                raise HpcgymError(
+                    f"the environments of {first} and {name} set other limits, or have other"
+                    " speedups or another machine; give both (--speedups, --cluster), or evaluate"
+                    " apart"
+                )
+        return site
+
+    def _agree(self, name: str, env: Any) -> None:
+        """Take over the rules of an environment, or say how they differ."""
+        theirs = {rule: env.scheduler_rules[rule] for rule in OF_ENVIRONMENTS}
+        if env.action_kind == "weights":
+            self.features = tuple(env.policy_features)
+        order = Scheduler(**{rule: theirs[rule] for rule in _BACKFILLING})
+        if counts_usage(order, getattr(env, "policy_features", ())):
+            self.counts_usage = True
+        else:
+            theirs["fair_share"] = self.rules.get("fair_share")  # it is for others
+        for rule in ("estimate", "policy_estimate"):
+            if not isinstance(theirs[rule], str):
+                raise HpcgymError(f"the environment of {name} has run times given as {rule}")
+        one, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
+        for rule in self.rules:
+            if one[rule] != other[rule]:
+                raise HpcgymError(
+                    f"the environment of {name} has {rule}={one[rule]!r}, and the evaluation"
+                    f" {other[rule]!r}; give {rule} (--{rule.replace('_', '-')}), or evaluate apart"
+                )
+        self.rules = theirs
+
+
+def _as_made(env: Any, options: Mapping[str, Any]) -> Any:
+    """Return an environment that the user has made."""
+    if options:
+        raise HpcgymError("env_options are for the id of an environment, and env is made already")
+    if not callable(getattr(env, "reset", None)):
+        raise HpcgymError(f"env must be the id of an environment or an environment, not {env!r}")
+    return env
+
+
+def _alike(one: Cluster, other: Cluster) -> bool:
+    """Tell whether machines have the same processors, on the same nodes."""
+    if not one.groups and not other.groups:
+        return one.processors == other.processors
+    same = one.resources == other.resources and bool(one.groups) == bool(other.groups)
+    return same and np.array_equal(one.capacity, other.capacity)
+
+
+def _in_words(machine: Cluster) -> str:
+    """Return a machine in words."""
+    if machine.groups:
+        return f"the {machine.nodes} nodes of {machine.name or 'the cluster'}"
+    return f"{machine.processors} processors"
+
+
+# --- Rules, and what is around slices, as given or as environments have them ----------------------
+
+
+def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rules that are given, as names.
+
+    A rule that may be None, as a quota, is kept if it is. Any other that is None was not given.
+    """
+    usual = Scheduler()
+    may_be_none = [rule for rule, value in usual.given().items() if value is None]
+    given = {
+        rule: value for rule, value in rules.items() if value is not None or rule in may_be_none
+    }
+    for rule in given:
+        check_choice("argument", rule, OF_ENVIRONMENTS)
+    usual.but(**given)
+    for rule in ("estimate", "policy_estimate"):
+        if not isinstance(given.get(rule, ""), str):
+            raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
+    backfill = Backfill.parse(given.get("backfill", "easy"))
+    if not (backfill.one or backfill.anew or backfill.kind == "none"):
+        raise HpcgymError(
+            "backfill must be 'easy', 'until-shadow', 'depth:K', 'slurm' or 'none' here; evaluate"
+            f" {str(backfill)!r} by name, as easy:backfill={backfill}"
+        )
+    return given
+
+
+def restrictions(
+    rules: Mapping[str, Any],
+    env: Any,
+    env_options: Mapping[str, Any] | None,
+    acting: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the quotas and windows of an evaluation: those given, or those of environments.
+
+    Parameters
+    ----------
+    rules, env, env_options, acting : as :class:`Stage` takes them.
+    """
+    there: list[Any] = [env_options or {}]
+    if env is not None and not isinstance(env, str):
+        there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
+    there += map(options_of, acting.values())
+    found = settled(OF_MACHINES, rules, there)
+    return {rule: value for rule, value in found.items() if value is not None}
+
+
+#: What is around slices, if nobody says.
+PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
+
+
+def around_of(
+    given: Mapping[str, Any],
+    env: Any,
+    env_options: Mapping[str, Any] | None,
+    acting: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what is around the slices of an evaluation.
+
+    Parameters
+    ----------
+    given : the four arguments of :data:`PLAIN`; None: as environments have it.
+    env, env_options, acting : as :class:`Stage` takes them.
+
+    Raises
+    ------
+    HpcgymError : environments that differ in what is not given.
+    """
+    around = dict(PLAIN)
+    told: dict[str, str] = {}  # by whom
+    for name, theirs in _environments(env, env_options or {}, acting):
+        for key in PLAIN:
+            if given[key] is not None or key not in theirs:
+                continue
+            if key not in told:
+                around[key], told[key] = theirs[key], name
+            elif _meant(around[key]) != _meant(theirs[key]):
+                raise HpcgymError(
+                    f"the environment of {name} has {key}={theirs[key]!r}, and that of {told[key]}"
+                    f" {around[key]!r}; give {key} (--{key}), or evaluate apart"
+                )
+    for key, value in given.items():
+        if value is not None:
+            around[key] = PLAIN[key] if value == "none" and PLAIN[key] is None else value
+    return around
+
+
+def _environments(
+    env: Any, env_options: Mapping[str, Any], acting: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Return the arguments of each environment of an evaluation, as far as they are told."""
+    if env is not None and not isinstance(env, str):
+        episodes = getattr(getattr(env, "unwrapped", None), "episodes", None)
+        yield "env", getattr(episodes, "around", {})
+        return
+    if env is not None:
+        yield env, {**VERSIONS.get(env, {}), **env_options}
+    for name, policy in acting.items():
+        own = getattr(policy, "env_id", None)
+        if own is not None and env in (None, own):
+            yield name, {**VERSIONS.get(own, {}), **options_of(policy), **env_options}
+
+
+def _meant(value: Any) -> Any:
+    """Return a value that is equal for all ways to write the same."""
+    if value == "warm":
+        return USUAL_START
+    seconds = seconds_of(value) if isinstance(value, str) else None
+    return value if seconds is None else seconds
+
+
+def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> None:
+    """Say which policies have been trained on jobs of the slices; not if these are "train".
+
+    The same log is known by its name, and by the seconds in which the first and the last job of the
+    training were submitted.
+
+    Warns
+    -----
+    TrainingWarning : for each of them.
+    """
+    first, last = part.submitted
+    for name, policy in acting.items():
+        seen = getattr(policy, "trained_on", None)
+        if not seen or part.part == "train" or seen["workload"] != whole.name:
+            continue
+        span = seen["first_s"], seen["last_s"]
+        overlaps = span[0] < last and first < span[1]
+        if overlaps and np.isin(span, whole.submit_time).all():
+            where = "the whole workload" if part.part == "all" else f"the {part.part} part"
+            warn_caller(
+                f"{name} was trained with part={seen['part']!r} on {whole.name}, and has seen jobs"
+                f" of {where}: its row tells nothing of new jobs; train with part='train'",
+                TrainingWarning,
+            )

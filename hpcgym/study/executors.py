@@ -1,0 +1,256 @@
+"""Where tasks run: this process, processes of this machine, Dask, Ray or MPI.
+
+Each is a ``concurrent.futures.Executor``, and nothing else of hpcgym knows which. Processes are
+started here, and listen to nobody; Dask, Ray and MPI run already.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, cast
+
+from hpcgym.errors import HpcgymError, installing, unknown
+from hpcgym.processors import processors_here
+
+#: Name -> what it is.
+EXECUTORS = {
+    "serial": "in this process, one task after the other",
+    "processes": "processes of this machine",
+    "dask": "Dask: with dask:ADDRESS the workers of the scheduler there",
+    "ray": "Ray: with ray:ADDRESS the workers of the cluster there",
+    "mpi": "MPI: the ranks that mpiexec or srun has started; the first leads, the others work",
+}
+
+#: Executors that start no workers, and why.
+_FIXED = {
+    "serial": "it is this process alone",
+    "mpi": "there are as many as mpiexec or srun has started, less one",
+}
+
+#: Each worker computes on one thread: there are as many workers as processors.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@contextmanager
+def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[Executor]:
+    """Start workers, and stop them at the end.
+
+    Parameters
+    ----------
+    name : a name of :data:`EXECUTORS`, for Dask and Ray with the address of what runs already
+        behind a colon (``dask:tcp://10.0.0.1:8786``, ``ray:auto``). Any other executor may be given
+        instead: it is left as it is, and not shut down.
+    workers : how many processes are started; by default one for each processor that this process
+        may use. The others have as many workers as they have.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, no address where one is needed, a number of workers where none
+        are started, a library that is not installed, or nothing at the address.
+
+    Examples
+    --------
+    >>> from hpcgym.study import open_executor
+    >>> with open_executor("serial") as executor:
+    ...     executor.submit(pow, 2, 10).result()
+    1024
+    """
+    check_executor(name, workers)
+    if isinstance(name, Executor):
+        yield name
+        return
+    kind, _, address = name.partition(":")
+    opened: dict[str, Callable[[], AbstractContextManager[Executor]]] = {
+        "serial": SerialExecutor,
+        "processes": lambda: _processes(workers or processors_here()),
+        "dask": lambda: _dask(address),
+        "ray": lambda: _ray(address),
+        "mpi": _mpi,
+    }
+    with opened[kind]() as executor:
+        yield executor
+
+
+def check_executor(name: Any, workers: Any = None) -> None:
+    """Raise an HpcgymError unless :func:`open_executor` knows what is meant."""
+    given = isinstance(name, Executor)
+    kind, _, address = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not given and (kind not in EXECUTORS or (address and kind not in ("dask", "ray"))):
+        raise HpcgymError(unknown("executor", name, EXECUTORS, "dask:ADDRESS or ray:ADDRESS"))
+    if kind in ("dask", "ray") and not address:
+        raise HpcgymError(
+            f"executor {kind!r} needs the address of what runs already, such as"
+            " dask:tcp://node1:8786 or ray:auto; on this machine alone take processes"
+        )
+    if workers is None:
+        return
+    if not isinstance(workers, int) or workers < 1:
+        raise HpcgymError(f"workers must be a whole number of at least 1, not {workers!r}")
+    if given or address:
+        what = f"executor {name!r}" if address else "this executor"
+        raise HpcgymError(f"workers: {what} takes no number of them; it runs already")
+    if kind in _FIXED:
+        raise HpcgymError(f"workers: executor {kind!r} takes no number of them; {_FIXED[kind]}")
+
+
+def slots(executor: Executor) -> int:
+    """Return how many tasks an executor works on at a time, as far as it tells."""
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):  # Dask
+        return max(1, int(sum(client.nthreads().values())))
+    return int(getattr(executor, "_max_workers", 0) or os.cpu_count() or 1)
+
+
+class SerialExecutor(Executor):
+    """Does each task in this process, when it is submitted."""
+
+    _max_workers = 1
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do the task; the future is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+# --- Processes ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor]:
+    """Start processes; spawned, because forking does not go together with threads."""
+    spawn = multiprocessing.get_context("spawn")
+    pool: Any = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
+    ends_well = False
+    try:
+        yield pool
+        # one that was started while others were ended, since one had died, is waited for for ever
+        ends_well = not pool._broken
+    finally:
+        if not ends_well:  # or somebody waits at the terminal: not to the end of long tasks
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_process() -> None:
+    """Prepare a process: Ctrl-C is its parent's business, and it ends when its parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _use_one_thread()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent has gone, killed perhaps, and end: nobody would take the results."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _use_one_thread() -> None:
+    """Let this process compute on one thread."""
+    os.environ |= dict.fromkeys(_THREADS, "1")
+
+
+# --- Dask and Ray ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[Executor]:
+    """Connect to a scheduler."""
+    distributed = _library("distributed", "Dask")
+    try:
+        client = distributed.Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise HpcgymError(f"dask: no scheduler answers at {address}: {error}") from None
+    with client:
+        # not pure: a task that is sent again is to be done again
+        yield client.get_executor(pure=False)
+
+
+@contextmanager
+def _ray(address: str) -> Iterator[Executor]:
+    """Connect to a cluster, unless this process has one."""
+    # Ray reads this when it is imported. It tells its makers of its use unless told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = _library("ray", "Ray")
+    connected = ray.is_initialized()
+    try:
+        if not connected:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise HpcgymError(f"ray: no cluster answers at {address}: {error}") from None
+    try:
+        yield RayExecutor(ray)
+    finally:
+        if not connected:
+            ray.shutdown()
+
+
+class RayExecutor(Executor):
+    """Runs tasks on Ray's workers, once each: whoever sends them decides what is done again."""
+
+    def __init__(self, ray: Any) -> None:
+        self._max_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._remote = ray.remote(max_retries=0)(_call)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Send a task to a worker."""
+        return cast("Future[Any]", self._remote.remote(fn, args, kwargs).future())
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return function(*args, **kwargs)
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+
+def leads_mpi() -> bool:
+    """Tell whether ``python -m mpi4py.futures`` runs this: the other ranks then wait for tasks."""
+    return "mpi4py.run" in sys.modules
+
+
+@contextmanager
+def _mpi() -> Iterator[Executor]:
+    """Take the ranks that are there as workers."""
+    _library("mpi4py", "MPI")
+    if not leads_mpi():
+        raise HpcgymError(
+            "executor 'mpi': start a script as mpiexec -n 3 python -m mpi4py.futures SCRIPT;"
+            " one rank leads, the others work"
+        )
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPIPoolExecutor
+    except (ImportError, RuntimeError) as error:
+        raise HpcgymError(f"executor 'mpi': no MPI library can be loaded: {error}") from None
+    if MPI.COMM_WORLD.Get_size() < 2:
+        raise HpcgymError(
+            "executor 'mpi' has no workers: start hpcgym with mpiexec -n 3 or more, of which one"
+            " leads and the others work, or with an srun that can start ranks of this MPI library:"
+            " srun --mpi=list"
+        )
+    with MPIPoolExecutor(initializer=_use_one_thread) as pool:
+        yield pool
+
+
+def _library(module: str, name: str) -> Any:
+    """Import a library of the extra ``distributed``."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise HpcgymError(f"{name} is not installed: {installing('distributed')}") from None

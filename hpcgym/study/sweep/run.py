@@ -1,0 +1,488 @@
+"""A sweep in its folder: its manifest and its tasks, its state and its table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.files import MOST_TOML, bytes_of, json_file, text_of
+from hpcgym.files.writing import same_file, whole
+from hpcgym.machine.speedups import Heatmap
+from hpcgym.schedule.measures import GROUPED_BY
+from hpcgym.schedule.metrics import needs_watts, watts_given
+from hpcgym.scheduler.backfilling import Hold
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.study.sweep.experiment import Experiment, at, load_experiment
+from hpcgym.study.sweep.records import (
+    FAILURES,
+    FUNCTION,
+    LOCK,
+    RESULTS,
+    ids_of,
+    is_locked,
+    locked,
+    read_failures,
+    read_records,
+    read_results,
+)
+from hpcgym.study.sweep.simulations import SEED, Source, file_of, simulate_task
+from hpcgym.study.sweep.tasks import How, Progress, Summary, run_locked
+from hpcgym.version import __version__
+from hpcgym.workload import codes_of
+from hpcgym.workload.io.files import sha256_of
+from hpcgym.workload.load import GENERATORS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# --- The manifest of a sweep: all that its results follow from ------------------------------------
+
+Manifest = dict[str, Any]
+
+_MOST_BYTES = 256 << 20  # of its file, which has a line for each slice
+_CHECKSUM = "manifest_sha256"
+
+
+def make_manifest(experiment: Experiment) -> Manifest:
+    """Return the manifest of an experiment; reads the workloads whose slices must be known.
+
+    Raises
+    ------
+    HpcgymError : a workload that cannot be read, or has none of the slices asked for.
+    """
+    workloads = []
+    for place, source in enumerate(experiment.workloads):
+        with at(f"{experiment.path}: workloads[{place}]"):
+            workloads += _spelt_out(source, experiment)
+    crossed = {
+        "speedups": [experiment.inputs.speedups(one).describe() for one in experiment.speedups],
+        "limits": [
+            {"name": one.name, "cap": [*one.cap], "budget": [*one.budget]}
+            for one in experiment.limits
+        ],
+        "shuffles": list(experiment.shuffles),
+        "by": list(experiment.by),
+    }
+    manifest: Manifest = {
+        "versions": versions(),
+        "experiment_sha256": experiment.sha256,
+        "inputs_sha256": dict(experiment.inputs.digests),
+        "seeds": list(experiment.seeds),
+        **{key: value for key, value in crossed.items() if value},  # not all experiments have these
+        "workloads": workloads,
+        "schedulers": {
+            name: _rules(one) | dict(experiment.own.get(name, {}))
+            for name, one in experiment.schedulers.items()
+        },
+        "metrics": list(experiment.metrics),
+    }
+    return {**manifest, "tasks": sum(1 for _ in Tasks(manifest))}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what results are computed with."""
+    python = platform.python_version()
+    return {"hpcgym": __version__, "python": python, "numpy": version("numpy")}
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """All tasks of a manifest, made when they are asked for: the rows of the table, in its order.
+
+    A task has the keys of an entry of ``workloads`` in the manifest, with one ``slice``, and
+    ``scheduler``, ``rules`` and ``metrics``; where there are speedups or shuffles, the name of one
+    in ``speedups``, the seed of one in ``shuffle``; where there are limits, the name of a set in
+    ``limits``, its texts in ``cap`` and ``budget``; and ``by`` where metrics of groups are kept.
+    """
+
+    manifest: Manifest
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Go through workloads, slices, schedulers: tasks of one workload follow each other."""
+        told = self.manifest
+        # without speedups, limits or shuffles there is one way: nothing is said of them
+        speedups = [{"speedups": one["source"]} for one in told.get("speedups", [])] or [{}]
+        limits = [
+            {"limits": one["name"], "cap": one["cap"], "budget": one["budget"]}
+            for one in told.get("limits", [])
+        ]
+        shuffles = [{"shuffle": seed} for seed in told.get("shuffles", [])] or [{}]
+        rules = [{"scheduler": name, "rules": one} for name, one in told["schedulers"].items()]
+        kept = {key: told[key] for key in ("metrics", "by") if key in told}
+        for workload in told["workloads"]:
+            common = {key: value for key, value in workload.items() if key != "slice_names"}
+            slices = [{"slice": name} for name in workload["slice_names"]]
+            for ways in product(speedups, limits or [{}], slices, shuffles, rules):
+                task = dict(common)
+                for way in ways:
+                    task |= way
+                yield task | kept
+
+
+def _spelt_out(source: Source, experiment: Experiment) -> list[dict[str, Any]]:
+    """Return a workload with each seed and the names of its slices; note the files it comes from.
+
+    Of a generator whose slices are whole only the first is made: there may be many seeds.
+    """
+    found: list[dict[str, Any]] = []
+    names: list[str] = []
+    for seed in experiment.seeds if SEED in source.workload else (None,):
+        one = source
+        if seed is not None:
+            one = replace(source, workload=source.workload.replace(SEED, str(seed)))
+        experiment.inputs.digest(one.workload, of_jobs=True)
+        generated = one.workload.partition(":")[0] in GENERATORS
+        if not names or source.slices != "whole" or not generated:
+            names = _names_of_slices(one, experiment)
+        entry = {"workload": source.name, "source": one.workload, "seed": seed}
+        entry |= {key: getattr(source, key) for key in ("clean", "processors", "errors", "slices")}
+        given = {key: getattr(source, key) for key in ("cluster", "codes", "tz")}
+        entry |= {key: value for key, value in given.items() if value is not None}
+        found.append(entry | {"slice_names": names})
+    return found
+
+
+def _names_of_slices(source: Source, experiment: Experiment) -> list[str]:
+    """Return the names of the slices of a workload, which is read for that; check its jobs."""
+    inputs = experiment.inputs
+    found = inputs.slices(source)
+    machine = None if source.cluster is None else inputs.machine(source.cluster)
+    energies = [metric for metric in experiment.metrics if needs_watts(metric)]
+    if energies and not any(watts_given(machine, part) for part in found.values()):
+        raise HpcgymError(
+            f"metrics: {energies[0]} needs watts, and nobody gave any for {source.name}: name a"
+            " cluster with powers, such as taurus, or a TOML file with idle_power_w and"
+            " busy_power_w"
+        )
+    if "user" in experiment.by and all(part.user_id.max(initial=-1) < 0 for part in found.values()):
+        raise HpcgymError(f"by: {source.name}: the log does not tell the user of any job")
+    for name in experiment.speedups if source.codes is None else ():
+        for part in found.values():
+            try:
+                codes_of(part, inputs.speedups(name).codes)
+            except WorkloadError as error:
+                hint = f"codes = SEED gives all jobs codes of {name} at random"
+                raise HpcgymError(f"{error}; {hint}") from None
+    if source.slices == "whole":
+        return list(found)
+    last = source.last if source.last is not None else float("inf")
+    which = [one for one in found if source.first <= int(one.split()[1]) <= last]
+    if not which:
+        first, *_, final = [one.split()[1] for one in [*found, *found]]
+        name = source.workload
+        raise HpcgymError(f"{name} has {source.slices} {first} to {final}, none from first to last")
+    return which
+
+
+def _rules(scheduler: Scheduler) -> dict[str, Any]:
+    """Return the rules of a scheduler, such that ``Scheduler(**rules)`` is the same again."""
+    rules = scheduler.given()
+    for name, value in rules.items():
+        if isinstance(value, FairShare | Hold):
+            rules[name] = value.table()
+        elif isinstance(value, Heatmap):
+            rules[name] = value.source
+        elif isinstance(value, tuple):
+            rules[name] = list(value)
+    return rules
+
+
+def as_text(manifest: Manifest) -> str:
+    """Return a manifest as it is written: with a checksum."""
+    return json.dumps({**manifest, _CHECKSUM: _checksum(manifest)}, indent=2) + "\n"
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """Return the manifest of a sweep: one from which tasks can be made.
+
+    Raises
+    ------
+    HpcgymError : there is none, or it is not what was written; the message names the file.
+    """
+    path = Path(folder) / MANIFEST
+    if not path.exists():
+        if _is_ours(path.parent):
+            raise HpcgymError(
+                f"{folder} has a sweep that was stopped before it began: hpcgym sweep run"
+                f" EXPERIMENT --output {folder} starts it again"
+            )
+        raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
+    given = json_file(path, _MOST_BYTES)
+    if not isinstance(given, dict) or "versions" not in given:
+        raise HpcgymError(f"{path} is not the manifest of a sweep")
+    if _CHECKSUM not in given:
+        raise HpcgymError(
+            f"{path} has no checksum: it is of an older hpcgym, or was edited; run the experiment"
+            " anew, into another folder"
+        )
+    manifest = {key: value for key, value in given.items() if key != _CHECKSUM}
+    if given[_CHECKSUM] != _checksum(manifest):
+        raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
+    return manifest
+
+
+def _checksum(manifest: Manifest) -> str:
+    """Return the SHA-256 of all entries."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _differences(folder: Path, manifest: Manifest) -> list[str]:
+    """Say what differs from when a sweep began, so that it cannot be gone on with."""
+    found = []
+    then = manifest["versions"]["hpcgym"]
+    if then != __version__:
+        found.append(f"it began with hpcgym {then}, and this is {__version__}")
+    content = bytes_of(folder / EXPERIMENT, MOST_TOML, HpcgymError)
+    if hashlib.sha256(content).hexdigest() != manifest["experiment_sha256"]:
+        found.append("the experiment has changed")
+    origin = origin_of(folder)
+    for name, digest in manifest["inputs_sha256"].items():
+        try:
+            path = file_of(name, origin, of_jobs=True)
+        except HpcgymError as error:
+            found.append(str(error))
+            continue
+        if path is None:
+            found.append(f"{name}: no such file")
+        elif sha256_of(path) != digest:
+            found.append(f"the file of {name} has changed: its SHA-256 differs")
+    return found
+
+
+def warnings_of(folder: str | Path) -> list[str]:
+    """Say which versions differ from when a sweep began, though it can be resumed."""
+    now = versions()
+    return [
+        f"{name} was {then} and is {now[name]}"
+        for name, then in read_manifest(folder)["versions"].items()
+        if name in now and now[name] != then and name != "hpcgym"
+    ]
+
+
+# --- Sweeps in folders: begin one, go on with it, see where it is ---------------------------------
+
+_MOST_NAME = 1 << 16
+
+EXPERIMENT, MANIFEST, ORIGIN = "experiment.toml", "manifest.json", "origin"
+
+
+def run_experiment(
+    path: str | Path,
+    folder: str | Path,
+    executor: str | Executor = "processes",
+    *,
+    workers: int | None = None,
+    chunk: int | None = None,
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> Summary:
+    """Simulate all that an experiment describes; see :func:`hpcgym.study.load_experiment`.
+
+    Parameters
+    ----------
+    path : of the experiment.
+    folder : where the sweep is kept: a new or empty one.
+    executor, workers, chunk, retries, progress : see :func:`hpcgym.study.run_tasks`.
+
+    Raises
+    ------
+    HpcgymError : something is wrong with the experiment, or the folder is in use.
+    """
+    how = How(executor, workers, chunk, retries, progress)
+    path, folder = Path(path), Path(folder)
+    _check_free(folder, path)
+    experiment = load_experiment(path)
+    manifest = make_manifest(experiment)
+    with locked(folder):
+        _check_free(folder, path)  # again: making the manifest may take longer than another run
+        # relative, so that both can be moved or mounted together
+        origin = os.path.relpath(path.parent.resolve(), folder.resolve())
+        _keep(folder / EXPERIMENT, experiment.content)
+        _keep(folder / ORIGIN, f"{origin}\n".encode())
+        _keep(folder / MANIFEST, as_text(manifest).encode())
+        return _run(folder, manifest, how)
+
+
+def resume(
+    folder: str | Path,
+    executor: str | Executor = "processes",
+    *,
+    workers: int | None = None,
+    chunk: int | None = None,
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> Summary:
+    """Do what is left of a sweep; tasks that failed are tried again.
+
+    Parameters
+    ----------
+    folder : of the sweep.
+    executor, workers, chunk, retries, progress : see :func:`hpcgym.study.run_tasks`; they need not
+        be those of the first run.
+
+    Raises
+    ------
+    HpcgymError : no sweep is there, it is running, or its results would not be of one piece: the
+        experiment, a file that a workload is read from, or the version of hpcgym has changed.
+    """
+    how = How(executor, workers, chunk, retries, progress)
+    folder = Path(folder)
+    read_manifest(folder)  # first: locking would make the folder
+    with locked(folder):
+        manifest = read_manifest(folder)
+        if changed := _differences(folder, manifest):
+            raise HpcgymError(
+                f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
+                " another folder"
+            )
+        return _run(folder, manifest, how)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Tell whether a folder has a lock, and at most what is written before the first task.
+
+    Parts of such files are there, too, where a kill left them.
+    """
+    written = (EXPERIMENT, ORIGIN, MANIFEST, FUNCTION)
+    return (folder / LOCK).is_file() and all(
+        name in (LOCK, *written) or (name.startswith(written) and name.endswith(".part"))
+        for name in os.listdir(folder)
+    )
+
+
+def _check_free(folder: Path, experiment: Path) -> None:
+    """Raise an HpcgymError unless a folder is new, empty, or of a sweep that has not begun.
+
+    It may have the experiment itself in it.
+    """
+    names = os.listdir(folder) if folder.is_dir() else []
+    if MANIFEST in names and {RESULTS, FAILURES} & {*names}:
+        raise HpcgymError(
+            f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
+            " another folder (--output)"
+        )
+    alone = names == [EXPERIMENT] and same_file(folder / EXPERIMENT, experiment)
+    usable = folder.is_dir() and (not names or alone or _is_ours(folder))
+    if folder.exists() and not usable:
+        raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
+
+
+def origin_of(folder: Path) -> Path:
+    """Return the folder that names of files in a sweep's experiment are relative to."""
+    path = folder / ORIGIN
+    name = text_of(path, _MOST_NAME, "the name of a folder").strip()
+    if not name.isprintable():
+        raise HpcgymError(f"{path} is not the name of a folder")
+    return Path(os.path.normpath(folder.resolve() / name))
+
+
+def _run(folder: Path, manifest: Manifest, how: How) -> Summary:
+    """Run the tasks of a manifest, in a folder that is locked."""
+    origin, digests = str(origin_of(folder)), manifest["inputs_sha256"]
+    function = partial(simulate_task, folder=origin, digests=digests)
+    return run_locked(function, Tasks(manifest), folder, how)
+
+
+def _keep(path: Path, contents: bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole(path) as part:
+        part.write_bytes(contents)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a sweep is.
+
+    Attributes
+    ----------
+    tasks, done, failed : numbers of tasks: all, with results, failed for good.
+    state : "running", "complete", "failed" (all others are done) or "interrupted".
+    damaged : number of lines of results that are not what was written; ``resume`` does their tasks
+        again.
+    """
+
+    tasks: int
+    done: int
+    failed: int
+    state: str
+    damaged: int = 0
+
+
+def status(folder: str | Path) -> Status:
+    """Tell where a sweep is; it may be running."""
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    running, total = is_locked(folder), manifest["tasks"]
+    ids = [record and record["id"] for record in read_records(folder / RESULTS)]
+    failed_ids = {record["id"] for record in read_failures(folder)}
+    wanted = ids_of(Tasks(manifest)) if ids or failed_ids else set()
+    done, failed = len(wanted & {*ids}), len(wanted & failed_ids)
+    states = {"running": running, "complete": done == total, "failed": done + failed == total}
+    state = next((name for name, holds in states.items() if holds), "interrupted")
+    return Status(total, done, failed, state, ids.count(None))
+
+
+# --- The table of a sweep -------------------------------------------------------------------------
+
+
+def read_table(folder: str | Path, by: str | None = None) -> pd.DataFrame:
+    """Return what a sweep has found so far, a row for each finished task.
+
+    Parameters
+    ----------
+    folder : of the sweep.
+    by : one of :data:`hpcgym.schedule.measures.GROUPED_BY`: a row for each class of jobs, or user,
+        of each task, with the metrics of :func:`hpcgym.schedule.measures.metrics_by`; a column of
+        that name stands before scheduler. The experiment has to say so, ``by = ["class", "user"]``.
+
+    Returns
+    -------
+    table : columns workload, slice ("whole", "week 1", ...), seed (missing without one), scheduler,
+        then the metrics; in the order of the experiment, on whatever executor it ran. With speedups
+        there is a column ``speedups`` behind workload, with limits ``limits``, their names, and
+        with shuffles ``shuffle``, their seeds, before scheduler. With speedups and makespans the
+        last column is ``makespan_improvement``: the makespan of the first scheduler on the same
+        jobs over that of the row, less 1; missing as long as the first is not done.
+
+    Raises
+    ------
+    HpcgymError : no sweep is there, it cannot be read, or it keeps no metrics ``by``.
+    """
+    import pandas as pd
+
+    manifest = read_manifest(folder)
+    if by is not None and check_choice("by", by, GROUPED_BY) not in manifest.get("by", ()):
+        raise HpcgymError(
+            f"{folder} keeps no metrics by {by}: write by = {json.dumps([by])} into the experiment,"
+            " and run it again, into another folder"
+        )
+    told = {"speedups": "speedups", "limits": "limits", "shuffle": "shuffles"}
+    columns = ("workload", "speedups", "limits", "slice", "seed", "shuffle", by, "scheduler")
+    keys = [key for key in columns if key and (key not in told or told[key] in manifest)]
+    rows = []
+    for record in read_results(folder, Tasks(manifest)):
+        result = {name: value for name, value in record["result"].items() if name != "by"}
+        for group, found in ({None: result} if by is None else record["result"]["by"][by]).items():
+            task = record["task"] | {by: group}
+            rows.append({**{key: task[key] for key in keys}, **found})
+    table = pd.DataFrame(rows, columns=None if rows else keys)
+    # where no slice has a value of a metric, it is still a number that is missing
+    missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
+    table = table.astype({"seed": "Int64", **dict.fromkeys(missing, "float64")})
+    if by is None and "speedups" in keys and "makespan_s" in table:
+        firsts = table[table["scheduler"] == next(iter(manifest["schedulers"]))]
+        same = table[keys[:-1]].merge(firsts, how="left", on=keys[:-1])["makespan_s"]
+        table["makespan_improvement"] = same / table["makespan_s"] - 1
+    return table

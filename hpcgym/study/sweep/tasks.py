@@ -1,0 +1,382 @@
+"""Many tasks on any executor: in chunks, tried again if they fail, kept on disk as they finish.
+
+A task is a dict that JSON can hold, and what is done with it is a function of the top level of a
+module, dict -> dict. A task is known by the hash of its JSON: one whose result is on disk is never
+done again, whenever and on whatever executor the others are. A folder is of one function.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError, check_whole
+from hpcgym.progress import silence
+from hpcgym.study.executors import SerialExecutor, check_executor, open_executor, slots
+from hpcgym.study.sweep.records import (
+    FAILURES,
+    RESULTS,
+    append,
+    canonical,
+    claim,
+    failure_line,
+    identity,
+    ids_of,
+    kept,
+    locked,
+    result_line,
+)
+
+Function = Callable[[dict[str, Any]], Mapping[str, Any]]
+Progress = Callable[[int, int], None]
+
+_CHUNK_S = 1.0  # [s] a chunk should take: long beside sending it, short beside what a kill loses
+_CHUNK_MOST = 1000  # tasks
+_LIMIT_S = 2.0  # [s] after which a worker hands back the rest of a chunk: tasks may differ greatly
+_AHEAD = 2  # chunks that wait for each worker: none is ever idle, and few are lost
+_DEATHS = 3  # tasks that kill their workers before any has finished: it is not the tasks
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run of tasks has ended.
+
+    Attributes
+    ----------
+    total : different tasks.
+    done : those whose results are on disk.
+    new : those of them that were done in this run.
+    failed : those that failed as often as they may; the next run tries them again.
+    damaged : lines that a kill had torn, or that were no longer what was written. They are dropped,
+        and their tasks done again.
+    """
+
+    total: int
+    done: int
+    new: int
+    failed: int
+    damaged: int
+
+
+def run_tasks(
+    function: Function,
+    tasks: Iterable[dict[str, Any]],
+    folder: str | Path,
+    executor: str | Executor = "processes",
+    *,
+    workers: int | None = None,
+    chunk: int | None = None,
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> Summary:
+    """Do all tasks whose results are not in the folder yet.
+
+    Results are the same on every executor. A task that raises is tried again after the others, and
+    one that kills its worker alone on a new one; what fails for good is kept with its inputs. After
+    a kill or Ctrl-C the same call goes on where it was.
+
+    Parameters
+    ----------
+    function : what is done with a task: from the top level of a module, dict -> dict. What of its
+        result is no number (nan, infinity) is kept as null.
+    tasks : dicts that JSON can hold. Those of the same JSON are one task, in whatever order their
+        keys are; ``{"x": 1}``, ``{"x": 1.0}`` and ``{"x": True}`` are three. Of millions, better a
+        collection that makes them when it is gone through than a list.
+    folder : where results are kept; made if need be. One process at a time may use it, and one
+        function, known by its module and name: neither its code is compared, nor what a
+        ``functools.partial`` gives it, so what a result follows from belongs into its task.
+    executor, workers : see :func:`hpcgym.study.open_executor`.
+    chunk : tasks that are sent to a worker at once; by default as many as take about a second.
+    retries : how often a task that failed is tried again.
+    progress : called now and then with the number of settled tasks, and of all.
+
+    Raises
+    ------
+    HpcgymError : a wrong argument, a folder that another process is at work on, that has results of
+        another function or that cannot be written, or workers that cannot be kept alive.
+    """
+    how = How(executor, workers, chunk, retries, progress)
+    _check_function(function, executor)
+    with locked(Path(folder)):
+        return run_locked(function, tasks, Path(folder), how)
+
+
+@dataclass(frozen=True)
+class How:
+    """Where tasks are done, and how often they are tried: arguments of :func:`run_tasks`.
+
+    Raises
+    ------
+    HpcgymError : one that cannot be.
+    """
+
+    executor: str | Executor
+    workers: int | None = None
+    chunk: int | None = None
+    retries: int = 2
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None:
+            check_whole("chunk", self.chunk, 1)
+        check_whole("retries", self.retries, 0)
+        check_executor(self.executor, self.workers)
+
+
+def run_locked(
+    function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
+) -> Summary:
+    """Do as :func:`run_tasks`, in a folder that the caller has locked."""
+    tasks = list(tasks) if isinstance(tasks, Iterator) else tasks  # gone through twice
+    claim(folder, name_of(function))
+    run = _Run(function, tasks, folder, how)
+    if run.left:
+        run.to_the_end()
+    return Summary(run.total, run.done, run.new, run.failed, run.damaged)
+
+
+@dataclass
+class _Task:
+    identity: str
+    text: str  # canonical JSON
+    attempts: int = 0
+
+
+class _Run:
+    """One run of tasks: what is left, what is on its way, what has become of it.
+
+    Chunks that were on their way when a worker died are suspects: they are cut in two and done one
+    at a time, so that only the task that kills its worker is charged with it.
+    """
+
+    def __init__(
+        self, function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
+    ) -> None:
+        self.function, self.folder, self.how = function, folder, how
+        self.progress = how.progress or silence
+        done, self.damaged = kept(folder / RESULTS)
+        self.damaged += kept(folder / FAILURES)[1]
+        wanted = ids_of(tasks)
+        self.left = wanted - done
+        self.total, self.done = len(wanted), len(wanted) - len(self.left)
+        self.new = self.failed = self.sent = self.deaths = 0
+        self.pace: float | None = None  # [s] a task
+        self.fresh = self._fresh(tasks)
+        self.returned: deque[_Task] = deque()  # not begun
+        self.again: deque[_Task] = deque()  # failed
+        self.suspects: deque[list[_Task]] = deque()
+        self.flying: dict[Future[Any], tuple[list[_Task], bool]] = {}  # whether it is a suspect
+
+    def to_the_end(self) -> None:
+        """Do all that is left, on new workers whenever those there are broken."""
+        executor = self.how.executor
+        self.progress(self.done, self.total)
+        while True:
+            sent = self.sent
+            with open_executor(executor, self.how.workers) as opened:
+                broken = self._serve(opened)
+            if broken is None:
+                return
+            if self.sent == sent:
+                raise HpcgymError(f"executor {executor}: it takes no tasks: {_in_words(broken)}")
+            if isinstance(executor, Executor):
+                raise HpcgymError(
+                    f"executor: it has broken ({broken}), and was not started here: run the tasks"
+                    f" again on another; {self.folder} keeps what is done"
+                )
+
+    def _serve(self, executor: Executor) -> BaseException | None:
+        """Keep an executor busy until all is done, or it is broken: then return its error."""
+        broken = None
+        try:
+            while broken is None:
+                broken = self._fill(executor)
+                if not self.flying:
+                    return broken
+                finished, _ = wait_for(self.flying, return_when=FIRST_COMPLETED)
+                broken = self._land(finished) or broken
+            wait_for(self.flying, timeout=10)  # the others fail by themselves
+        finally:  # also after Ctrl-C: what has finished is kept
+            self._land({one for one in self.flying if one.done() or broken is not None})
+        return broken
+
+    def _fill(self, executor: Executor) -> BaseException | None:
+        """Send chunks: a few for each worker, a suspect alone. Return the error of a broken one."""
+        # asked each time: Dask's workers come and go
+        window = 1 if isinstance(executor, SerialExecutor) else _AHEAD * slots(executor)
+        while len(self.flying) < (1 if self.suspects else window):
+            alone = bool(self.suspects)
+            tasks = self.suspects.popleft() if alone else self._next_chunk()
+            if not tasks:
+                return None
+            sent = [(task.identity, task.text) for task in tasks]
+            limit_s = _LIMIT_S if self.how.chunk is None else None
+            try:
+                future = executor.submit(run_chunk, self.function, sent, limit_s)
+            except (BrokenExecutor, RuntimeError) as error:
+                self.suspects.append(tasks)
+                return error
+            self.sent += 1
+            self.flying[future] = tasks, alone
+            if alone:
+                break
+        return None
+
+    def _next_chunk(self) -> list[_Task]:
+        """Return the next tasks: those that failed once come last."""
+        size = self.how.chunk or 1
+        if self.how.chunk is None and self.pace is not None:
+            size = max(1, min(_CHUNK_MOST, int(_CHUNK_S / max(self.pace, 1e-9))))
+        queue = chain(_drained(self.returned), self.fresh, _drained(self.again))
+        return list(islice(queue, size))
+
+    def _land(self, futures: set[Future[Any]]) -> BaseException | None:
+        """Take what has become of chunks; return the error if their executor is broken."""
+        broken: BaseException | None = None
+        lines: list[str] = []
+        failures: list[tuple[_Task, tuple[str, str]]] = []
+        deaths: list[tuple[list[_Task], bool, BaseException]] = []
+        for future in [one for one in self.flying if one in futures]:  # in the order of sending
+            tasks, alone = self.flying.pop(future)
+            try:
+                outcomes, seconds = future.result(timeout=0)
+            except Exception as error:  # of a worker, not of a task
+                deaths.append((tasks, alone, error))
+                continue
+            pace = seconds / len(outcomes)
+            self.pace = pace if self.pace is None else (self.pace + pace) / 2
+            rest = tasks[len(outcomes) :]
+            if rest and alone:
+                self.suspects.appendleft(rest)
+            else:
+                self.returned.extend(rest)
+            for task, outcome in zip(tasks, outcomes, strict=False):
+                if isinstance(outcome, str):
+                    lines.append(outcome)
+                else:
+                    failures.append((task, outcome))
+        if lines:
+            append(self.folder / RESULTS, lines)
+            self.done += len(lines)
+            self.new += len(lines)
+        for task, (words, trace) in failures:
+            if self._goes_on(task, words, trace):
+                self.again.append(task)
+        for tasks, alone, death in deaths:
+            self._suspect(tasks, alone, death)
+            broken = death if isinstance(death, BrokenExecutor | CancelledError) else broken
+        if futures:
+            self.progress(self.done + self.failed, self.total)
+        return broken
+
+    def _suspect(self, tasks: list[_Task], alone: bool, error: BaseException) -> None:
+        """Let tasks that were on their way when their worker died be done one chunk at a time."""
+        half = len(tasks) // 2
+        if half:
+            self.suspects.extend([tasks[:half], tasks[half:]])
+        elif not alone or self._goes_on(tasks[0], f"its worker died: {_in_words(error)}", ""):
+            self.suspects.append(tasks)
+        else:
+            self.deaths += 1
+        if self.deaths == _DEATHS and not self.new:
+            raise HpcgymError(
+                f"{self.folder}: the workers die before they have done anything: {_in_words(error)}"
+            )
+
+    def _goes_on(self, task: _Task, error: str, trace: str) -> bool:
+        """Count a failure of a task; tell whether it is tried again, or else keep it as failed."""
+        task.attempts += 1
+        if task.attempts <= self.how.retries:
+            return True
+        self.failed += 1
+        line = failure_line(task.identity, task.text, task.attempts, error, trace)
+        append(self.folder / FAILURES, [line])
+        return False
+
+    def _fresh(self, tasks: Iterable[dict[str, Any]]) -> Iterator[_Task]:
+        """Return the tasks that are left, each once."""
+        for task in tasks:
+            text = canonical(task)
+            name = identity(text)
+            if name in self.left:
+                self.left.remove(name)
+                yield _Task(name, text)
+
+
+def run_chunk(
+    function: Function, tasks: list[tuple[str, str]], limit_s: float | None = None
+) -> tuple[list[str | tuple[str, str]], float]:
+    """Do some tasks, in a worker.
+
+    Parameters
+    ----------
+    function : dict -> dict.
+    tasks : the id and the canonical JSON of each.
+    limit_s : [s] time after which no further task is begun; None: all are done.
+
+    Returns
+    -------
+    outcomes : for each task that was done its line of results, or its error and traceback.
+    seconds : how long all of them took.
+    """
+    begin = time.perf_counter()
+    outcomes: list[str | tuple[str, str]] = []
+    for name, text in tasks:
+        try:
+            result = function(json.loads(text))
+            if not isinstance(result, Mapping):
+                raise TypeError(f"the function must return a dict, not {result!r}")
+            outcomes.append(result_line(name, text, result))
+        except (Exception, SystemExit) as error:
+            outcomes.append((_in_words(error), traceback.format_exc()))
+        if limit_s is not None and time.perf_counter() - begin >= limit_s:
+            break
+    return outcomes, time.perf_counter() - begin
+
+
+def name_of(function: Any) -> str:
+    """Return the module and the name of a function: the same if its module is run as a script."""
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    module = str(named.__module__)
+    if module == "__main__":
+        main = sys.modules[module]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec else Path(file).stem if file else module
+    return f"{module}.{named.__qualname__}"
+
+
+def _check_function(function: Any, executor: str | Executor) -> None:
+    """Raise an HpcgymError if workers could not import a function."""
+    if executor == "serial" or isinstance(executor, SerialExecutor):
+        return
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise HpcgymError(
+            f"function must be one that workers can import, from the top level of a module: {error}"
+        ) from None
+
+
+def _drained(queue: deque[_Task]) -> Iterator[_Task]:
+    """Take tasks from a queue, as many as are asked for."""
+    while queue:
+        yield queue.popleft()
+
+
+def _in_words(error: BaseException) -> str:
+    """Return an error as one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,531 @@
+"""Tuning a scheduler on the early part of a log, and judging it on the later one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agents.search import Checkpoint, identity
+from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.speedups import Heatmap, find_speedups
+from hpcgym.progress import silence
+from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
+from hpcgym.scheduler.files import write_scheduler
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.simulation.run import scheduler_of
+from hpcgym.study.evaluation.lineup import free_name
+from hpcgym.study.executors import open_executor
+from hpcgym.study.intervals import FEWEST, against, how_often
+from hpcgym.study.tuning.space import Rules, SharedSpace, Space
+from hpcgym.study.tuning.trials import (
+    OBJECTIVES,
+    OFTEN,
+    USUAL_BOUNDS,
+    Bound,
+    Found,
+    Losses,
+    Trials,
+    Tried,
+    by_week,
+    searching,
+)
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Which of the finalists of a search is taken --------------------------------------------------
+
+
+def simplest(losses: NDArray[np.float64], by_week: NDArray[np.float64], parts: list[int]) -> int:
+    """Return the place of the rule that is taken.
+
+    Parameters
+    ----------
+    losses : (n_rules,) of all weeks together, with what breaking a bound costs.
+    by_week : (n_rules, n_weeks) what each week adds to the objective, as a share of it or in
+        logarithms: their means over the weeks are the objective. Fewer than five weeks tell
+        nothing apart, and the best is taken.
+    parts : of how many parts the rules are.
+    """
+    best = int(losses.argmin())
+    apart = by_week - by_week[best]
+    n = by_week.shape[1]
+    error = apart.std(axis=1, ddof=1) / np.sqrt(n) if n >= FEWEST else np.zeros(len(losses))
+    near = np.flatnonzero(losses - losses[best] <= error)
+    order = sorted(near.tolist(), key=lambda place: (parts[place], losses[place]))
+    return int(order[0])
+
+
+# --- A tuned scheduler beside others, on weeks not searched on ------------------------------------
+
+_RESAMPLES = 4000
+
+
+def less(
+    weeks: NDArray[np.float64], reference: NDArray[np.float64], objective: str
+) -> tuple[float, float, float]:
+    """Return how much less an objective is than that of a reference, in per cent, with an interval.
+
+    It is that of paired resamples of weeks, 95 %: below 0 at both ends, the difference is more than
+    the choice of the weeks explains. Weeks count as independent, which those are not quite that
+    follow one another on a machine that does not empty.
+
+    Parameters
+    ----------
+    weeks, reference : (n_seeds, n_weeks, 3) of :class:`hpcgym.study.tuning.trials.Tried`.
+    objective : a name of :data:`hpcgym.study.tuning.trials.OBJECTIVES`.
+
+    Returns
+    -------
+    change, low, high : [%]; the ends are nan of fewer than five weeks with jobs.
+    """
+    both = by_week(np.stack([weeks, reference]), objective)
+    n = both.shape[1]
+    every = np.ones((1, n))
+    drawn = how_often(n, _RESAMPLES, seed=0)
+    logs = objective == "weekly_bsld"
+    changes = []
+    for times in (every, drawn):
+        mine, theirs = (times @ both.T / n).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.exp(mine - theirs) if logs else mine / theirs
+        changes.append(100 * (ratio - 1))
+    low, high = np.percentile(changes[1], [2.5, 97.5]) if n >= FEWEST else (np.nan, np.nan)
+    return float(changes[0][0]), float(low), float(high)
+
+
+def board_of(
+    tried: Mapping[str, Tried],
+    early: Mapping[str, Tried],
+    objective: str,
+    limits: Sequence[tuple[Bound, float]],
+) -> pd.DataFrame:
+    """Return a row for each scheduler, on later weeks; the first is the tuned one.
+
+    Parameters
+    ----------
+    tried, early : name -> what came of one scheduler on the later and on the early part.
+    limits : bounds, and what each means on the later part.
+
+    Returns
+    -------
+    Columns: each of MEASURES, the mean over jitters; ``tuned_percent``, ``low``, ``high``: how much
+    more than this scheduler the tuned one has of the objective; ``kept``, whether all bounds are;
+    ``early`` of the objective.
+    """
+    import pandas as pd
+
+    rows = {}
+    tuned = next(iter(tried.values())).weeks[0]
+    for name, one in tried.items():
+        row: dict[str, Any] = {measure: float(of[0]) for measure, of in one.means.items()}
+        row["tuned_percent"], row["low"], row["high"] = less(tuned, one.weeks[0], objective)
+        row["kept"] = all(row[bound.measure] <= limit for bound, limit in limits)
+        row["early"] = float(early[name].means[objective][0])
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
+
+
+def ablated(
+    rules: Rules, parts: Mapping[str, Rules], losses: Losses, seeds: Sequence[int]
+) -> list[tuple[str, Rules]]:
+    """Return the way from rules to EASY: each step gives up what costs least.
+
+    Parameters
+    ----------
+    parts : part of the rules -> the rules of EASY that stand in its place.
+
+    Returns
+    -------
+    Pairs of what was given up and the rules that are left; the first gave up nothing, the last are
+    those of EASY.
+    """
+    way: list[tuple[str, Rules]] = [("nothing", rules)]
+    while True:
+        last = way[-1][1]
+        options = {
+            part: {rule: value for rule, value in (last | easy).items() if value is not None}
+            for part, easy in parts.items()
+        }
+        left = [part for part, one in options.items() if one != last]
+        if not left:
+            return way
+        tried = losses.trials.of([options[part] for part in left], seeds)
+        part = left[int(losses.of(tried).argmin())]
+        way.append((part, options[part]))
+
+
+# --- What tuning has found ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuned scheduler and what is known of it.
+
+    Attributes
+    ----------
+    scheduler : for :func:`hpcgym.simulate`.
+    objective : what was made small.
+    log : the name of the workload.
+    bounds : what had to be kept, and what each means on the later part.
+    board : a row for each scheduler, on the later part; see
+        :func:`hpcgym.study.tuning.tune.board_of`.
+    weeks : name of a scheduler -> (n_weeks, 3) number of jobs, sums of bounded slowdowns and of
+        waits [h] of each week, means over jitters; 0 in the early part.
+    steps : the way to EASY: what is given up, the objective on the early part then, and on the
+        later one.
+    arms : a row for each combination that went on after the first look.
+    rows : how the search went.
+    tried : how many rules were tried.
+    """
+
+    scheduler: Scheduler
+    objective: str
+    log: str
+    bounds: list[tuple[Bound, float]]
+    board: pd.DataFrame
+    weeks: dict[str, NDArray[np.float64]]
+    steps: list[tuple[str, float, float]]
+    arms: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
+    tried: int
+
+    @property
+    def verdict(self) -> str:
+        """How it compares on weeks that the search has not seen, and whether bounds are kept."""
+        ends = self.board[["tuned_percent", "low", "high"]].astype(float)
+        told = [against(str(name), *row) for name, *row in ends.iloc[1:].itertuples()]
+        row = self.board.loc[TUNED]
+        broken = [
+            f"{bound} is broken ({row[bound.measure]:.3g} > {limit:.3g})"
+            for bound, limit in self.bounds
+            if row[bound.measure] > limit
+        ]
+        kept = "all bounds kept" if self.bounds else "no bounds"
+        said = ", ".join(broken) or kept
+        return f"{self.objective} on later weeks: {'; '.join(told)}; {said}"
+
+    @property
+    def ablation(self) -> pd.DataFrame:
+        """The way from the tuned scheduler to EASY, a row a step: the least loss is given up first.
+
+        Columns: ``given_up``, and the objective on the ``early`` and the ``later`` part then.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.steps, columns=["given_up", "early", "later"])
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """How the search went: ``stage``, rules ``tried`` so far, the least ``loss`` of the last.
+
+        A loss is the logarithm of the objective, and more where a bound was not kept.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def figure(self) -> Figure:
+        """Return a picture: what each part of the scheduler does, and the later weeks.
+
+        Raises
+        ------
+        HpcgymError : matplotlib is not installed.
+        """
+        figure = new_figure(11, 4.5)
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
+        _draw_way(left, self)
+        _draw_weeks(right, self)
+        figure.suptitle(textwrap.fill(f"{self.log}: {self.verdict}", 150), fontsize=9)
+        return figure
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the scheduler, tables and the picture into a folder; return the files.
+
+        ``scheduler.toml`` is a scheduler wherever one is named.
+
+        Raises
+        ------
+        HpcgymError : a file that cannot be written, or no matplotlib.
+        """
+        from hpcgym.report.canvas import save_figure
+        from hpcgym.report.tables import write_tables
+
+        folder = Path(folder)
+        note = f"tuned on the early part of {self.log}; {self.verdict}"
+        files = [folder / "scheduler.toml"]
+        write_scheduler(files[0], self.scheduler, note)
+        board = self.board.reset_index()
+        tables = {"board": board, "ablation": self.ablation, "search": self.trace}
+        files += write_tables(tables, folder, index=False)
+        files.append(folder / "tuned.png")
+        save_figure(self.figure(), files[-1], ".png")
+        return files
+
+
+# --- The picture of a tuned scheduler -------------------------------------------------------------
+
+_WORDS = {
+    "weekly_bsld": "weekly mean bounded slowdown (geometric mean)",
+    "mean_bsld": "mean bounded slowdown",
+    "mean_wait_h": "mean wait [h]",
+}
+
+
+def _draw_way(axes: Axes, tuned: Tuned) -> None:
+    """Draw the objective as one part after the other is given up."""
+    given_up = [what for what, _, _ in tuned.steps[1:]]
+    names = ["tuned", *(f"without {what}" for what in given_up[:1])]
+    names += [f"nor {what}" for what in given_up[1:]]
+    if given_up:
+        names[-1] += ": EASY"
+    places = range(len(names))
+    later = [step[2] for step in tuned.steps]
+    axes.barh(places, later, color=BLUE, height=0.55, label="later part, not searched on")
+    early = [step[1] for step in tuned.steps]
+    axes.plot(early, places, "o", color=ORANGE, label="early part")
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set_xlabel(_WORDS[tuned.objective])
+    axes.set_xlim(left=0)
+    plain(axes, "x")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_weeks(axes: Axes, tuned: Tuned) -> None:
+    """Draw the mean of each later week: of the tuned scheduler, and of those to be beaten."""
+    names = [str(name) for name in tuned.board.index]
+    colours = {names[0]: BLUE, names[1]: VERMILLION, "easy": LIGHT_GREY}
+    column = 2 if tuned.objective == "mean_wait_h" else 1
+    for name, colour in reversed(colours.items()):
+        sums = tuned.weeks[name]
+        weeks = sums[:, 0].nonzero()[0]
+        axes.plot(
+            weeks, sums[weeks, column] / sums[weeks, 0], "o-", color=colour, markersize=3,
+            linewidth=1, label=name,
+        )  # fmt: skip
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("week of the log")
+    axes.set_ylabel("mean wait [h]" if column == 2 else "mean bounded slowdown")
+    axes.tick_params(colors=DARK_GREY)
+    plain(axes, "y")
+    axes.legend(frameon=False, fontsize=8)
+
+
+# --- Tuning a scheduler on the early part of a log ------------------------------------------------
+
+Progress = Callable[[int, str, float], None]
+
+TUNED = "tuned"  # what it is called beside others
+
+_JITTERS = tuple(range(OFTEN["round"]))  # of comparisons
+_FEWEST_JOBS = 100  # of each part
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is searched, for what, and how long.
+
+    Attributes
+    ----------
+    space : the rules that are searched; :class:`hpcgym.study.SharedSpace` where jobs share nodes.
+    objective : what is made small: "weekly_bsld", the geometric mean over the weeks of their mean
+        bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
+        "mean_wait_h", or "mean_wait".
+    bounds : what must be kept: texts as :meth:`hpcgym.study.tuning.trials.Bound.parse` takes them.
+    split : the share of the log's time that is searched on; the rest is only looked at in the end.
+    budget : how many rules are tried in generations, about; the first look at all arms comes
+        before.
+    seed : of what is random.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+    """
+
+    space: Space | SharedSpace = field(default_factory=Space)
+    objective: str = "weekly_bsld"
+    bounds: Sequence[str] = USUAL_BOUNDS
+    split: float = 0.5
+    budget: int = 3000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objective == "mean_wait":  # as bounds call it
+            object.__setattr__(self, "objective", "mean_wait_h")
+        check_choice("objective", self.objective, OBJECTIVES)
+        if isinstance(self.bounds, str):
+            raise HpcgymError(f"bounds must be a list of texts, not {self.bounds!r}")
+        self.parsed()
+        if not is_number(self.split) or not 0 < self.split < 1:
+            raise HpcgymError(f"split must be a number between 0 and 1, not {self.split!r}")
+        check_whole("budget", self.budget, 1)
+        check_whole("seed", self.seed, 0)
+
+    def parsed(self) -> list[Bound]:
+        """Return the bounds."""
+        return [Bound.parse(text) for text in self.bounds]
+
+
+def tune(
+    workload: str | Workload,
+    plan: Plan | None = None,
+    *,
+    against: Sequence[str | Scheduler] = (),
+    cluster: Cluster | str | None = None,
+    processors: int | None = None,
+    speedups: Heatmap | str | None = None,
+    executor: str | Executor = "processes",
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Search for the scheduler that serves the early part of a log best; judge it on the later one.
+
+    The search sees jobs that were submitted before ``plan.split`` of the log's time, and none
+    later: :func:`hpcgym.study.tuning.trials.searching` says how it goes. Of what it ends with, the
+    simplest is taken that the early weeks do not tell from the best. That one is simulated on the
+    whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
+    named; where jobs share nodes, of EASY, all co-schedulers and whoever is named.
+
+    Parameters
+    ----------
+    workload : a log, or what :func:`hpcgym.load_workload` takes.
+    plan : what is searched; by default as :class:`Plan` has it.
+    against : the site's present rules, for one: names of schedulers, variants, files, or
+        :class:`hpcgym.Scheduler`.
+    cluster, processors : the machine; by default that of the log.
+    speedups : of codes beside each other, for jobs that share the nodes of ``cluster``: a heatmap,
+        or what :func:`hpcgym.machine.speedups.find_speedups` takes.
+    executor, workers : where simulations run, see :func:`hpcgym.study.open_executor`. The result is
+        the same.
+    checkpoint : file for what is known so far, written every few seconds and when the search is
+        interrupted; the same search goes on from there. It is deleted at the end.
+    progress : told how many rules have been tried, the stage, and the least loss of the last ones.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, too few jobs, a space that is not for these jobs, or a
+        checkpoint of another search.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> from hpcgym.study import Plan, Space, tune
+    >>> log = hpcgym.load_workload("lublin:jobs=3000,processors=64,seed=0,load=1.1")
+    >>> small = Space(orders=["saf", "spf"], estimates=["requested"], levers=["threshold"])
+    >>> tuned = tune(log, Plan(small, bounds=["max_wait <= 14d"], budget=60), executor="serial")
+    >>> tuned.scheduler.backfill in ("easy", "until-shadow")
+    True
+    """
+    pairs = None if speedups is None else find_speedups(speedups)
+    if plan is None:
+        plan = Plan() if pairs is None else Plan(SharedSpace())
+    if plan.space.shared and pairs is None:
+        raise HpcgymError("space: that of jobs that share nodes needs speedups, and a cluster")
+    if pairs is not None and not plan.space.shared:
+        raise HpcgymError("space: where jobs share nodes it is a SharedSpace")
+    log = workload
+    if isinstance(log, str):
+        log = load_workload(log, processors=processors, cluster=cluster)
+    machine = machine_of(log, cluster, processors)
+    early, since = _early(log, plan.split)
+    others = _named(plan, against)
+    settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}
+    if pairs is not None:
+        settings["speedups"] = pairs.digest
+    with (
+        Checkpoint(checkpoint, identity(settings, [[log]])) as known,
+        open_executor(executor, workers) as workforce,
+    ):
+        trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
+        # first, so that those who cannot be simulated here do not come after a long search
+        rules_of_others = [one.given() for one in others.values()]
+        early_others = trials.each(rules_of_others, _JITTERS)
+        limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
+        losses = Losses(trials, plan.objective, limits, known, progress or silence)
+        units = plan.space.units([early])
+        found = searching(plan.space, units, losses.answer, budget=plan.budget, seed=plan.seed)
+        losses.progress(losses.tried, "choosing", np.nan)
+        rules = _chosen(plan, found, losses)
+        losses.progress(losses.tried, "later weeks", np.nan)
+        way = ablated(rules, plan.space.parts, losses, found.seeds[: OFTEN["round"]])
+        steps = [left for _, left in way]  # the first is the tuned scheduler itself
+        early_steps = trials.each(steps, _JITTERS)
+        later = late.each([*steps, *rules_of_others], _JITTERS, since)
+    names = [TUNED, *others]
+    tried = dict(zip(names, [later[0], *later[len(way) :]], strict=True))
+    before = dict(zip(names, [early_steps[0], *early_others], strict=True))
+    bounds = _limits(plan, tried["easy"])
+    return Tuned(
+        scheduler=Scheduler(**rules),
+        objective=plan.objective,
+        log=log.name,
+        bounds=bounds,
+        board=board_of(tried, before, plan.objective, bounds),
+        weeks={name: one.weeks[0].mean(axis=0) for name, one in tried.items()},
+        steps=[
+            (what, float(a.means[plan.objective][0]), float(b.means[plan.objective][0]))
+            for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)
+        ],
+        arms=found.arms,
+        rows=found.rows,
+        tried=losses.tried,
+    )
+
+
+def _early(log: Workload, split: float) -> tuple[Workload, float]:
+    """Return the jobs that are searched on, and the time [s] from which on others are judged."""
+    if log.initial is not None:
+        raise HpcgymError(f"{log.name} is an extract; tuning takes a log from its beginning")
+    submit = log.submit_time
+    since = float(submit[0] + split * (submit[-1] - submit[0])) if len(log) else 0.0
+    before = submit < since
+    if min(before.sum(), (~before).sum()) < _FEWEST_JOBS:
+        raise HpcgymError(
+            f"{log.name} has {before.sum():,} jobs to search on and {(~before).sum():,} to judge"
+            f" by; each must be at least {_FEWEST_JOBS}"
+        )
+    return log.take(before, name=f"{log.name} early"), since
+
+
+def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
+    """Return whom the tuned scheduler is compared with, by name."""
+    from hpcgym.baselines.labels import scheduler_names
+
+    found = {name: scheduler_of(name, {}) for name in plan.space.references}
+    rules = [scheduler_of(one, {}) for one in against]
+    for one, name, scheduler in zip(against, scheduler_names(rules), rules, strict=True):
+        found[one if isinstance(one, str) else free_name(name, found.__contains__)] = scheduler
+    if TUNED in found:
+        raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
+    return found
+
+
+def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
+    """Return the bounds, and what each means where EASY has these measures."""
+    means = {measure: float(of[0]) for measure, of in easy.means.items()}
+    return [(bound, bound.limit(means)) for bound in plan.parsed()]
+
+
+def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
+    """Return the rules that are taken of those with which the search ended."""
+    tried = losses.trials.of(found.finalists, found.seeds)
+    parts = [plan.space.parts_of(rules) for rules in found.finalists]
+    each = by_week(tried.weeks, plan.objective)
+    return found.finalists[simplest(losses.of(tried), each, parts)]

@@ -1,0 +1,132 @@
+"""Heatmaps from a seed: mean and spread are met, and they look like measured ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import given, settings
+from drawing import strategies as st
+
+from hpcgym.errors import HpcgymError
+from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups, write_speedups
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 24), st.floats(0.2, 3.0), st.floats(0.0, 0.4), st.integers(0, 2**64))
+def test_mean_and_spread_are_met(codes: int, mean: float, relative: float, seed: int) -> None:
+    spread = relative * mean
+    found = generate_speedups(codes, mean, spread, seed)
+    assert found.speedup.shape == (codes, codes)
+    assert (found.unknown, len(found.codes)) == (0, codes)
+    assert abs(found.mean_speedup - mean) < 1e-12
+    assert abs(found.speedup.std() - spread) < 1e-12
+    assert found.speedup.min() > 0
+
+
+def test_one_seed_one_heatmap() -> None:
+    """To the last bit, on every machine."""
+    found = generate_speedups(5, 1.15, 0.12, 7)
+    assert found.digest == generate_speedups(5.0, "1.15", 0.12, 7).digest  # type: ignore[arg-type]
+    assert hashlib.sha256(found.speedup.tobytes()).hexdigest()[:16] == "af89ecbac328f336"
+    others = [generate_speedups(5, 1.15, 0.12, 8), generate_speedups(5, 1.15, 0.13, 7)]
+    assert len({found.digest, *(other.digest for other in others)}) == 3
+
+
+def test_without_spread_all_are_the_mean() -> None:
+    assert generate_speedups(3, 1.25, 0).speedup.tolist() == [[1.25] * 3] * 3
+    assert generate_speedups(1, 0.9, 0).speedup.item() == 0.9
+
+
+def parts_of(speedup: np.ndarray[Any, Any]) -> tuple[float, float, float]:
+    """Shares of the variance between codes and between neighbours, and how the two go together."""
+    x = np.log(speedup)
+    x = x - x.mean()
+    code, beside = x.mean(axis=1), x.mean(axis=0)
+    together = float(np.corrcoef(code, -beside)[0, 1])
+    return code.var() / x.var(), beside.var() / x.var(), together
+
+
+def test_codes_are_more_or_less_bound_by_memory() -> None:
+    """Those that gain much cost their neighbours much."""
+    code, beside, together = parts_of(generate_speedups(200, 1.1, 0.15, 0).speedup)
+    assert code == pytest.approx(0.5, abs=0.06)
+    assert beside == pytest.approx(0.4, abs=0.06)
+    assert together == pytest.approx(0.87, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "file", ["lm-aris.compute-SPEC.json", "lm-remake-g5k.nancy.grvingt-NAS.json"]
+)
+def test_so_are_those_that_were_measured(file: str, measured: Callable[[str], Heatmap]) -> None:
+    code, beside, together = parts_of(measured(file).filled)
+    assert 0.47 < code < 0.56
+    assert 0.32 < beside < 0.45
+    assert 0.8 < together < 0.98
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"codes": 0}, "codes must be a whole number from 1 to 1000, not 0"),
+        ({"codes": 2.5}, "codes must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"mean": 0}, "mean must be a number above 0, not 0"),
+        ({"mean": "x"}, "mean must be a number, not 'x'"),
+        ({"mean": float("nan")}, "mean must be a number, not nan"),
+        ({"spread": -0.1}, "spread must be a number of at least 0, not -0.1"),
+        ({"spread": float("inf")}, "spread must be a number, not inf"),
+        ({"codes": 1}, "spread must be at most 0 for a mean of 1.1 and 1 codes, not 0.1"),
+        ({"spread": 20}, r"spread must be at most 3\.\d+ for a mean of 1.1 and 16 codes, not 20"),
+    ],
+)
+def test_what_cannot_be_generated(arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=f"generated speedups: {message}"):
+        generate_speedups(**arguments)
+
+
+# --- By name --------------------------------------------------------------------------------
+
+
+def test_a_heatmap_is_itself() -> None:
+    heatmap = generate_speedups(2)
+    assert find_speedups(heatmap) is heatmap
+
+
+def test_texts_and_functions_are_the_same() -> None:
+    text = "generated:codes=4, seed=3,spread=0.2,mean=1.2"
+    found = find_speedups(text)
+    assert found.digest == generate_speedups(4, 1.2, 0.2, 3).digest
+    assert found.source == "generated:codes=4,mean=1.2,spread=0.2,seed=3"
+    assert find_speedups(found.source).digest == found.digest
+    assert find_speedups("generated").digest == generate_speedups().digest
+    most = 2**64  # more than a float holds
+    assert find_speedups(f"generated:seed={most}").source.endswith(f"seed={most}")
+
+
+def test_files_are_found(tmp_path: Path) -> None:
+    heatmap = generate_speedups(3)
+    path = tmp_path / "generated.csv"
+    write_speedups(heatmap, path)
+    assert find_speedups(path).digest == find_speedups(str(path)).digest == heatmap.digest
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("generated:sed=1", "unknown argument of generated speedups 'sed'; did you mean 'seed'"),
+        ("generated:mean=1,mean=2", "mean is given twice"),
+        ("generated:mean=", "mean must be a number, not ''"),
+        ("generated:codes", "codes must be a number, not ''"),
+        ("generate", "no speedups 'generate': neither such a file .* nor generated:codes=16"),
+        ("nothing.csv", "nothing.csv: no such file"),
+        (7, "speedups must be a heatmap, a file or a text, not a int"),
+    ],
+)
+def test_what_names_no_speedups(source: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        find_speedups(source)

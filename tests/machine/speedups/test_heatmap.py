@@ -1,0 +1,405 @@
+"""Heatmaps: what they hold, what they refuse, and their files."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hpcgym.errors import HpcgymError
+from hpcgym.machine.speedups import Heatmap, read_speedups, write_speedups
+
+NAN = math.nan
+
+#: lu beside mg was measured, mg beside itself was not, and of ep nothing was.
+SMALL = Heatmap(("lu", "mg", "ep"), np.array([[1.0, 0.5, NAN], [1.5, NAN, 2.0], [NAN] * 3]))
+
+
+# --- What a heatmap holds -------------------------------------------------------------------
+
+
+def test_gaps_are_the_means_of_their_rows() -> None:
+    assert SMALL.filled.tolist() == [[1.0, 0.5, 0.75], [1.5, 1.75, 2.0], [1.0, 1.0, 1.0]]
+    assert SMALL.unknown == 5
+    assert SMALL.mean_speedup == 1.25
+    assert np.isnan(SMALL.speedup).sum() == 5  # as it was
+
+
+def test_alone_is_the_greatest_of_a_row_where_it_is_not_given() -> None:
+    assert SMALL.alone.tolist() == [1.0, 2.0, 1.0]
+    given_some = Heatmap(SMALL.codes, SMALL.speedup, np.array([0.9, NAN, NAN]))
+    assert given_some.alone.tolist() == [0.9, 2.0, 1.0]
+    assert np.isnan(SMALL.compact_s).all()
+    assert SMALL.processes.tolist() == [-1, -1, -1]
+    assert SMALL.processes.dtype == np.int64
+
+
+def test_arrays_are_copies_that_nobody_changes() -> None:
+    given = np.ones((2, 2))
+    heatmap = Heatmap(("a", "b"), given, [3.0, 1.0], [4.0, 1.0], [5, 1], "mine", 6)  # type: ignore[arg-type]
+    given[0, 0] = 7.0
+    assert heatmap.speedup[0, 0] == 1.0
+    for one in (heatmap, pickle.loads(pickle.dumps(heatmap)), copy.deepcopy(heatmap)):
+        assert one.describe() == heatmap.describe()
+        assert (one.alone[0], one.compact_s[0], one.processes[0]) == (3, 4, 5)
+        for name in ("speedup", "alone", "compact_s", "processes", "filled"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(one, name)[0] = 1
+
+
+def test_taking_codes() -> None:
+    taken = SMALL.take(["mg", "lu"])
+    assert taken.codes == ("mg", "lu")
+    np.testing.assert_array_equal(taken.speedup, [[NAN, 1.5], [0.5, 1.0]])
+    assert taken.alone.tolist() == [2.0, 1.0]  # mg's best neighbour is not there any more
+    with pytest.raises(HpcgymError, match="the heatmap: unknown code 'ft'"):
+        SMALL.take(["mg", "ft"])
+    with pytest.raises(HpcgymError, match="'mg' stands there twice"):
+        SMALL.take(["mg", "mg"])
+
+
+def test_the_table() -> None:
+    table = SMALL.to_frame()
+    assert table.loc["mg", "ep"] == 2.0
+    assert table.loc["lu", "mg"] == 0.5
+    assert (table.index.name, table.columns.name) == ("code", "beside")
+
+
+def test_manifests_tell_heatmaps_apart() -> None:
+    told = json.loads(json.dumps(SMALL.describe()))
+    assert told["codes"] == ["lu", "mg", "ep"]
+    assert (told["unknown_pairs"], told["dropped"], told["source"]) == (5, 0, "the heatmap")
+    same = Heatmap(SMALL.codes, SMALL.speedup, SMALL.alone, source="elsewhere")
+    assert same.digest == SMALL.digest == told["digest"]
+    others = [
+        Heatmap(("lu", "mg", "ft"), SMALL.speedup),
+        Heatmap(SMALL.codes, SMALL.filled),
+        Heatmap(SMALL.codes, SMALL.speedup, np.ones(3)),
+        Heatmap(SMALL.codes, SMALL.speedup, compact_s=np.ones(3)),
+        Heatmap(SMALL.codes, SMALL.speedup, processes=np.ones(3, np.int64)),
+        with_io(SMALL, [0.5, 0, 0], [1, 0, 0]),
+        with_io(SMALL, [0.5, 0, 0], [2, 0, 0]),
+    ]
+    assert len({SMALL.digest, *(other.digest for other in others)}) == 8
+
+
+def with_io(heatmap: Heatmap, share: Any, demand: Any) -> Heatmap:
+    return dataclasses.replace(heatmap, io_share=share, io_demand_mb_s=demand)
+
+
+def test_what_codes_read_and_write() -> None:
+    assert (SMALL.io_share, SMALL.io_demand_mb_s) == (None, None)
+    found = with_io(SMALL, [0.25, 0, NAN], [2.5, 0, NAN])
+    for one in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert one.io_share is not None
+        assert one.io_demand_mb_s is not None
+        assert one.io_share.tolist() == [0.25, 0, 0]
+        assert one.io_demand_mb_s.tolist() == [2.5, 0, 0]
+        with pytest.raises(ValueError, match="read-only"):
+            one.io_share[0] = 1
+    taken = found.take(["ep", "lu"])
+    assert taken.io_share is not None
+    assert taken.io_share.tolist() == [0, 0.25]
+    assert SMALL.take(["ep"]).io_share is None
+
+
+@pytest.mark.parametrize(
+    ("share", "demand", "message"),
+    [
+        ([0.5, 0, 0], None, "io_share and io_demand_mb_s are given together"),
+        (None, [1, 0, 0], "io_share and io_demand_mb_s are given together"),
+        ([0.5, 0], [1, 0], r"io_share must be \(3,\), not \(2,\)"),
+        ([-0.5, 0, 0], [1, 0, 0], "io_share of 'lu' must be a number from 0 to 1, not -0.5"),
+        ([0.5, 0, 0], [1001, 0, 0], "io_demand_mb_s of 'lu' must be a .* to 1000, not 1001"),
+        ([0.5, 0, 0], ["x", 0, 0], "io_demand_mb_s must hold numbers"),
+        ([0, 0.5, NAN], [0, 1, 2], "io_demand_mb_s of 'ep' is 2, but its io_share is 0"),
+    ],
+)
+def test_what_no_code_reads_and_writes(share: Any, demand: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=f"the heatmap: {message}"):
+        with_io(SMALL, share, demand)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((), np.ones((0, 0))), "codes must be names, at least one"),
+        (("ab", np.ones((2, 2))), "codes must be names"),
+        ((("a", "a"), np.ones((2, 2))), "the code 'a' stands there twice"),
+        ((("a", " b"), np.ones((2, 2))), "' b' is no name of a code"),
+        ((("a", 7), np.ones((2, 2))), "7 is no name of a code"),
+        ((("a", "b"), np.ones((2, 3))), r"speedup must be \(2, 2\), not \(2, 3\)"),
+        ((("a", "b"), [["x", 1], [1, 1]]), "speedup must hold numbers"),
+        ((("a", "b"), [[1, 0], [1, 1]]), "speedup of 'a' beside 'b' must be .* above 0, not 0"),
+        ((("a", "b"), [[1, 1], [1, math.inf]]), "speedup of 'b' beside 'b' must be .* not inf"),
+        ((("a", "b"), np.ones((2, 2)), [1.0]), r"alone must be \(2,\), not \(1,\)"),
+        ((("a", "b"), np.ones((2, 2)), [1, 0]), "speedup alone of 'b' must be .* not 0"),
+        ((("a", "b"), np.ones((2, 2)), None, [-3, 1]), "compact run time of 'a' must be .* not -3"),
+        ((("a", "b"), np.ones((2, 2)), None, None, [4, 1.5]), "processes of 'b' must be a whole"),
+    ],
+)
+def test_what_is_no_heatmap(arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=f"the heatmap: {message}"):
+        Heatmap(*arguments)
+
+
+# --- Files ----------------------------------------------------------------------------------
+
+
+def written(folder: Path, text: str, name: str = "speedups.csv") -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+FORMS = {
+    "square.csv": "code,lu,mg,ep\nlu,1,0.5,\nmg,1.5,,2\n\nep,,,\n",
+    "other-order.csv": "code,lu,mg,ep\nep, , ,\nmg,1.5,,2\nlu,1,0.5,\n",
+    "table.json": '{"codes": ["lu", "mg", "ep"], "speedup": [[1, 0.5, null], [1.5, null, 2],'
+    " [null, null, null]]}",
+    "no ending": '\ufeff{"codes": ["lu", "mg", "ep"], "speedup": [[1, 0.5, null], [1.5, null, 2],'
+    " [null, null, null]]}",
+    "no ending either": ",lu,mg,ep\nlu,1,0.5,\nmg,1.5,,2\nep,,,\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_all_forms_say_the_same(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, FORMS[name], name)
+    found = read_speedups(path)
+    assert found.digest == SMALL.digest
+    assert found.codes == SMALL.codes
+    assert found.source == str(path)
+
+
+def test_json_tells_more(tmp_path: Path) -> None:
+    text = """{"codes": ["a", "b"], "speedup": [[1, 2], [3, null]], "alone": [1.5, null],
+               "compact_s": [null, 60], "processes": [64, null]}"""
+    found = read_speedups(written(tmp_path, text, "a.json"))
+    assert found.alone.tolist() == [1.5, 3.0]
+    assert np.isnan(found.compact_s).tolist() == [True, False]
+    assert found.processes.tolist() == [64, -1]
+
+
+IO_FORMS = {
+    "a.csv": "code,a,b,io_share,io_demand_mb_s\na,1,2,0.25,2.5\nb,1,1,,\n",
+    "b.csv": "code,io_demand_mb_s,a,io_share,b\nb,,1,0,1\na,2.5,1,0.25,2\n",
+    "c.json": '{"codes": ["a", "b"], "speedup": [[1, 2], [1, 1]], "io_share": [0.25, null],'
+    ' "io_demand_mb_s": [2.5, 0]}',
+}
+
+
+@pytest.mark.parametrize("name", IO_FORMS)
+def test_files_tell_what_codes_read_and_write(tmp_path: Path, name: str) -> None:
+    found = read_speedups(written(tmp_path, IO_FORMS[name], name))
+    plain = Heatmap(("a", "b"), np.array([[1.0, 2.0], [1.0, 1.0]]))
+    assert found.digest == with_io(plain, [0.25, 0], [2.5, 0]).digest != plain.digest
+    for ending in (".csv", ".json"):
+        write_speedups(found, tmp_path / f"again{ending}")
+        assert read_speedups(tmp_path / f"again{ending}").digest == found.digest
+
+
+def test_a_code_may_be_called_as_a_column(tmp_path: Path) -> None:
+    text = "code,io_share,b\nio_share,1,2\nb,1,1\n"
+    found = read_speedups(written(tmp_path, text))
+    assert (found.codes, found.io_share) == (("io_share", "b"), None)
+
+
+NAMES = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=6)
+
+
+@st.composite
+def heatmaps(draw: st.DrawFn) -> Heatmap:
+    codes = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    value = st.floats(1e-3, 1e3) | st.just(NAN)
+    speedup = draw(arrays(np.float64, (len(codes), len(codes)), elements=value))
+    alone, compact_s = (draw(arrays(np.float64, len(codes), elements=value)) for _ in range(2))
+    number = st.just(-1) | st.integers(1, 2**31)
+    processes = draw(arrays(np.int64, len(codes), elements=number))
+    return Heatmap(tuple(codes), speedup, alone, compact_s, processes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(heatmaps())
+def test_files_hold_what_was_written(tmp_path_factory: Any, heatmap: Heatmap) -> None:
+    folder = tmp_path_factory.mktemp("written")
+    write_speedups(heatmap, folder / "all.json")
+    assert read_speedups(folder / "all.json").digest == heatmap.digest
+    plain = Heatmap(heatmap.codes, heatmap.speedup)
+    write_speedups(plain, folder / "plain.csv")
+    assert read_speedups(folder / "plain.csv").digest == plain.digest
+
+
+def test_csv_does_not_lose_a_speedup_alone(tmp_path: Path) -> None:
+    heatmap = Heatmap(("a", "b"), np.ones((2, 2)), np.array([1.0, 1.25]))
+    with pytest.raises(HpcgymError, match=r"speedup of 'b' alone is 1\.25; write it as \.json"):
+        write_speedups(heatmap, tmp_path / "a.csv")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(HpcgymError, match=r"written as \.csv or \.json"):
+        write_speedups(heatmap, tmp_path / "a.txt")
+    with pytest.raises(HpcgymError, match="cannot be written: No such file"):
+        write_speedups(heatmap, tmp_path / "missing" / "a.json")
+
+
+TABLE = '{"codes": ["a"], "speedup": [[%s]]}'
+MORE = '{"codes": ["a"], "speedup": [[1]], %s}'
+IO = "code,a,io_share,io_demand_mb_s\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "code,a\n", "no speedups below a line with names"),
+        ("a.csv", "code,a,b\na,1,2\n\nb,1\n", "line 4: 2 columns, not 3"),
+        ("a.csv", "code,a,b\na,1,x\nb,1,1\n", "line 2: speedup of 'a' beside 'b' must .* not 'x'"),
+        ("a.csv", "code,a,b\na,1,1\nb,nan,1\n", "line 3: speedup of 'b' beside 'a' .* 'nan'"),
+        ("a.csv", "code,a,b\na,1,1\nb,1,0\n", "line 3: speedup of 'b' beside 'b' .* not '0'"),
+        ("a.csv", "code,a,b\na,1,1\na,1,1\n", "line 3: the code 'a' stands there twice"),
+        ("a.csv", "code,a\na,1\nc,1\n", "line 3: no column for 'c'; a table is square"),
+        ("a.csv", "code,a,b\nb,1,1\n", "no row for 'a'; a table is square"),
+        ("a.csv", 'code,"a\n', "no speedups below"),
+        ("a.csv", IO + "a,1,half,2", "line 2: io_share of 'a' must be .* from 0 to 1, not 'half'"),
+        ("a.csv", IO + "a,1,0.5,-2", "line 2: io_demand_mb_s of 'a' must be .* to 1000, not '-2'"),
+        ("a.csv", "code,a,io_share\na,1,0.5\n", "io_share and io_demand_mb_s are given together"),
+        ("a.json", MORE % '"io_share": ["0.5"], "io_demand_mb_s": [1]', "from 0 to 1, not '0.5'"),
+        ("a.json", MORE % '"io_share": [0.5, 1]', "'io_share' must be a list of 1 values"),
+        ("a.json", MORE % '"speedup": null', "the key 'speedup' stands there twice"),
+        ("a.json", "{", "is not JSON"),
+        ("a.json", "[1]", "holds no speedups: neither 'codes' and 'speedup'"),
+        ("a.json", '{"codes": ["a"], "codes": ["b"]}', "the key 'codes' stands there twice"),
+        ("a.json", TABLE % 0, "speedup of 'a' beside 'a' must be .* above 0, not 0"),
+        ("a.json", TABLE % "NaN", "speedup of 'a' beside 'a' must be .* not nan"),
+        ("a.json", TABLE % ("1" + 400 * "0"), "a number has more than 300 digits"),
+        ("a.json", '{"codes": ["a"]}', "'codes' without 'speedup'"),
+        ("a.json", '{"codes": ["a"], "speedup": [[1]], "alon": [1]}', "unknown key 'alon'; did"),
+        ("a.json", '{"codes": ["a"], "speedup": [[1, 2]]}', "speedups of 'a' must be a list of 1"),
+        ("a.json", '{"codes": ["a"], "speedup": 1}', "'speedup' must be a list of 1 values"),
+        ("a.json", '{"codes": [], "speedup": []}', "codes must be names, at least one"),
+        ("a.json", MORE % '"compact_s": [-1]', "compact_s of 'a' must be .* above 0, not -1"),
+        ("a.json", MORE % '"processes": [1.5]', "processes of 'a' must be a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = written(tmp_path, text, name)
+    with pytest.raises(HpcgymError, match=message) as caught:
+        read_speedups(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="no such file"):
+        read_speedups(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(HpcgymError, match=r"b\.csv is not CSV or JSON: it is binary"):
+        read_speedups(tmp_path / "b.csv")
+
+
+# --- Load files of ELiSE --------------------------------------------------------------------
+
+
+def load(name: str, compact: Any, beside: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {
+        "load_name": name,
+        "num_of_processes": 4,
+        "compact_timelogs": compact,
+        "coscheduled_timelogs": beside,
+        **others,
+    }
+
+
+def loads(folder: Path, *all_loads: Any) -> Path:
+    text = json.dumps({"machine": "m", "suite": "s", "loads": all_loads})
+    return written(folder, text, "loads.json")
+
+
+def test_speedups_of_loads(tmp_path: Path) -> None:
+    """The mean of all times beside the other: 4, 5, 9 is 6, and not of 4.5 and 9."""
+    first = load("a", [9.0, 15.0], {"b": [[4.0, 5.0], [9.0]], "a": [24]}, ipc=0)
+    second = load("b", [30.0], {}, num_of_processes=16)
+    found = read_speedups(loads(tmp_path, json.dumps(first), second))
+    assert found.codes == ("a", "b")
+    np.testing.assert_array_equal(found.speedup, [[0.5, 2.0], [NAN, NAN]])
+    assert found.compact_s.tolist() == [12.0, 30.0]
+    assert found.processes.tolist() == [4, 16]
+    assert found.alone.tolist() == [2.0, 1.0]
+    assert found.dropped == 0
+
+
+def test_neighbours_without_a_load_are_counted(tmp_path: Path) -> None:
+    path = loads(tmp_path, load("a", [2.0], {"b": [[1.0]], "c": [[1.0]], "a": [[2.0]]}))
+    found = read_speedups(path)
+    assert (found.codes, found.dropped, found.describe()["dropped"]) == (("a",), 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "message"),
+    [
+        ("{", "load 1 is not JSON"),
+        ('{"load_name": "a", "load_name": "b"}', "load 1: the key 'load_name' stands there twice"),
+        (7, "load 1 is no object"),
+        ({"compact_timelogs": []}, "load 1 has no 'load_name' that is of kind str"),
+        ({"load_name": "a"}, "load 1 has no 'compact_timelogs' that is of kind list"),
+        (load("a", [1.0], []), "load 1 has no 'coscheduled_timelogs' that is of kind dict"),  # type: ignore[arg-type]
+        (load("a", [], {}), "load 'a', compact: there is no time"),
+        (load("a", [1.0, 0.0], {}), "load 'a', compact: a time must be .* above 0, not 0"),
+        (load("a", [1.0], {"b": [[]]}), "load 'a' beside 'b': there is no time"),
+        (load("a", [1.0], {"b": [[1.0], [-2]]}), "load 'a' beside 'b': a time must be .* not -2"),
+        (load("a", [1.0], {"b": [["x"]]}), "load 'a' beside 'b': a time must be .* not 'x'"),
+        (load("a", [1.0], {"b": 3}), "load 'a' beside 'b': times must be a list"),
+        (load("a", [1.0], {}, num_of_processes="4"), "load 1: 'num_of_processes' must be a whole"),
+        (load("a", [1.0], {}, num_of_processes=0), "processes of 'a' must be a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_load(tmp_path: Path, one: Any, message: str) -> None:
+    path = loads(tmp_path, one)
+    with pytest.raises(HpcgymError, match=message) as caught:
+        read_speedups(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_load_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = loads(tmp_path, load("a", [1.0], {}), load("a", [1.0], {}))
+    with pytest.raises(HpcgymError, match="load 2: 'a' stands there twice"):
+        read_speedups(path)
+    with pytest.raises(HpcgymError, match="codes must be names, at least one"):
+        read_speedups(loads(tmp_path))
+    monkeypatch.setattr("hpcgym.machine.speedups.files.MOST_CODES", 1)
+    with pytest.raises(HpcgymError, match=r"loads\.json has 2 codes, at most 1"):
+        read_speedups(loads(tmp_path, load("a", [1.0], {}), load("b", [1.0], {})))
+
+
+def test_the_loads_of_aris(measured: Callable[[str], Heatmap], tmp_path: Path) -> None:
+    found = measured("lm-aris.compute-NAS.json")
+    assert (len(found), found.unknown, found.dropped) == (33, 280, 0)
+    lu = found.place("lu.E.2048")
+    # of the file's first lines, by hand
+    compact = (163.17 + 163.02 + 163.54) / 3
+    assert found.compact_s[lu] == pytest.approx(compact, rel=1e-15)
+    beside = compact / ((147.62 + 149.41 + 146.26) / 3)
+    assert found.speedup[lu, found.place("ft.E.2048")] == pytest.approx(beside, rel=1e-15)
+    assert found.processes[lu] == 2048
+    assert not np.isnan(found.filled).any()
+    write_speedups(found, tmp_path / "aris.json")
+    assert read_speedups(tmp_path / "aris.json").digest == found.digest
+
+
+def test_a_code_that_is_called_as_a_column_needs_json(tmp_path: Path) -> None:
+    heatmap = Heatmap(("io_share", "b"), np.ones((2, 2)), io_share=[0.5, 0], io_demand_mb_s=[2, 0])
+    with pytest.raises(HpcgymError, match="'io_share' is a column, not a code"):
+        write_speedups(heatmap, tmp_path / "a.csv")
+    write_speedups(heatmap, tmp_path / "a.json")
+    found = read_speedups(tmp_path / "a.json")
+    assert found.codes == heatmap.codes
+    assert found.io_share is not None
+    assert found.io_share.tolist() == [0.5, 0]

@@ -1,0 +1,305 @@
+"""Partitions of machines, and failures of their nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import given
+from drawing import strategies as st
+from few_jobs import few_jobs
+
+import hpcgym
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.machine import (
+    Cluster,
+    Failures,
+    NodeGroup,
+    Partition,
+    cluster_toml,
+    failures_of,
+    read_cluster,
+)
+from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nodes
+from hpcgym.validation.validate import ScheduleError
+from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of
+
+GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
+BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
+CLUSTER = Cluster(groups=GROUPS, partitions=(BATCH, DEBUG, Partition("all", tuple(range(5)))))
+
+
+def jobs_in(*partitions: int, names: bool = True, **columns: Any) -> Workload:
+    """Return a job of 10 s in each partition, all submitted at once: 1 batch, 2 debug, 3 all."""
+    n = len(partitions)
+    given = {name: [10] * n for name in ("run_time", "requested_time")}
+    workload = Workload.from_columns(
+        {
+            "submit_time": [0] * n,
+            "requested_processors": [4] * n,
+            "partition": list(partitions),
+            **given,
+            **columns,
+        },
+        processors=16,
+    )
+    header = {"Partition": ["1 batch", "2 debug", "3 all"]} if names else {}
+    return dataclasses.replace(workload, header=header)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_numbers_of_nodes_as_text_and_back(nodes: set[int]) -> None:
+    text = text_of_nodes(sorted(nodes))
+    assert sorted(nodes_of_text(text, [("a", 61)], "here")) == sorted(nodes)
+
+
+def test_groups_by_name() -> None:
+    assert nodes_of_text("gpu, 0-1", [("thin", 3), ("gpu", 2)], "here") == [3, 4, 0, 1]
+    with pytest.raises(HpcgymError, match="here: node 5 is none of the machine, which has 5 nodes"):
+        nodes_of_text("5", [("thin", 3), ("gpu", 2)], "here")
+    slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
+    assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
+    assert nodes_of_text("gpu[1,3]", slurm, "here") == [4, 5]
+    assert names_of_nodes(slurm) == ["n01", "n02", "n03", "login", "gpu1", "gpu3"]
+    assert names_of_nodes([("thin", 2), ("fat", 1)]) == [0, 1, 2]
+    assert names_of_nodes([("n[1", 2), ("m[1-2]", 2), ("o[1-2]", 3)]) == [0, 1, "m1", "m2", 4, 5, 6]
+
+
+def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
+    most = Partition(
+        "most", (0, 1, 4), True, 7200, 60, 1, 2, 5, 7,
+        ("a", "b"), ("c",), ("q",), ("r",), "q", True, "drain",
+    )  # fmt: skip
+    assert all(getattr(most, field.name) != field.default for field in dataclasses.fields(most))
+    cluster = dataclasses.replace(CLUSTER, partitions=(*CLUSTER.partitions, most))
+    (tmp_path / "mine.toml").write_text(cluster_toml(cluster))
+    assert read_cluster(tmp_path / "mine.toml") == cluster
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('nodes = "0"', "partition 1: 'name' is missing"),
+        ('name = "a"', "partition 'a': 'nodes' is missing"),
+        ('name = "a"\nnodes = ""', "partition 'a': nodes must be numbers of nodes"),
+        ('name = "a"\nnodes = [0, 1]', "partition 'a': nodes must be a text such as '0-3,7'"),
+        ('name = "a"\nnodes = "0-5"', "partition 'a': node 5 is none of the machine, which has 5"),
+        ('name = "a"\nnodes = "3-1"', "partition 'a': nodes: 3-1 is no range of nodes"),
+        ('name = "a"\nnodes = "fat"', "'fat' is neither a group nor a number"),
+        ('name = "a"\nnodes = "0"\nprioritytier = 1', "unknown key 'prioritytier'; did you mean"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, lines: str, message: str) -> None:
+    text = cluster_toml(Cluster(groups=GROUPS)) + f"\n[[partition]]\n{lines}\n"
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(HpcgymError) as error:
+        read_cluster(tmp_path / "mine.toml")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"processors": 8, "partitions": (Partition("a", (0,)),)}, "a pool of processors has none"),
+        ({"groups": GROUPS, "partitions": (BATCH, BATCH)}, "two partitions have the name 'batch'"),
+        ({"groups": GROUPS, "partitions": (Partition("a", (0, 7)),)}, "node 7 is none of the mach"),
+        ({"groups": GROUPS, "partitions": ("a",)}, "must be Partition after Partition"),
+    ],
+)
+def test_machines_that_cannot_be(arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        Cluster(**arguments)
+    with pytest.raises(HpcgymError, match="at least one"):
+        Partition("a", ())
+
+
+def test_what_units_ask_for() -> None:
+    assert CLUSTER.node_resources == ("core", "gpu")
+    assert CLUSTER.resources == ("core", "gpu", "partition batch", "partition debug")
+    needs = needs_of(jobs_in(1, 2, 3, -1), CLUSTER.resources)
+    assert needs[:, 3:].tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+    assert (CLUSTER.capacity[:, 2:] > 0).tolist() == [
+        [True, False], [True, False], [True, True], [False, True], [False, False],
+    ]  # fmt: skip
+
+
+def test_a_job_waits_for_its_own_nodes() -> None:
+    """By hand: batch has 12 cores, debug 6, of which 4 are both's; each job asks for 4."""
+    result = hpcgym.simulate(jobs_in(2, 2, 1, 1), "easy", cluster=CLUSTER)
+    assert result.start.tolist() == [0, 10, 0, 0]
+    hpcgym.validate_schedule(result)
+    first = result.allocation.rows([0])
+    assert first.node.tolist() == [2]
+
+
+def test_the_proof_finds_a_job_outside_its_partition() -> None:
+    result = hpcgym.simulate(jobs_in(1, 1), "easy", cluster=CLUSTER)
+    node = result.allocation.node.copy()
+    node[:] = np.where(node == 1, 3, node)
+    wrong = dataclasses.replace(result, allocation=result.allocation._replace(node=node))
+    with pytest.raises(ScheduleError, match="partition batch"):
+        hpcgym.validate_schedule(wrong)
+
+
+def test_partitions_that_the_machine_lacks() -> None:
+    strange = jobs_in(1, 9)
+    with pytest.raises(WorkloadError, match=r"row 1 is in partition '9', which the machine lacks"):
+        hpcgym.simulate(strange, cluster=CLUSTER)
+    names = [one.name for one in CLUSTER.partitions]
+    kept = fitting(strange, CLUSTER.resources, CLUSTER.capacity, names)
+    assert (len(kept), kept.cleaning["dropped: fits no empty machine"]) == (1, 1)
+    with pytest.warns(WorkloadWarning, match="in none of the machine's partitions"):
+        result = hpcgym.simulate(jobs_in(8, 9), cluster=CLUSTER)
+    assert result.start.tolist() == [0, 0]
+    with pytest.raises(WorkloadError, match=r"units of 1 core, in partition debug; the empty mach"):
+        hpcgym.simulate(jobs_in(2, requested_processors=[7]), cluster=CLUSTER)
+
+
+def test_a_machine_of_a_log() -> None:
+    """By hand: in partition 7 two jobs of 4 overlapped, in 9 a job of 5 ran alone."""
+    jobs = few_jobs(
+        100,
+        [0, 0, 0, 0],
+        [10, 10, 10, 10],
+        [4, 4, 5, 3],
+        wait_time=[0, 5, 0, 20],
+        partition=[7, 7, 9, 9],
+    )
+    machine = machine_of_partitions(jobs)
+    assert machine.capacity[:, 0].tolist() == [8, 5]
+    assert [one.name for one in machine.partitions] == ["7", "9"]
+    assert hpcgym.simulate(jobs, cluster=machine).start.tolist() == [0, 0, 0, 10]
+    with pytest.raises(WorkloadError, match="no job names a partition"):
+        machine_of_partitions(jobs.with_columns(partition=[-1] * 4))
+
+
+NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 2}),))
+
+
+def test_they_are_kept_by_time_then_node() -> None:
+    failures = Failures([2, 1, 0, 0], [50, 10, 20, 10], [60, 50, 30, 20])
+    columns = (failures.node, failures.time, failures.repaired)
+    expected = [[0, 10, 20], [1, 10, 50], [0, 20, 30], [2, 50, 60]]  # 0 fails when it is repaired
+    assert np.transpose(columns).tolist() == expected
+    assert repr(failures) == "Failures(4 of 3 nodes)"
+    with pytest.raises(ValueError, match="read-only"):
+        failures.time[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (([0], [1, 2], [3]), "three arrays of one length"),
+        (([[0]], [[1]], [[2]]), "three arrays of one length"),
+        (([0.5], [1], [2]), "node must hold whole numbers, not float64"),
+        (([-1], [1], [2]), "row 0: node -1, 1 s to 2 s: nodes count from 0"),
+        (([0], [1], [2**53 + 1]), "to 9007199254740993 s: nodes count from 0"),
+        (([0], [5], [5]), "row 0: node 0 fails at 5 s and is repaired at 5 s"),
+        (([3, 3], [9, 5], [12, 10]), "row 0: node 3 fails at 9 s, while it is down"),
+    ],
+)
+def test_what_cannot_be_is_said(columns: Any, told: str) -> None:
+    with pytest.raises(HpcgymError, match=told):
+        Failures(*columns)
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    Failures([2, 1], [50, 10], [60, 50]).write(path)
+    assert path.read_text() == "node,time,repaired\n1,10,50\n2,50,60\n"
+    again = Failures.read(path)
+    assert (again.node.tolist(), again.time.tolist()) == ([1, 2], [10, 50])
+    path.write_text("Time , node,repaired\n\n10,1,50\n")  # any order of columns
+    assert Failures.read(path).node.tolist() == [1]
+    path.write_text("node,time,repaired\n")
+    assert len(Failures.read(path)) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty"),
+        ("node,time,repaired\n1,2\n", "line 2: 2 values instead of 3"),
+        ("node,time,repaired\n0,1,2\n\n1,x,3\n", "line 4: time must be a whole number .*, not 'x'"),
+        ("node,time,repaired\n-1,1,2\n", "line 2: node must be a whole number from 0"),
+        ("node,time,repaired\n0,1,9\n0,5,20\n", "line 3: node 0 fails at 5 s, while it is down"),
+    ],
+)
+def test_a_wrong_file_is_said_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text(text)
+    with pytest.raises(HpcgymError, match=f"failures.csv.*{told}"):
+        Failures.read(path)
+
+
+# --- Drawn ------------------------------------------------------------------------------------
+
+
+def test_times_have_the_means_and_the_shape_that_were_asked_for() -> None:
+    many = Cluster(groups=(NodeGroup("a", 50, {"core": 1}),))
+    failures = failures_of(many, 10**9, mtbf=10**5, repair=5000, seed=3)
+    order = np.lexsort((failures.time, failures.node))
+    node, time, repaired = (
+        column[order] for column in (failures.node, failures.time, failures.repaired)
+    )
+    up, down = (time[1:] - repaired[:-1])[np.diff(node) == 0], repaired - time
+    assert len(up) > 300_000
+    assert up.mean() == pytest.approx(10**5, rel=0.02)
+    assert down.mean() == pytest.approx(5000, rel=0.02)
+    # of a Weibull distribution of shape 0.7: the standard deviation over the mean
+    first, second = math.gamma(1 + 1 / 0.7), math.gamma(1 + 2 / 0.7)
+    assert up.std() / up.mean() == pytest.approx(math.sqrt(second / first**2 - 1), rel=0.03)
+    assert np.log(down).std() == pytest.approx(1.0, rel=0.02)
+
+
+def test_draws_that_cannot_be() -> None:
+    with pytest.raises(HpcgymError, match="a pool of processors has none"):
+        failures_of(Cluster(8), 100, mtbf=10, repair=5)
+    words: dict[str, Any] = {"mtbf": 1000, "repair": 100}
+    for shape in (0.005, 101):
+        with pytest.raises(HpcgymError, match=r"shape must be a number from 0\.1 to 100"):
+            failures_of(NODES, 1000, **words, shape=shape)
+    # by the mean each node would fail once
+    many = Cluster(groups=(NodeGroup("a", 400_000, {"core": 1}),))
+    with pytest.raises(HpcgymError, match="more than 10,000,000 failures of this machine"):
+        failures_of(many, 2**40, mtbf=2**40, repair=1, shape=0.1)
+    late = failures_of(NODES, 2**53, mtbf=2.0**52, repair=2.0**52, seed=1)
+    assert late.repaired.max() <= 2**53
+
+
+def test_they_lie_between_begin_and_until_and_depend_on_the_seed() -> None:
+    words: dict[str, Any] = {"mtbf": 1000, "repair": 100, "begin": 5000}
+    failures = failures_of(NODES, 50_000, seed=1, **words)
+    assert failures.time.min() > 5000
+    assert failures.time.max() < 50_000
+    assert set(failures.node.tolist()) == {0, 1, 2, 3}
+    same, other = (failures_of(NODES, 50_000, seed=seed, **words) for seed in (1, 2))
+    assert failures.time.tolist() == same.time.tolist()
+    assert failures.time.tolist() != other.time.tolist()
+    assert len(failures_of(NODES, 5000, **words)) == 0
+    alike = failures_of(NODES, 50_000, mtbf=1000, repair=99.5, repair_sigma=0)
+    assert set((alike.repaired - alike.time).tolist()) == {100}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"mtbf": 0}, "mtbf must be a number above 0"),
+        ({"mtbf": math.nan}, "mtbf must be a number above 0"),
+        ({"repair": -1}, "repair must be a number above 0"),
+        ({"shape": "x"}, "shape must be a number above 0"),
+        ({"repair_sigma": -0.1}, "repair_sigma must be a number of at least 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"begin": 200}, "until must be a whole number from 200"),
+        ({"mtbf": 1e-9, "repair": 1e-9}, "more than 10,000,000 failures"),
+    ],
+)
+def test_numbers_that_cannot_be(words: dict[str, Any], told: str) -> None:
+    with pytest.raises(HpcgymError, match=told):
+        failures_of(NODES, 100, **{"mtbf": 10, "repair": 5, **words})

@@ -1,0 +1,465 @@
+"""Where policies act: environments that fit or do not, failures, and what is around slices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from boards import FEW, SMALL, TRACE, First, FirstPair, Saved, as_it_is, failing
+from gymnasium import spaces
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.cli.boards import notes_of
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.errors import (
+    HpcgymError,
+    PolicyWarning,
+    RuleWarning,
+    TrainingWarning,
+    WorkloadWarning,
+)  # fmt: skip
+from hpcgym.machine import Cluster, NodeGroup
+from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.study import evaluate
+from hpcgym.study.evaluation.brought import check_spaces
+from hpcgym.study.evaluation.stage import PLAIN, around_of, warn_of_seen
+from hpcgym.workload import Workload, load_workload
+
+LONG = load_workload("lublin:jobs=900,processors=64,seed=4,load=0.9")
+AROUND: dict[str, Any] = {
+    "start": "warm", "warmup": "2h", "arrivals": "continue", "horizon": "12h",
+}  # fmt: skip
+WINDOWS: dict[str, Any] = {"jobs": 60, "budget": 0, "n": 3}
+DAY = 86_400
+
+
+class OneChoice:
+    """An environment of one step: the action is the policy of the whole episode."""
+
+    action_kind = "one choice"
+
+    def __init__(self, workload: Any = TRACE, jobs: int = 100, **rules: Any) -> None:
+        self.episodes = Episodes(workload, jobs=jobs)
+        scheduler = Scheduler().but(**rules)
+        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in OF_ENVIRONMENTS}
+        self.unwrapped = self
+        self.truncates = False
+
+    def reset(self, seed: int, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self.episode_workload = self.episodes.workload_of(self.episodes.find(options))
+        return None, {}
+
+    def result(self) -> Any:
+        return simulate(self.episode_workload)
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        result = simulate(self.episode_workload, policy=action, **self.scheduler_rules)
+        return None, 0.0, not self.truncates, self.truncates, {"metrics": result.metrics}
+
+
+def choosing(policy: str, **more: Any) -> Any:
+    """A policy for it."""
+    return SimpleNamespace(name="agent", act=lambda observation, info: policy, **more)
+
+
+# --- Environments ---------------------------------------------------------------------------------
+
+
+def test_a_policy_acts_in_the_environment_given() -> None:
+    seen: list[Any] = []
+    env = OneChoice(backfill_order="sqf", passes="per-event")
+    agent = choosing("spf", begin=seen.append)
+    board = evaluate([agent, "spf"], TRACE, env=env, **SMALL)
+    assert seen == [env] * 6  # begin is called once an episode
+    assert board.by_slice["agent"].equals(board.by_slice["spf (backfill sqf)"])
+    assert board.schedulers["agent"] is None
+    spf = board.schedulers["spf (backfill sqf)"]
+    assert spf is not None
+    assert (spf.backfill_order, spf.passes) == ("sqf", "per-event")
+
+
+@pytest.mark.parametrize(
+    ("env", "given", "message"),
+    [
+        (None, {}, "agent acts in an environment: give env="),
+        (OneChoice(load_workload("lublin:jobs=2000")), {}, "has another workload in rows"),
+        (OneChoice(), {"backfill": "none"}, "has backfill='easy', and the evaluation 'none'"),
+        (
+            OneChoice(quota="user:jobs=2"),
+            {"quota": None},
+            "quota='user:jobs=2', and the evaluation",
+        ),
+        (OneChoice(), {"env_options": {"window": 3}}, "env_options are for the id"),
+        ("hpcgym/Nothing-v0", {}, "env 'hpcgym/Nothing-v0': "),
+        (7, {}, "env must be the id of an environment"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        evaluate(choosing("spf"), TRACE, env=env, **FEW, **given)
+
+
+def test_an_environment_of_another_machine_is_told() -> None:
+    eurora = load_workload("eurora:jobs=600,seed=0,load=2")
+    serial = load_workload("lublin:jobs=600,processors=1024,seed=0")
+    env = JobSelection(eurora, jobs=60, cluster="eurora")
+    one: dict[str, Any] = {**FEW, "env": env, "jobs": 60, "n": 1}
+    nodes = Cluster(groups=(NodeGroup("all", 64, {"core": 16, "mem": 16_000}),))
+    for jobs, cluster in ((eurora, None), (serial, nodes)):
+        with pytest.raises(HpcgymError, match="another workload in"):
+            evaluate(find_baseline("saf"), jobs, cluster=cluster, **one)
+    assert not evaluate(find_baseline("saf"), eurora, cluster="eurora", **one).failures
+
+
+def test_spaces_that_differ_are_said() -> None:
+    made = {"workload": TRACE, "jobs": 100}
+    env = gymnasium.make("hpcgym/JobSelection-v0", window=16, **made)
+    agent = Saved(window=16)
+    agent.observation_space, agent.action_space = env.observation_space, env.action_space
+    assert not evaluate({"mine": agent}, TRACE, **FEW).failures
+    check_spaces("none", SimpleNamespace(), env)
+    said = r"mine was trained in another environment than this: in its observations jobs is Box"
+    with pytest.raises(HpcgymError, match=rf"{said}\(16, 8\), not Box\(32, 8\)"):
+        evaluate({"mine": agent}, TRACE, env_options={"window": 32}, **FEW)
+    flat = gymnasium.make("hpcgym/JobSelection-v0", window=16, observation="flat", **made)
+    with pytest.raises(HpcgymError, match=r"its observations are Dict\(cluster, jobs, "):
+        check_spaces("mine", agent, flat)
+    agent.action_space = spaces.Discrete(17)
+    with pytest.raises(
+        HpcgymError, match=r"this: its actions are Discrete\(17\), not Discrete\(16"
+    ):
+        check_spaces("mine", agent, env)
+
+
+def test_policies_bring_their_environments() -> None:
+    one, other = find_baseline("saf"), find_baseline("saf")
+    one.env_id, one.env_options = "hpcgym/QueueOrdering-v0", {"window": 100, "backfill": "none"}
+    board = evaluate([one, "saf"], TRACE, **FEW)
+    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
+    assert "fcfs" in board.by_slice
+    other.env_id = "hpcgym/JobSelection-v0"
+    with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
+        evaluate([one, other], TRACE, **FEW)
+    board = evaluate([one, other], TRACE, backfill="easy", **FEW)
+    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
+
+
+def test_where_jobs_share_nodes_the_first_agent_brings_machine_and_speedups() -> None:
+    codes = "codes:jobs=300,processes=24,processors=192,seed=2"
+
+    class Agent(FirstPair):
+        name, env_id = "mine", "hpcgym/CoSchedule-v0"
+        env_options = {"cluster": "8x2x12", "window": 20}  # noqa: RUF012
+
+    alone = evaluate([Agent(), "first-pairs"], codes, jobs=30, n=5)
+    given = evaluate(FirstPair(), codes, jobs=30, n=5, env=Agent.env_id, cluster="8x2x12")
+    assert alone.by_slice["mine"].equals(alone.by_slice["first-pairs"])
+    assert alone.by_slice["mine"].tolist() == given.by_slice.iloc[:, 0].tolist()
+    with pytest.raises(HpcgymError, match="start"):
+        evaluate(Agent(), codes, jobs=30, n=5, start="warm")
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "expected"),
+    [
+        ({}, {}, "next-second"),
+        ({"correction": "incremental"}, {}, "incremental"),
+        ({}, {"correction": "requested"}, "requested"),
+    ],
+)
+def test_dispatchers_correct_as_in_simulate_whoever_acts(
+    there: dict[str, str], here: dict[str, str], expected: str
+) -> None:
+    """Unless somebody asks for another correction; the environment's usual one is no wish."""
+    few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
+    env = JobSelection(TRACE, jobs=30, estimate="ave2", backfill="none", **there)
+    board = evaluate([find_baseline("saf"), "prb", "sjf"], TRACE, env=env, **few, **here)
+    (prb,) = (one for row, one in board.schedulers.items() if row.startswith("prb ("))
+    (sjf,) = (one for row, one in board.schedulers.items() if row.startswith("sjf ("))
+    assert prb.correction == expected
+    assert sjf.correction == {**there, **here}.get("correction", "requested")
+
+
+def test_rules_that_are_lifted_go_with_environments_that_do_not_know_them() -> None:
+    given: dict[str, Any] = {**WINDOWS, "env": "hpcgym/PowerCap-v0"}
+    evaluate("saf", LONG, preemption=None, quota=None, **given)
+
+
+def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
+    """Of 30 jobs that each take the whole machine one runs, and 29 wait."""
+    burst = TRACE.take(slice(0, 30)).with_columns(
+        submit_time=np.zeros(30, np.int64), requested_processors=np.full(30, TRACE.processors)
+    )
+    boards = {
+        window: evaluate(
+            find_baseline("saf"), burst, slices="all", episodes="whole", budget=0,
+            env="hpcgym/QueueOrdering-v0", env_options={"window": window},
+        )
+        for window in (5, 30)
+    }  # fmt: skip
+    assert boards[5].unseen["saf (acting)"] == (5, 29)
+    assert boards[30].unseen == {}
+    (line,) = (line for line in notes_of(boards[5]) if line.startswith("saf (acting): "))
+    assert line == (
+        "saf (acting): sees at most 5 waiting jobs, and up to 29 waited at once: the others"
+        " come after these"
+    )
+
+
+# --- Failures -------------------------------------------------------------------------------------
+
+
+def test_a_failing_policy_is_reported_with_its_own_count_and_not_dropped() -> None:
+    saf = lambda observation, info: "saf"  # noqa: E731
+    policies = {"once": failing([3], saf), "twice": failing([1, 2], saf), "never": failing([], saf)}
+    with pytest.warns(PolicyWarning, match="failed on") as caught:
+        board = evaluate(policies, TRACE, env=OneChoice(), jobs=100, n=5, budget=0)
+    where = [name.partition(":")[0] for name in board.by_slice.index]
+    assert [str(one.message).partition(":")[0] for one in caught] == [
+        f"once failed on 1 of 5 slices, first on {where[2]}",
+        f"twice failed on 2 of 5 slices, first on {where[0]}",
+    ]
+    assert caught[0].filename == __file__  # of who called evaluate
+    assert len(policies["once"].calls) == 5  # it went on with the next
+    said = board.failures["once", board.by_slice.index[2]]
+    assert said.startswith("ZeroDivisionError: no way (boards.py, line ")
+    assert board.by_slice.isna().to_numpy().sum() == len(board.failures) == 3
+    table = board.table
+    assert [*table.index[-2:]] == ["once", "twice"]
+    assert table["failed"].to_dict() == {**dict.fromkeys(table.index, 0), "once": 1, "twice": 2}
+    assert table.loc["once", ["mean_bsld", "mean_bsld_low", "median_bsld"]].isna().all()
+    assert table["win_rate"].sum() == pytest.approx(1)
+    others = table.drop(["once", "twice"])
+    assert others.drop(columns="p_value").notna().all(axis=None)
+    assert others.index[others["p_value"].isna()].tolist() == ["easy"]  # the reference itself
+
+
+def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -> None:
+    def begin(env: Any) -> None:
+        raise errors[-1]
+
+    errors: list[Exception] = [HpcgymError("not here"), ZeroDivisionError("no way")]
+    with pytest.warns(PolicyWarning, match="^agent failed on 2 of 2 slices, first on "):
+        board = evaluate(choosing("spf", begin=begin), TRACE, env=OneChoice(), **FEW)
+    assert all(one.startswith("ZeroDivisionError: no way (") for one in board.failures.values())
+    errors.pop()
+    with pytest.raises(HpcgymError, match=r"^not here$"):
+        evaluate(choosing("spf", begin=begin), TRACE, env=OneChoice(), **FEW)
+
+
+def test_an_episode_that_is_cut_short_is_a_failure() -> None:
+    env = OneChoice()
+    env.truncates = True
+    with pytest.warns(PolicyWarning):
+        board = evaluate(choosing("spf"), TRACE, env=env, **FEW)
+    assert [*board.failures.values()] == [
+        "RuntimeError: truncated before all jobs of the slice had started"
+    ] * 2
+
+
+def test_where_jobs_share_nodes_failures_are_noted_too() -> None:
+    waits = SimpleNamespace(name="waits", act=lambda observation, info: len(info["action_mask"]))
+    with pytest.warns(PolicyWarning, match="^waits failed on 2 of 2 slices, first on "):
+        board = evaluate(
+            waits, "codes:jobs=300,processes=24,processors=192,seed=2", cluster="8x2x12",
+            env="hpcgym/CoSchedule-v0", jobs=30, n=2,
+        )  # fmt: skip
+    assert np.isnan(board.table.loc["waits", "mean_bsld"])
+    assert "action must be an index" in board.failures["waits", board.by_slice.index[0]]
+
+
+def test_progress_has_as_many_steps_as_it_says() -> None:
+    seen: list[str] = []
+    totals: list[int] = []
+
+    @contextmanager
+    def watch(title: str, total: int) -> Iterator[Any]:
+        totals.append(total)
+        yield seen.append
+
+    for more in (SMALL, FEW, {**WINDOWS, "env": as_it_is().env_id}):
+        evaluate("spf", TRACE, progress=watch, **more)
+        assert sum(totals) == len(seen)
+    assert {"saf: " in text for text in seen} == {True, False}
+
+
+# --- What is around slices ------------------------------------------------------------------------
+
+
+def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
+    board = evaluate(
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v0", jobs=60, budget=0,
+        env_options={"window": 256}, **AROUND,
+    )  # fmt: skip
+    rows = board.by_slice
+    assert list(rows.index) == [f"window {k:04}" for k in range(7)]
+    np.testing.assert_allclose(rows["mine"], rows["easy"], rtol=1e-12)
+    one, other = board.table.loc["mine"], board.table.loc["easy"]
+    for metric in ("mean_wait_s", "utilization"):
+        assert one[metric] == pytest.approx(other[metric])
+    assert (rows["mine"] != rows["saf (backfill fcfs)"]).any()
+    around: dict[str, Any] = {**AROUND, "horizon": "7d"}  # until all have started
+    board = evaluate(
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v0", by="class", **WINDOWS, **around
+    )
+    rows, groups = board.by_slice, board.groups
+    assert groups is not None
+    sizes = groups.pivot_table("jobs", "slice", "scheduler", "sum")
+    assert (sizes == 60).all(axis=None)
+    weighed = groups.assign(sum=groups["jobs"] * groups["mean_bsld"].fillna(0))
+    total = weighed.pivot_table("sum", "slice", "scheduler", "sum") / 60
+    np.testing.assert_allclose(total[rows.columns], rows)
+
+
+def test_slices_of_easy_are_those_of_its_whole_schedule() -> None:
+    board = evaluate(
+        "easy", LONG, jobs=60, budget=0, start="easy", arrivals="continue", horizon="60d"
+    )
+    whole, first = hpcgym.simulate(LONG, "easy"), len(LONG) // 2
+    for k, (name, value) in enumerate(board.by_slice["easy"].items()):
+        rows = np.arange(first + 60 * k, first + 60 * (k + 1))
+        assert value == pytest.approx(whole.bsld[rows].mean()), name
+
+
+def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
+    agent = Saved(window=256, **AROUND)
+    board = evaluate({"mine": agent}, LONG, **WINDOWS)
+    assert board.around == AROUND
+    same = evaluate("easy", LONG, **WINDOWS, **AROUND).by_slice
+    for row in ("mine", "easy"):
+        np.testing.assert_allclose(board.by_slice[row], same["easy"], rtol=1e-12)
+    none = {"start": "empty", "warmup": "none", "arrivals": "stop", "horizon": "none"}
+    board = evaluate({"mine": agent}, LONG, **WINDOWS, **none)
+    assert board.around == PLAIN
+    plain = evaluate("easy", LONG, **WINDOWS).by_slice["easy"]
+    np.testing.assert_allclose(board.by_slice["mine"], plain, rtol=1e-12)
+    assert not np.allclose(plain, same["easy"])
+    board = evaluate(First(), LONG, env="hpcgym/JobSelection-v1", **WINDOWS)
+    rules = {"start": "warm", "arrivals": "continue", "horizon": "7d", "backfill": "none"}
+    same = evaluate("fcfs", LONG, **WINDOWS, **rules).by_slice
+    np.testing.assert_allclose(board.by_slice["fcfs"], same["fcfs"])
+
+
+def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versions() -> None:
+    nothing = dict.fromkeys(PLAIN)
+    newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
+    assert around_of(nothing, None, None, {}) == PLAIN
+    assert around_of(nothing, "hpcgym/JobSelection-v1", None, {}) == newer
+    agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
+    assert around_of(nothing, None, None, agents) == {**newer, "horizon": "3d"}
+    given = {**nothing, "start": "saf", "horizon": "1d"}
+    expected = {**newer, "start": "saf", "horizon": "1d"}
+    assert around_of(given, None, {"horizon": "2d"}, agents) == expected
+    assert around_of(nothing, None, {"horizon": "2d"}, agents)["horizon"] == "2d"
+    # one that was trained elsewhere acts where it is asked to
+    assert around_of(nothing, "hpcgym/QueueOrdering-v0", None, agents) == PLAIN
+    alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
+    assert around_of(nothing, None, None, alike)["start"] == "warm"
+    alike["b"].env_options["horizon"] = "8d"
+    with pytest.raises(HpcgymError, match=r"of b has horizon='8d', and that of a '7d'; give hor"):
+        around_of(nothing, None, None, alike)
+    assert around_of({**nothing, "horizon": "1d"}, None, None, alike)["horizon"] == "1d"
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluated", "told"),
+    [
+        ("all", "test", "has seen jobs of the test part: its row tells nothing of new jobs"),
+        ("all", "all", "has seen jobs of the whole workload"),
+        ("test", "test", "was trained with part='test'"),
+        ("train", "test", ""),
+        ("all", "train", ""),
+    ],
+)
+def test_it_is_said_where_training_saw_the_jobs_of_the_evaluation(
+    trained: str, evaluated: str, told: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    agent, part = Saved(), Episodes(LONG, jobs=60, part=evaluated)
+    first, last = Episodes(LONG, jobs=60, part=trained).submitted
+    seen = {"workload": LONG.name, "part": trained, "first_s": first, "last_s": last}
+    agent.trained_on = seen
+    warn_of_seen({"mine": agent, "other": First()}, LONG, part)
+    said = [str(one.message) for one in recwarn.list if one.category is TrainingWarning]
+    assert len(said) == bool(told)
+    assert told in "".join(said)
+    recwarn.clear()
+    assert first + 1 not in LONG.submit_time
+    for other in ({"workload": "another"}, {"first_s": first + 1}):  # other jobs of that name
+        agent.trained_on = {**seen, **other}
+        warn_of_seen({"mine": agent}, LONG, part)
+    assert not recwarn.list
+
+
+# --- What is said of jobs -------------------------------------------------------------------------
+
+
+def weeks_of(last_day: float) -> Workload:
+    """Return a job a day for three weeks, the last week up to a day of it; two jobs cross."""
+    days = np.arange(0.0, 14 + last_day, 1)
+    run = np.full(len(days), 3600)
+    run[[6, 13]] = 2 * DAY  # of the last days of weeks 0 and 1
+    columns = {
+        "submit_time": (days * DAY).astype(np.int64),
+        "wait_time": np.zeros(len(days), np.int64),
+        "run_time": run,
+        "requested_time": run,
+        "requested_processors": np.ones(len(days), np.int64),
+    }
+    return Workload.from_columns(columns, processors=4, name="three weeks")
+
+
+def test_jobs_that_cross_the_end_of_a_week_are_counted() -> None:
+    weeks: dict[str, Any] = {"slices": "all", "episodes": "weeks", "budget": 0}
+    board = evaluate([], weeks_of(7), **weeks)
+    assert board.left_out == board.facts()["left_out"] == 1  # that of week 0 is in no week here
+    assert evaluate([], weeks_of(7), **{**weeks, "episodes": "whole"}).left_out == 0
+    assert evaluate([], weeks_of(7), **weeks, arrivals="continue", horizon="7d").left_out == 0
+
+
+def warned(kind: type[Warning], log: Workload, **given: Any) -> list[Any]:
+    """The warnings of a kind that an evaluation gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluate("spf", log, **given)
+    return [one for one in caught if issubclass(one.category, kind)]
+
+
+@pytest.mark.parametrize(("days", "said"), [(3, True), (6, False)])
+def test_a_last_week_that_has_hardly_begun_is_said_once(days: int, said: bool) -> None:
+    weeks: dict[str, Any] = {"slices": "all", "episodes": "weeks", "budget": 0}
+    texts = [str(one.message) for one in warned(WorkloadWarning, weeks_of(days), **weeks)]
+    short = "three weeks: the last week, 2, ends after 2 d; it counts as much as a whole"
+    assert texts == ([f"{short} week"] if said else [])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"quota": "queue=99:jobs=1"},
+        {"maintenance": "1/2"},
+        {"preemption": "queue:98>99"},
+        {"preemption": "queue:interactive>batch>99"},
+        {"dependencies": "after"},
+    ],
+    ids=str,
+)
+def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str, Any]) -> None:
+    told = warned(WorkloadWarning, LONG, **{**WINDOWS, "budget": 2}, **rules)
+    assert [one.category for one in told] == [RuleWarning]
+
+
+def test_an_extract_has_no_slices() -> None:
+    part = TRACE.with_columns(wait_time=0 * TRACE.run_time).extract(int(TRACE.submit_time[900]))
+    with pytest.raises(HpcgymError, match="begins each slice with an empty machine"):
+        evaluate("saf", part, **FEW)

@@ -1,0 +1,119 @@
+"""Agents of users, good and bad; how they are let play; what is known of frozen tasks."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hpcgym.study.suite.submissions import Submission, run
+from hpcgym.study.suite.tasks import find_tasks
+
+
+def play(agent: str, names: str | None, folder: Path) -> Submission:
+    """Let an agent play tasks by their names, all that it can without them."""
+    return run(agent, find_tasks(names), folder, named=names is not None)
+
+
+def frozen() -> list[dict[str, str]]:
+    """What ``frozen.csv`` has of frozen tasks: a fingerprint there is never changed.
+
+    Columns: task; fingerprint, when it was frozen; pairs of policies that it does not tell apart.
+    """
+    with Path(__file__).with_name("frozen.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+#: What agents were asked to do, in order.
+calls: list[Any] = []
+
+
+class Shortest:
+    """Orders by requested times, in QueueOrdering."""
+
+    def act(self, observation, info):
+        calls.append("act")
+        scores = np.zeros(len(observation["mask"]), np.float32)
+        seen = observation["mask"].astype(bool)
+        scores[seen] = -observation["jobs"][seen, 1]
+        return scores
+
+
+class Trained(Shortest):
+    """Says what it was trained with."""
+
+    def train(self, make, seed, steps):
+        env = make()
+        observation, info = env.reset(seed=seed)
+        for _ in range(3):
+            observation, *_, info = env.step(self.act(observation, info))
+        check = make("validation")
+        calls.append((seed, steps, len(env.unwrapped.options.workload),
+                      len(check.unwrapped.options.workload)))  # fmt: skip
+        self.seed = seed
+
+    def act(self, observation, info):
+        scores = super().act(observation, info)
+        return scores if getattr(self, "seed", 0) == 0 else -scores
+
+
+class Logs(Shortest):
+    """Tells how its training goes, and saves itself."""
+
+    def train(self, make, seed, steps, log=None):
+        self.seed = seed
+        log(3, {"mine": seed})
+
+    def save(self, path):
+        path.write_text(f"seed {self.seed}")
+
+
+class Cheats(Shortest):
+    """Wants to train on the test part."""
+
+    def train(self, make, seed, steps):
+        make("test")
+
+
+class Stops(Shortest):
+    """Fails after some decisions."""
+
+    left = 10**9
+
+    def act(self, observation, info):
+        Stops.left -= 1
+        if Stops.left < 0:
+            raise KeyError("lost")
+        return super().act(observation, info)
+
+
+class WrongShape:
+    def act(self, observation, info):
+        return np.zeros(3, np.float32)
+
+
+class Selects:
+    env_id = "hpcgym/JobSelection-v0"
+
+    def act(self, observation, info):
+        return 0
+
+
+class OtherScale:
+    """Was made for weights as they are."""
+
+    env_id = "hpcgym/MixedPolicy-v0"
+    env_options: ClassVar[dict] = {"window": 16}
+
+    def act(self, observation, info):
+        return np.zeros(6)
+
+
+class SameScale(OtherScale):
+    env_options: ClassVar[dict] = {"window": 16, "scale": "spread"}
+
+
+class NoAgent:
+    pass

