@@ -14,7 +14,6 @@ from hpcgym.agents.search import Checkpoint
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.study import open_executor
-from hpcgym.study.tune import less
 from hpcgym.study.tuning.trials import (
     MARGIN,
     Asked,
@@ -26,6 +25,7 @@ from hpcgym.study.tuning.trials import (
     varied,
     weeks_of,
 )
+from hpcgym.study.tuning.tune import less
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.study.tune import simplest
 from hpcgym.study.tuning.space import WEIGHTS, Space
 from hpcgym.study.tuning.trials import FIRST_LOOK, WIDTHS, Asked, Found, searching
+from hpcgym.study.tuning.tune import simplest
 
 UNITS = np.array([1.0, 1.0])
 SPACE = Space(features="area,wait", estimates=["requested", "ave2"])
