@@ -11,7 +11,6 @@ be that of ``released.json`` beside this file, which ``scripts/freeze_suite.py``
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -161,7 +160,9 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if hasattr(env, "policy_features"):
         found["policy_features"] = list(env.policy_features)
-    takes = inspect.signature(type(env)).parameters
+    from hpcgym.envs.core.base import arguments_of  # Gymnasium takes its time
+
+    takes = arguments_of(type(env))
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TypeVar
 
 from hpcgym.envs import VERSIONS
+from hpcgym.envs.core.base import OF_VALUES, arguments_of, own_name
 from hpcgym.envs.core.observation import USUAL_FEATURES, WINDOW_FEATURES
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
@@ -30,7 +31,7 @@ def page(cls: Class) -> Class:
     """Complete the docstring of an environment's class; a decorator."""
     if not cls.__doc__:  # python -OO leaves none
         return cls
-    name = cls.__name__.removesuffix("Env")
+    name = own_name(cls)
     text = _filled(_whole(inspect.cleandoc(cls.__doc__), cls, name), _chapters())
     usual = [(k, f"`{one}`", WINDOW_FEATURES[one]) for k, one in enumerate(USUAL_FEATURES)]
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
@@ -43,8 +44,25 @@ def page(cls: Class) -> Class:
         "class": cls.__name__,
         "v1": ", ".join(f"`{k}={v!r}`" for k, v in VERSIONS.get(f"hpcgym/{name}-v1", {}).items()),
     }
-    cls.__doc__ = _filled(text, parts)
+    cls.__doc__ = _with_values(_filled(text, parts))
     return cls
+
+
+def _with_values(text: str) -> str:
+    """Return a page on which settings stand below the argument that they are of."""
+    before, heading, rest = text.partition("## Arguments\n\n")
+    told, more, after = rest.partition("\n\n## ")
+    tables: dict[str, list[str]] = {}
+    rows = {row.split("`")[1]: row for row in told.splitlines()[2:]}
+    shared = [name for name in arguments() if name in rows and name != "render_mode"]
+    for name in dict.fromkeys([*shared, *rows]):
+        tables.setdefault(OF_VALUES.get(name, ""), []).append(rows[name])
+    top = "| argument | default | meaning |\n|---|---|---|\n"
+    told = top + "\n".join(tables.pop(""))
+    top = top.replace("argument", "setting")
+    for value, below in tables.items():
+        told += f"\n\n### Settings of `{value}`\n\n{top}" + "\n".join(below)
+    return f"{before}{heading}{_chapters()['Values']}\n\n{told}{more}{after}"
 
 
 def _whole(text: str, cls: type, name: str) -> str:
@@ -97,7 +115,7 @@ def _filled(text: str, parts: dict[str, str]) -> str:
 def _arguments(cls: type, text: str) -> list[str]:
     """Return the rows of the arguments that a page does not name itself, with their defaults."""
     rows = []
-    parameters = inspect.signature(cls).parameters
+    parameters = arguments_of(cls)
     for name, meaning in arguments().items():
         if name in parameters and f"\n| `{name}` | " not in text.partition("## Arguments")[2]:
             value = parameters[name].default
@@ -113,7 +131,7 @@ def _row(cells: tuple[object, ...]) -> str:
 
 def markdown(cls: type) -> str:
     """Return the page of an environment as it stands in ``docs/environments``."""
-    name = cls.__name__.removesuffix("Env")
+    name = own_name(cls)
     return (
         f"# {name}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"

@@ -116,7 +116,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
                 " opened, env.render() returns a text or an image to show"
             )
         self.render_mode = render_mode
-        self._definition, self.episodes = define(type(self), SchedulingEnv, workload, arguments)
+        self._definition, self.episodes = define(type(self), workload, arguments)
         self.options, self.action_space = self._definition.options, self._definition.action_space
         vars(self).update(self._definition.attributes)
         self.simulations = Simulations(self._definition, self.episodes, 1)

@@ -117,9 +117,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        self._definition, self.episodes = define(
-            type(self), SchedulingVectorEnv, workload, arguments
-        )
+        self._definition, self.episodes = define(type(self), workload, arguments)
         self.options = self._definition.options
         vars(self).update(self._definition.attributes)
         if self.options.rewards.function is not None or len(self.options.rewards.weights) > 1:

@@ -7,7 +7,6 @@ marked `py`, and run here.
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule
+from hpcgym.envs.core.base import arguments_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
 from hpcgym.envs.page import arguments
@@ -82,7 +82,7 @@ def table(text: str, heading: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PAGES)
 def test_arguments_are_those_of_the_class(name: str) -> None:
     """Each is named, with its default."""
-    parameters = inspect.signature(PAGES[name]).parameters
+    parameters = arguments_of(PAGES[name])
     expected = {one: parameter.default for one, parameter in parameters.items()}
     shares = name == "CoSchedule"
     if name in NAMES:
@@ -100,7 +100,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
     for cls in (SINGLE[name], VECTOR[name]):
-        parameters = inspect.signature(cls).parameters
+        parameters = arguments_of(cls)
         shown = {one: parameter.default for one, parameter in parameters.items()}
         plain, given = cls(), cls(**shown)
         assert given.simulations.fingerprint == plain.simulations.fingerprint

@@ -79,7 +79,7 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "correction": ["never"], "passes": ["per-second"], "observation": ["image", np.zeros(2)],
         "reward": ["slowdown", {"bsld": NAN}, {"bsld": 1e308}, {}, {"speed": 1.0}, 3, [],
                    ["bsld", "speed"], [["bsld"]], "wait/easy", "log_energy", "throughput"],
-        "window": [0, 2.0, True, "both", "split:1"], "processors": [0, 3], "cluster": [64],
+        "window": [0, 2.0, True, "both", "split:1"], "processors": [0, 3], "cluster": [6.4],
         "features": [["speed"], [], "wait", [["wait"]], {"mine": 3}, ["wait", "wait"],
                      ["speed=2"], ["queue="], {"mine": lambda jobs: np.zeros(3)},
                      {"mine": lambda jobs: jobs.requested},

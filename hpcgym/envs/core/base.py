@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import Parameter, Signature
@@ -15,6 +15,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
     USUAL_FEATURES,
@@ -30,7 +32,7 @@ from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS, OF_MACHINES, check_sched
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import check_features
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import check_weighed, what_moves
 from hpcgym.simulation.warm_start import check_extract, taken_over
@@ -267,6 +269,31 @@ EPISODE_ARGUMENTS = (
 )  # fmt: skip
 
 
+class Value(NamedTuple):
+    """An argument that is several settings, each of which may be given by its own name, too.
+
+    Attributes
+    ----------
+    settings : their names.
+    key : what a mapping calls the one that has the name of the argument; "": there is none.
+    """
+
+    settings: tuple[str, ...]
+    key: str = ""
+
+
+#: Arguments that are several settings: ``observation={"window": 64}`` is ``window=64``.
+VALUES = {
+    "scheduler": Value((*OF_ENVIRONMENTS, "power", "partners")),
+    "cluster": Value(("processors",)),
+    "episodes": Value(EPISODE_ARGUMENTS[1:], "kind"),
+    "observation": Value(("window", "features", "neighbours"), "form"),
+    "limits": Value(("share", "hours", "period", "shutdown")),
+}
+#: Setting -> the argument that it is of.
+OF_VALUES = {name: value for value, one in VALUES.items() for name in one.settings}
+
+
 class Definition(NamedTuple):
     """What an environment is by its arguments.
 
@@ -326,14 +353,67 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     )
 
 
-def signature_of(base: Any, cls: Any) -> Signature:
-    """Return all that a class of environments takes.
+def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an environment's arguments with each value as the settings that it has.
 
     Parameters
     ----------
-    base : the class whose constructor it has, which hands on what it does not name itself.
-    cls : its ``read_arguments`` reads that, and ``passes_on`` what this does not name in turn.
+    cls : its class.
+    arguments : as the user gives them, over those of its version. What is given by its own name
+        goes before a scheduler's.
+
+    Raises
+    ------
+    HpcgymError : a key that is no setting, one that is given twice, or a scheduler with a rule that
+        no environment of this kind has.
     """
+    known, usual = arguments_of(cls), VERSIONS.get(f"hpcgym/{own_name(cls)}-v1", {})
+    versions = [name for name in usual if repr(arguments.get(name)) == repr(usual[name])]
+    given_alone = arguments.keys() - versions
+    found = dict(arguments)
+    if isinstance(found.get("cluster"), (int, np.integer)) and "processors" not in found:
+        found["processors"] = found.pop("cluster")
+    rules = _rules_of(found.pop("scheduler", None), known)
+    found |= {rule: one for rule, one in rules.items() if rule not in given_alone}
+    for value, (settings, key) in VALUES.items():
+        given = found.get(value)
+        if not isinstance(given, Mapping) or value not in known:
+            continue
+        del found[value]
+        names = [*([key] if key else []), *(name for name in settings if name in known)]
+        for name, setting in given.items():
+            check_choice(f"key of {value}", name, names)
+            if name in given_alone and name != key:
+                raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
+            found[value if name == key else name] = setting
+    return found
+
+
+def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:
+    """Return the rules of a scheduler that an environment follows beside its agent."""
+    if scheduler is None:
+        return {}
+    names = [rule for rule in VALUES["scheduler"].settings if rule in known]
+    if isinstance(scheduler, Mapping):
+        for rule in scheduler:
+            check_choice("rule of scheduler", rule, names)
+        return dict(scheduler)
+    one = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    usual, agents = Scheduler(), ("policy", "backfill", "backfill_order")
+    for rule in RULES:
+        if rule not in (*names, *agents) and getattr(one, rule) != getattr(usual, rule):
+            raise HpcgymError(f"scheduler: {one.said(rule)} is no rule of this environment")
+    return one.given(names)
+
+
+def own_name(cls: Any) -> str:
+    """Return how ids and pages call a class of environments, single or vector."""
+    return str(cls.__name__).removesuffix("Env").removesuffix("Vector")
+
+
+def arguments_of(cls: Any) -> dict[str, Parameter]:
+    """Return all arguments and settings that a class of environments takes, by name."""
+    base = cls.base
     own = inspect.signature(cls.read_arguments).parameters
     functions = [base.__init__, cls.read_arguments]
     if any(one.kind is Parameter.VAR_KEYWORD for one in own.values()):
@@ -348,20 +428,19 @@ def signature_of(base: Any, cls: Any) -> Signature:
             of_episodes = inspect.signature(Episodes).parameters
             for name in EPISODE_ARGUMENTS:
                 parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
+            parameters["scheduler"] = Parameter("scheduler", Parameter.KEYWORD_ONLY, default=None)
     # the constructors of all classes have None for the usual workload
     usual = own["workload"].default
     parameters["workload"] = parameters["workload"].replace(default=usual)
-    return Signature(sorted(parameters.values(), key=lambda parameter: parameter.kind))
+    return parameters
 
 
-def define(
-    cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]
-) -> tuple[Definition, Episodes]:
+def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Definition, Episodes]:
     """Return what an environment is by its arguments, and its episodes.
 
     Parameters
     ----------
-    cls, base : its class, and that whose constructor calls this.
+    cls : its class.
     workload : None: the usual one of the environment.
     arguments : those that the constructor does not name itself.
 
@@ -371,15 +450,15 @@ def define(
         look for: they try arguments and leave out those that are refused so.
     HpcgymError, WorkloadError : a value that cannot be.
     """
-    known = list(signature_of(base, cls).parameters)
+    known = arguments_of(cls)
     for name in arguments:
         if name not in known:
             raise TypeError(
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
-                f" {nearest(name, known)}"
+                f" {nearest(name, [*known])}"
             )
-    of_episodes = {name: arguments[name] for name in arguments if name in EPISODE_ARGUMENTS}
-    given = {name: arguments[name] for name in arguments if name not in EPISODE_ARGUMENTS}
+    given = settings_of(cls, arguments)
+    of_episodes = {name: given.pop(name) for name in EPISODE_ARGUMENTS if name in given}
     if workload is not None:
         given["workload"] = workload
     definition: Definition = cls.read_arguments(**given)
@@ -389,14 +468,21 @@ def define(
 
 
 def set_signature(cls: Any, base: Any) -> None:
-    """Let a class of environments show all its arguments, unless it has a constructor of its own.
+    """Let a class of environments show its arguments, unless it has a constructor of its own.
+
+    Settings of :data:`VALUES` are behind ``**settings`` there.
 
     Parameters
     ----------
     base : the class whose constructor it has.
     """
-    plain = "__init__" not in vars(cls) and hasattr(cls, "read_arguments")
-    cls.__signature__ = signature_of(base, cls) if plain else None
+    cls.base = base
+    cls.__signature__ = None
+    if "__init__" not in vars(cls) and hasattr(cls, "read_arguments"):
+        shown = [one for name, one in arguments_of(cls).items() if name not in OF_VALUES]
+        settings = Parameter("settings", Parameter.VAR_KEYWORD, annotation=Any)
+        ordered = sorted(shown, key=lambda parameter: parameter.kind)
+        cls.__signature__ = Signature([*ordered, settings])
 
 
 def has_matplotlib() -> bool:

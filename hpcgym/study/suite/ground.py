@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
 from hpcgym.envs import VERSIONS
+from hpcgym.envs.core.base import arguments_of
 from hpcgym.envs.core.episodes import Episode, Episodes, counted
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within, over_at
@@ -94,7 +94,7 @@ class Ground:
             )
         check_spaces(name, policy, self.env.unwrapped)
         theirs = getattr(policy, "env_options", None)
-        usual = inspect.signature(type(self.env.unwrapped)).parameters
+        usual = arguments_of(type(self.env.unwrapped))
         for option in _MEANING:  # what a saved agent sees or says must mean the same here
             if (
                 not isinstance(theirs, Mapping)

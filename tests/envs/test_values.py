@@ -1,0 +1,118 @@
+"""Arguments that are several settings: as one value, or each setting by its own name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gymnasium
+import pytest
+from driving import BUSY, EVERY, LIMITED, NAMES, SINGLE, VECTOR
+
+from hpcgym import HpcgymError, Scheduler
+from hpcgym.envs.core.base import OF_VALUES
+
+OWN = {"estimate": "ave2", "correction": "incremental", "backfill_order": "saf"}
+#: As one value, and setting by setting; of all but CoSchedule.
+SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"episodes": "whole"}, {"episodes": {"kind": "whole"}}),
+    ({"jobs": 30, "part": "train", "train_share": 0.4},
+     {"episodes": {"jobs": 30, "part": "train", "train_share": 0.4}}),
+    ({"observation": "flat"}, {"observation": {"form": "flat"}}),
+    ({"observation": "flat", "window": 16}, {"observation": {"form": "flat", "window": 16}}),
+    ({"window": 16, "features": ["wait", "area"]},
+     {"observation": {"window": 16, "features": ["wait", "area"]}}),
+    ({"processors": 128}, {"cluster": 128}),
+    (OWN, {"scheduler": OWN}),
+    (OWN, {"scheduler": Scheduler(**OWN)}),
+    (OWN, {"scheduler": Scheduler("wfp3", **OWN)}),
+    ({"backfill_order": "sjbf"}, {"scheduler": "easy-sjbf"}),
+    ({**OWN, "estimate": "e-loss"}, {"scheduler": Scheduler(**OWN), "estimate": "e-loss"}),
+]  # fmt: skip
+
+
+def told(env: Any) -> dict[str, Any]:
+    """All that an environment has been told."""
+    options, episodes = env.options, env.episodes
+    return {
+        "fingerprint": env.simulations.fingerprint, "rules": options.scheduler,
+        "machine": options.cluster, "window": options.window, "names": options.names,
+        "flat": options.flat, "around": episodes.around, "kind": episodes.kind,
+        "part": episodes.part, "share": episodes.train_share, "listing": episodes.listing,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("classes", [SINGLE, VECTOR], ids=["single", "vector"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("alone", "values"), SAME, ids=lambda one: str(sorted(one)))
+def test_a_value_is_its_settings(
+    name: str, alone: dict[str, Any], values: dict[str, Any], classes: dict[str, Any]
+) -> None:
+    assert told(classes[name](workload=BUSY, **alone)) == told(
+        classes[name](workload=BUSY, **values)
+    )
+    if "jobs" not in alone and "episodes" not in alone:
+        assert told(classes[name](workload=BUSY)) != told(classes[name](workload=BUSY, **alone))
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_limits_are_a_value(name: str) -> None:
+    own = {"PowerCap": {"hours": (0, 24)}, "EnergyBudget": {"period": 60, "shutdown": True}}[name]
+    given: dict[str, Any] = {"workload": BUSY, "episodes": "whole"}
+    one = SINGLE[name](**given, share=0.8, **own, scheduler={"power": "none"})
+    other = SINGLE[name](**given, limits={"share": 0.8, **own}, power="none")
+    usual = SINGLE[name](**given)
+    for env in (one, other, usual):
+        env.reset(seed=3)
+    assert one.result().limits == other.result().limits != usual.result().limits
+    assert told(one) == told(other)
+
+
+def test_pairs_have_values_too() -> None:
+    cls = SINGLE["CoSchedule"]
+    one = cls(allocation="spread", partners="best", neighbours=4, window=8)
+    other = cls(
+        scheduler={"allocation": "spread", "partners": "best"},
+        observation={"neighbours": 4, "window": 8},
+    )
+    assert told(one) == told(other)
+
+
+def test_values_change_what_a_version_has() -> None:
+    """Its settings are those of the id, as if the user had given none of them."""
+    env: Any = gymnasium.make(
+        "hpcgym/JobSelection-v1", workload=BUSY, scheduler="easy-sjbf", episodes={"horizon": "3h"}
+    ).unwrapped
+    assert env.options.scheduler.backfill == "easy"
+    assert env.episodes.around == {
+        "start": "warm", "warmup": None, "arrivals": "continue", "horizon": "3h"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_few_arguments_are_shown(name: str) -> None:
+    shown = inspect.signature(SINGLE[name]).parameters
+    assert len(shown) - 1 <= 12
+    assert shown["settings"].kind is inspect.Parameter.VAR_KEYWORD
+    assert not OF_VALUES.keys() & shown.keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"episodes": {"job": 3}}, "unknown key of episodes 'job'; did you mean 'jobs'"),
+        ({"episodes": {"jobs": 3}, "jobs": 4}, "jobs is given twice: by itself, and in episodes"),
+        ({"observation": {"kind": "flat"}}, "unknown key of observation 'kind'"),
+        ({"observation": {"form": "flt"}}, "unknown observation 'flt'"),
+        ({"observation": {"neighbours": 3}}, "unknown key of observation 'neighbours'"),
+        ({"cluster": 8, "processors": 9}, "cluster"),
+        ({"scheduler": "saff"}, "unknown scheduler 'saff'"),
+        ({"scheduler": {"policy": "saf"}}, "unknown rule of scheduler 'policy'"),
+        ({"scheduler": "conservative"}, "unknown backfill 'conservative'"),
+        ({"scheduler": Scheduler(dispatcher=lambda view: [])}, "is no rule of this environment"),
+        ({"scheduler": Scheduler(partners="best", allocation="half-socket")}, "partners='best'"),
+    ],
+)
+def test_wrong_values(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(HpcgymError, match=said):
+        SINGLE["JobSelection"](BUSY, **given)
