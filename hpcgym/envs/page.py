@@ -13,9 +13,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.base import OF_VALUES, arguments_of, own_name
 from hpcgym.envs.core.observation import USUAL_FEATURES, WINDOW_FEATURES
+from hpcgym.envs.ids import VERSIONS
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)

@@ -16,7 +16,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
     USUAL_FEATURES,
@@ -25,6 +24,7 @@ from hpcgym.envs.core.observation import (
     read_split_window,
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
+from hpcgym.envs.ids import VERSIONS
 from hpcgym.errors import HpcgymError, check_choice, nearest
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
