@@ -53,6 +53,11 @@ _MOST_SUBMISSIONS = 2**53  # in an interval
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
 
 
+#: Rules that environments have beside their agents, and what they are where nobody says.
+USUAL_RULES = Scheduler().given((*OF_ENVIRONMENTS, "power"))
+BACKFILLS = ("easy", "until-shadow", "depth:K", "slurm", "none")
+
+
 @dataclass(frozen=True)
 class Options:
     """The arguments that all environments share; :class:`hpcgym.envs.SchedulingEnv` explains them.
@@ -80,44 +85,32 @@ def read_options(
     *,
     processors: int | None = None,
     cluster: Cluster | str | os.PathLike[str] | None = None,
-    backfill: str = "easy",
-    backfill_order: Any = "fcfs",
-    estimate: Any = "requested",
-    policy_estimate: Any = "requested",
-    correction: str = "requested",
-    passes: str = "per-timestamp",
-    allocation: str = "first-fit",
-    power: str = "none",
-    threshold: float | None = None,
-    hold: Any = None,
-    fair_share: Any = None,
-    quota: Any = None,
-    maintenance: Any = None,
-    preemption: Any = None,
-    dependencies: str = "none",
     reward: Reward = "bsld",
     paid: str = "start",
     window: int | str = USUAL_WINDOW,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
     observation: str = "dict",
+    **rules: Any,
 ) -> Options:
     """Return the arguments, checked.
+
+    ``rules``: those of OF_ENVIRONMENTS, and ``power``; where they are not given as of a Scheduler.
 
     Raises
     ------
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
-    given = dict(locals())
+    given = {**USUAL_RULES, **rules}
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     cluster = machine_of(workload, cluster, processors)
-    if not str(backfill).startswith(("depth:", "slurm:")):
-        check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "slurm", "none"))
+    if not str(given["backfill"]).startswith(("depth:", "slurm:")):
+        check_choice("backfill", given["backfill"], BACKFILLS)
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
-    scheduler = Scheduler(**{rule: given[rule] for rule in (*OF_ENVIRONMENTS, "power")})
-    check_allocation(allocation, cluster)
+    scheduler = Scheduler(**given)
+    check_allocation(scheduler.allocation, cluster)
     check_scheduler(scheduler, "environments")
     names, own = read_features(features)
     rewards = read_rewards(reward, ALONE, paid)
@@ -429,6 +422,10 @@ def arguments_of(cls: Any) -> dict[str, Parameter]:
             for name in EPISODE_ARGUMENTS:
                 parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
             parameters["scheduler"] = Parameter("scheduler", Parameter.KEYWORD_ONLY, default=None)
+    if read_options in functions:
+        for rule, usual_rule in USUAL_RULES.items():
+            known = Parameter(rule, Parameter.KEYWORD_ONLY, default=usual_rule)
+            parameters.setdefault(rule, known)
     # the constructors of all classes have None for the usual workload
     usual = own["workload"].default
     parameters["workload"] = parameters["workload"].replace(default=usual)
