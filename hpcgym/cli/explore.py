@@ -69,7 +69,7 @@ def explore(
     output_file: Annotated[
         Path | None,
         typer.Option("--output"),
-        Written("page or trace", (".html", ".json", ".json.gz")),
+        Written("page", (".html",)),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
@@ -84,8 +84,7 @@ def explore(
     Output
     ------
     output_file FILE : Write a page, .html, that shows the schedules without hpcgym and without a
-        network; or a trace of events for Perfetto, .json or .json.gz. Without it the live app is
-        opened.
+        network. Without it the live app is opened.
     port N : Port of the live app. [default: a free one]
     browser : Open the live app in the web browser.
 
@@ -94,7 +93,6 @@ def explore(
     hpcgym explore KTH-SP2
     hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf
     hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html
-    hpcgym explore KTH-SP2 --output kth.json.gz
     hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser
     hpcgym explore eurora:days=7 --cluster eurora --output eurora.html
     """
@@ -406,37 +404,3 @@ def _print_explanation(
             for one in beside
         ]
         show("The same job under other schedulers:", ("scheduler", "wait", "backfilled"), rows)
-
-
-# --- ``hpcgym index``: a page about the results in a folder ---------------------------------------
-
-
-@grouped()
-def index(
-    results: Path,
-    output: Annotated[Path, Written("page", (".html",))],
-    force: bool = False,
-) -> None:
-    """Write a page with a row for each schedule in the files of a folder, and links to them.
-
-    It reads the records of the files: when they were written, by which command, for which jobs,
-    with which scheduler and metrics. Files without a record are named below the table. A click on a
-    heading sorts.
-
-    Arguments
-    ---------
-    results FOLDER : Folder of results.
-    output OUTPUT : Page to write: .html.
-
-    Examples
-    --------
-    hpcgym index results results/index.html
-    hpcgym index results results/index.html --force
-    """
-    from hpcgym.explore.document import indexed, write_index
-
-    with working(f"reading {results}"):
-        found = indexed(results, but=output)  # which may be there already
-        write_index(found, output, results.resolve().name)
-    without = f", {len(found.others):,} without a record" if found.others else ""
-    note(f"wrote {output}: {len(found.records):,} files{without}")

@@ -277,15 +277,13 @@ def csv_row(
 
 
 def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> None:
-    """Write what the name's ending says: a page, with or without a report; a trace; a picture."""
-    from hpcgym.explore import write_page, write_trace
+    """Write what the name's ending says: a page, with or without a report; a picture."""
+    from hpcgym.explore import write_page
     from hpcgym.report import save_picture
 
     ending = ending_of(path)
     if ending == ".html":
         write_page(results, path, report=report)
-    elif ending == ".json":
-        write_trace(results, path)
     else:
         save_picture(results, path)
 

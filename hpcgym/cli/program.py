@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.evaluate import evaluate
-from hpcgym.cli.explore import explain, explore, index
+from hpcgym.cli.explore import explain, explore
 from hpcgym.cli.generate import generate
 from hpcgym.cli.machines import machines, speedups
 from hpcgym.cli.reproduce import reproduce
@@ -38,7 +38,7 @@ app = typer.Typer(
     },
 )
 for command in (
-    *(simulate, compare, explain, explore, replay, drive, verify, index, evaluate, tune),
+    *(simulate, compare, explain, explore, replay, drive, verify, evaluate, tune),
     *(machines, speedups, generate),
 ):
     app.command(cls=ExplainedCommand)(command)

@@ -144,7 +144,7 @@ def _of_now(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_drawn(path: Path, outcome: Outcome) -> str:
-    """Return how a page, a trace of events or a picture differs from the one that is made now."""
+    """Return how a page or a picture differs from the one that is made now."""
     is_picture = path.suffix.casefold() in PICTURE_KEYS
     figure = record_of_file(path).get("figure") if is_picture else None
     with tempfile.TemporaryDirectory() as folder:
@@ -295,7 +295,7 @@ def verify(
     Arguments
     ---------
     files FILE... : Files that hpcgym simulate, compare or explore wrote: schedules, pages,
-        pictures, traces of events, or the output of --format json or csv in a file .json or .csv.
+        pictures, or the output of --format json or csv in a file .json or .csv.
 
     Options
     -------

@@ -1,6 +1,5 @@
 """Schedules to look into: one page that zooms to each job, and the same as a live app."""
 
 from hpcgym.explore.page import page, show, write_page
-from hpcgym.explore.perfetto import write_trace
 
-__all__ = ["page", "show", "write_page", "write_trace"]
+__all__ = ["page", "show", "write_page"]

@@ -14,7 +14,6 @@ from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, picture, table
 from hpcgym.naming import printable
 from hpcgym.report import canvas, distribution, overview, tables
-from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import in_words, shown
 from hpcgym.version import __version__
 
@@ -123,7 +122,10 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [
-        *(figure for group in overview.panels(parts) for figure in _of_panel(group)),
+        (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
+        (report.draw_utilization(parts), "Processors in use over time."),
+        (report.draw_queue_length(parts), "Queued jobs over time."),
+        *_of_speedups(parts),
         *(
             (report.draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
             for name, result in shown_parts.items()
@@ -139,31 +141,17 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
 
 
-def _of_panel(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
-    """Return the pictures that have a line for each scheduler."""
-    return [
-        (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
-        (report.draw_utilization(parts), "Processors in use over time."),
-        (report.draw_queue_length(parts), "Queued jobs over time."),
-        *_of_speedups(parts),
-    ]
-
-
 def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
     """Return pictures of jobs that share nodes, of each heatmap once; none of others."""
     if not distribution.has_speedups(parts):
         return []
     by = "code" if len(parts) == 1 else "scheduler"
     figures = [
-        (report.draw_throughput(parts), "Ended jobs over time."),
         (
             report.draw_job_speedups(parts),
             f"Speedups of jobs by {by}: quartiles, 5 % and 95 %, means.",
         ),
-        (report.draw_slowed(parts), "How many jobs are slowed down, and sped up."),
     ]
-    if all(map(has_nodes, parts.values())):
-        figures.insert(0, (report.draw_nodes_in_use(parts), "Nodes with a job over time."))
     maps = [part.coschedule.speedups for part in parts.values() if part.coschedule is not None]
     for heatmap in {speedups.digest: speedups for speedups in maps}.values():
         figures.append(

@@ -112,9 +112,6 @@ def date_text() -> str:
 #: The key of a record in JSON, and what its note in SWF begins with.
 KEY = "provenance"
 
-#: The same in a trace of events.
-OF_TRACE = "otherData"
-
 #: The name of a record in Parquet's and in a page's metadata.
 NAME = "hpcgym"
 
@@ -277,7 +274,7 @@ def _of_json(path: Path) -> Any:
     value = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
     if not isinstance(value, dict):
         return None
-    return value.get(KEY, value.get(OF_TRACE))
+    return value.get(KEY)
 
 
 def _of_parquet(path: Path) -> str | None:

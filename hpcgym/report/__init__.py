@@ -4,30 +4,23 @@ Pictures need matplotlib, the extra ``report``. It is imported when the first on
 drawn, without its global state, so that pictures can be drawn without a display and in threads.
 """
 
-from hpcgym.report.distribution import draw_bsld, draw_job_speedups, draw_slowed, draw_speedups
+from hpcgym.report.distribution import draw_bsld, draw_job_speedups, draw_speedups
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.overview import save_figures, save_picture
 from hpcgym.report.tables import metrics_table
 from hpcgym.report.timeline import (
-    draw_class_waits,
-    draw_nodes_in_use,
     draw_power,
     draw_queue_length,
-    draw_throughput,
     draw_utilization,
 )
 
 __all__ = [
     "draw_bsld",
-    "draw_class_waits",
     "draw_gantt",
     "draw_job_speedups",
-    "draw_nodes_in_use",
     "draw_power",
     "draw_queue_length",
-    "draw_slowed",
     "draw_speedups",
-    "draw_throughput",
     "draw_utilization",
     "metrics_table",
     "save_figures",

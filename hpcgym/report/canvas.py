@@ -42,7 +42,7 @@ ORANGE, SKY_BLUE, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
 DARK_GREY, LIGHT_GREY = "#555555", "#DDDDDD"
 
 #: Numbers stay with the word before them, and units with their number.
-_WHERE_LINES_END = re.compile(r"\s+(?!\d|%|(?:d|h|min|s)$)")
+_BEFORE_NUMBERS = re.compile(r"\s+(?=\d|%|(?:d|h|min|s)$)")
 LETTERS_PER_INCH = 15  # of 8 points
 _LETTERS_OF_NAMES = 6.5  # for each inch of a figure: room is left for what stands beside a name
 
@@ -184,37 +184,18 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def shortened(names: Iterable[str], width: float) -> dict[str, str]:
-    """Return what names are called in a figure so wide [inches]: of long ones a part is cut.
+    """Return what names are called in a figure so wide [inches]: long ones lack their middle.
 
-    It is cut where what is left tells the name from all others, if there is such a place. Different
-    names stay different.
+    Different names stay different.
     """
-    most = int(width * _LETTERS_OF_NAMES)
+    most = int(width * _LETTERS_OF_NAMES) - 1  # without the dots
+    last = most // 2
     found: dict[str, str] = {}
-    every = list(dict.fromkeys(names))
-    for name in every:
-        short = name if len(name) <= most else _cut(name, every, most)
+    for name in names:
+        short = name if len(name) <= most + 1 else f"{name[: most - last]}…{name[-last:]}"
         numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
         found[name] = next(one for one in numbered if one not in found.values())
     return found
-
-
-def _cut(name: str, names: Sequence[str], most: int) -> str:
-    """Return ``most`` letters of a name, those that tell it from the others if possible.
-
-    Of several such cuts it is the one next to two thirds of the letters, and of none that itself.
-    """
-    letters = most - 1  # without the dots
-    usual = letters - most // 3
-    others = [one for one in names if one != name]
-    nearest = sorted(range(letters + 1), key=lambda at: abs(at - usual))
-    cuts = [(name[:at], name[len(name) - (letters - at) :]) for at in nearest]
-    telling = (
-        (first, last)
-        for first, last in cuts
-        if not any(one.startswith(first) and one.endswith(last) for one in others)
-    )
-    return "…".join(next(telling, cuts[0]))
 
 
 def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
@@ -237,14 +218,12 @@ def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
         )
 
 
-def legend_above(
-    axes: Axes, names: Sequence[str], inches: float | None = None, **options: Any
-) -> int:
+def legend_above(axes: Axes, names: Sequence[str], **options: Any) -> int:
     """Put a legend between title and axes and return its lines, which ``title`` leaves room for.
 
-    It may be so many inches wide; None: as wide as the figure. Longer names go on in lines below.
+    Names that are longer than the figure is wide go on in lines below.
     """
-    letters = (inches or figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
+    letters = (figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
     columns = len(names)
     names = ["\n".join(_in_lines(name, int(letters))) for name in names]
     if sum(len(name) + 5 for name in names) > letters:
@@ -273,25 +252,17 @@ def legend_above(
     return max(sum(name.count("\n") + 1 for name in column) for column in filled)
 
 
-def headed(axes: Axes, heading: str, note: str = "", inches: float | None = None) -> Axes:
+def headed(axes: Axes, heading: str, note: str = "") -> Axes:
     """Put a title above the axes, and below it a legend of what has labels, if anything has."""
     _, names = axes.get_legend_handles_labels()
-    title(axes, heading, note, legend_above(axes, names, inches) if names else 0)
+    title(axes, heading, note, legend_above(axes, names) if names else 0)
     return axes
 
 
 def _in_lines(name: str, letters: int) -> list[str]:
-    """Return a text of a legend in lines, broken at blanks, else behind colons and commas."""
-    lines: list[str] = []
-    for word in _WHERE_LINES_END.split(name):
-        pieces = [word]
-        if len(word) > letters:
-            pieces = textwrap.wrap(re.sub("([:,])", r"\1 ", word), letters)
-            pieces = [piece.replace(": ", ":").replace(", ", ",") for piece in pieces]
-        if lines and len(lines[-1]) + 1 + len(pieces[0]) <= letters:
-            lines[-1] += f" {pieces.pop(0)}"
-        lines += pieces
-    return lines
+    """Return a text of a legend in lines."""
+    together = _BEFORE_NUMBERS.sub("\u00a0", name)  # textwrap breaks no line there
+    return [line.replace("\u00a0", " ") for line in textwrap.wrap(together, letters)]
 
 
 def plain(axes: Axes, grid: str | None = "y") -> None:

@@ -215,7 +215,6 @@ def _name_codes(axes: Axes, codes: tuple[str, ...]) -> None:
 MOST_CODES = 40
 _ROW_INCHES, _FRAME_INCHES = 0.24, 1.3
 _INCHES_A_NAME, _MOST_ROOM = 0.07, 0.6  # of 8 points; as share of the axis
-_SLOWED = 3  # classes of speedups below 1
 
 Groups = dict[str, NDArray[np.float64]]
 
@@ -248,32 +247,6 @@ def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
     heading = f"Job speedups by {by}"
     canvas.title(axes, f"{heading}, {left_out} codes left out" if left_out else heading, note)
     return axes
-
-
-def draw_slowed(results: Results, axes: Axes | None = None) -> Axes:
-    """Draw which share of the jobs is slowed down, and which sped up, a bar a scheduler.
-
-    Parameters and what is raised are those of :func:`draw_job_speedups`.
-    """
-    found = _with_speedups(results)
-    inches = _ROW_INCHES * max(len(found), 3) + _FRAME_INCHES
-    parts, axes, note = canvas.begun(found, axes, 8, inches)
-    classes = [canvas.speedup_classes(one)[one.decided] for one in parts.values()]
-    counts = np.array([np.bincount(one, minlength=len(canvas.SPEEDUP_NAMES)) for one in classes])
-    percent = 100 * counts / counts.sum(axis=1, keepdims=True)
-    below = np.cumsum(percent, axis=1) - percent
-    for place in np.flatnonzero(counts.any(axis=0)).tolist():
-        colour, label = canvas.SPEEDUP_COLOURS[place], canvas.SPEEDUP_NAMES[place]
-        left = below[:, place]
-        axes.barh(range(len(parts)), percent[:, place], left=left, color=colour, label=label)
-    _name_rows(axes, list(parts))
-    slowed = percent[:, :_SLOWED].sum(axis=1)
-    axes.set_xlim(0, 100)
-    _write_right(axes, [f"{part:.0f} % slowed" for part in slowed])
-    axes.set_xlabel("jobs (%)")
-    canvas.plain(axes, grid=None)
-    axes.tick_params(left=False)
-    return canvas.headed(axes, "Jobs by their speedups", note, _inches(axes))
 
 
 def boxes_inches(parts: Mapping[str, Result]) -> float:

@@ -1,11 +1,11 @@
-"""Gantt charts: processors or nodes over time, job by job or, for many jobs, pixel by pixel."""
+"""Gantt charts: processors or nodes over time, job by job."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import printable
 from hpcgym.report import canvas
-from hpcgym.report.placement import Rectangles, coverage, has_nodes, place_jobs, rows_of
+from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import Results, drawable
 from hpcgym.workload.extracts import WEEK_S
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
 
@@ -101,146 +100,50 @@ def _spread(places: list[float], distance: float) -> list[float]:
     return spread
 
 
-# --- What of a Gantt chart is in view -------------------------------------------------------------
+# --- The jobs of a Gantt chart --------------------------------------------------------------------
 
-#: Up to so many rectangles in view are drawn one by one; more are summed up in pixels.
+#: Up to so many rectangles are polygons in files of vectors; more are an image in them.
 MOST_RECTANGLES = 3_000
-#: Up to so many jobs have outlines and, where there is room, their numbers, also on shared nodes.
+#: Of up to so many jobs that share nodes, lanes are as high as their numbers need.
 MOST_OUTLINED = 150
-#: Lower ones have none even then: nothing would be left of them between their outlines. Of more
-#: jobs, nor have narrower ones.
+#: Lower or narrower ones have no outlines: nothing would be left of them between these.
 OUTLINED_PIXELS = 5
 
-#: Where jobs share nodes so many are, a line at start and end of each.
-MOST_LANES = 60_000
-_LEAST_PIXELS = 3  # of jobs that have lines
 
+def _draw_jobs(axes: Axes, result: Result, time: canvas.TimeAxis, palette: canvas.Palette) -> None:
+    """Draw each job in its colour, and write its number where there is room.
 
-class View(NamedTuple):
-    """What is in view: from when until when [s], which rows, and how many pixels these have."""
-
-    first: float
-    last: float
-    low: float
-    high: float
-    width: float
-    height: float
-
-    def across(self, seconds: NDArray[Any]) -> NDArray[Any]:
-        """Return how many pixels times are wide."""
-        return seconds * (self.width / max(self.last - self.first, 1))
-
-    def up(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return how many pixels rows are high."""
-        return rows * (self.height / (self.high - self.low))
-
-
-class Chart:
-    """The jobs of a schedule on axes; what is drawn of them follows the limits of the axes."""
-
-    def __init__(
-        self,
-        axes: Axes,
-        result: Result,
-        rectangles: Rectangles,
-        time: canvas.TimeAxis,
-        palette: canvas.Palette,
-    ) -> None:
-        self.axes, self.result, self.rectangles = axes, result, rectangles
-        self.time, self.palette = time, palette
-        self.shared = result.coschedule is not None
-        self.drawn: list[Artist] = []
-        for limits in ("xlim_changed", "ylim_changed"):
-            axes.callbacks.connect(limits, lambda _: self.draw())
-
-    def draw(self) -> None:
-        """Draw what is in view, in place of what was."""
-        for artist in self.drawn:
-            artist.remove()
-        first, last = sorted(map(self.time.seconds, self.axes.get_xlim()))
-        extent = self.axes.get_window_extent()
-        low, high = sorted(self.axes.get_ylim())
-        view = View(first, last, low, high, extent.width, extent.height)
-        seen = _in_view(self.rectangles, view)
-        if seen.job.size <= (MOST_LANES if self.shared else MOST_RECTANGLES):
-            self.drawn = self._jobs(seen, view)
-        else:
-            self.drawn = [self._pixels(seen, view)]
-
-    def _jobs(self, seen: Rectangles, view: View) -> list[Artist]:
-        """Draw every job by itself."""
-        colours = self.palette.colours[self.palette.of_job[seen.job]]
-        few = np.unique(seen.job).size <= MOST_OUTLINED
-        outlined = few or not self.shared
-        wide = view.across(seen.end - seen.begin)
-        large = view.up(seen.high - seen.low) >= OUTLINED_PIXELS
-        if not few:
-            large &= wide >= OUTLINED_PIXELS
-        jobs = _boxes(
-            self.time.place(seen.begin), self.time.place(seen.end), seen.low, seen.high,
-            facecolors=colours, edgecolors="white" if outlined else "none",
-            linewidths=np.where(large, 0.6, 0.0) if outlined else 0,
-            # low lanes would be mixed with those above and below them
-            antialiaseds=outlined or not self.shared,
+    Sides are at whole pixels, so that adjacent rectangles leave no gap: of what is smaller than a
+    pixel, as much is drawn as has its middle.
+    """
+    placed = place_jobs(result)
+    seen = (placed.begin <= time.last) & (placed.end >= time.first)
+    job, *sides = (column[seen] for column in placed)
+    begin, end, low, high = sides
+    extent = axes.get_window_extent()
+    across = extent.width / max(time.last - time.first, 1)  # pixels a second
+    begin, end = np.maximum(begin, time.first), np.minimum(end, time.last)
+    wide, tall = across * (end - begin), (high - low) * extent.height / axes.get_ylim()[1]
+    few = len(job) <= MOST_RECTANGLES  # of more, outlines would take too much room
+    large = few & (wide >= OUTLINED_PIXELS) & (tall >= OUTLINED_PIXELS)
+    colours = palette.colours[palette.of_job[job]]
+    jobs = _boxes(
+        time.place(begin), time.place(end), low, high, facecolors=colours, edgecolors="white",
+        linewidths=np.where(large, 0.6, 0.0), antialiaseds=False, snap=True,
+        rasterized=not few,
+    )  # fmt: skip
+    axes.add_collection(jobs, autolim=False)
+    letter = 7 * canvas.figure_of(axes).dpi / 72  # of 7 points, in pixels
+    known = result.workload.job_number[job]
+    texts = np.where(known >= 0, known, job).astype(str)
+    room = (wide >= letter * np.char.str_len(texts)) & (tall >= 1.5 * letter)
+    x, y = time.place((begin + end) / 2), (low + high) / 2
+    dark = colours @ (0.299, 0.587, 0.114) <= 0.45
+    for row in np.flatnonzero(room).tolist():
+        axes.text(
+            x[row], y[row], texts[row], fontsize=7, color="white" if dark[row] else "black",
+            horizontalalignment="center", verticalalignment="center",
         )  # fmt: skip
-        self.axes.add_collection(jobs, autolim=False)
-        if outlined:
-            return [jobs, *self._numbers(seen, view, colours)]
-        # white lines where jobs end, or those of one colour would look like one
-        long = wide >= _LEAST_PIXELS
-        ends = self.time.place(seen.end[long])
-        lines = self.axes.vlines(ends, seen.low[long], seen.high[long], "white", linewidth=0.4)
-        return [jobs, lines]
-
-    def _numbers(self, seen: Rectangles, view: View, colours: NDArray[np.float64]) -> list[Artist]:
-        """Write the number of each job where there is room, in what contrasts with its colour."""
-        letter = 7 * canvas.figure_of(self.axes).dpi / 72  # of 7 points, in pixels
-        begin, end = np.maximum(seen.begin, view.first), np.minimum(seen.end, view.last)
-        low, high = np.maximum(seen.low, view.low), np.minimum(seen.high, view.high)
-        width, height = view.across(end - begin), view.up(high - low)
-        known = self.result.workload.job_number[seen.job]
-        texts = list(map(str, np.where(known >= 0, known, seen.job).tolist()))
-        room = (width >= letter * np.array([len(text) for text in texts])) & (
-            height >= 1.5 * letter
-        )
-        x, y = self.time.place((begin + end) / 2), (low + high) / 2
-        dark = colours @ (0.299, 0.587, 0.114) <= 0.45
-        return [
-            self.axes.text(
-                x[row], y[row], texts[row], fontsize=7, color="white" if dark[row] else "black",
-                horizontalalignment="center", verticalalignment="center",
-            )
-            for row in np.flatnonzero(room).tolist()
-        ]  # fmt: skip
-
-    def _pixels(self, seen: Rectangles, view: View) -> Artist:
-        """Draw an image with the resolution of the picture."""
-        from matplotlib.image import AxesImage
-
-        width, height = max(round(view.width), 1), max(round(view.height), 1)
-        view = view._replace(width=width, height=height)
-        left, right = (
-            np.clip(view.across(at - view.first), 0, width) for at in (seen.begin, seen.end)
-        )
-        low, high = (np.clip(view.up(at - view.low), 0, height) for at in (seen.low, seen.high))
-        colour = self.palette.of_job[seen.job]
-        shares = np.stack(
-            [
-                coverage(left[mine], right[mine], low[mine], high[mine], width, height)
-                for mine in (colour == place for place in range(len(self.palette.colours)))
-            ]
-        )
-        busy = np.clip(shares.sum(axis=0), 0, 1)[..., np.newaxis]
-        colours = self.palette.colours[shares.argmax(axis=0)] * busy + (1 - busy)
-        sides: Any = (*sorted(self.axes.get_xlim()), view.low, view.high)
-        # not imshow, which would set limits, and so draw once more
-        image = AxesImage(
-            self.axes, extent=sides, origin="lower", interpolation="nearest", zorder=0
-        )
-        image.set_data(np.clip(colours, 0, 1))
-        image.set_clip_path(self.axes.patch)
-        self.axes.add_image(image)
-        return image
 
 
 def _boxes(left: Any, right: Any, low: Any, high: Any, **look: Any) -> PolyCollection:
@@ -249,13 +152,6 @@ def _boxes(left: Any, right: Any, low: Any, high: Any, **look: Any) -> PolyColle
 
     x, y = np.stack((left, left, right, right), axis=1), np.stack((low, high, high, low), axis=1)
     return PolyCollection(list(np.stack((x, y), axis=2)), **look)
-
-
-def _in_view(rectangles: Rectangles, view: View) -> Rectangles:
-    """Return the rectangles of which a part is in view."""
-    seen = (rectangles.begin <= view.last) & (rectangles.end >= view.first)
-    seen &= (rectangles.low < view.high) & (rectangles.high > view.low)
-    return Rectangles(*(column[seen] for column in rectangles))
 
 
 # --- Gantt charts ---------------------------------------------------------------------------------
@@ -286,9 +182,7 @@ def draw_gantt(
     right. The seven users with most processor time then have a colour each, all others are grey;
     where there is one user, or none is known, jobs take colours in turn.
 
-    Up to 3,000 pieces in view are drawn job by job. If there are more, every pixel has the colour
-    of the user who holds most of its area, the paler the more of it is idle. If another part comes
-    into view, as by ``axes.set_xlim``, that part is drawn anew.
+    Of more than 3,000 pieces files of vectors have an image.
 
     Where nodes fail or jobs stop others, runs that were lost are drawn too, and nodes that are down
     in dark grey.
@@ -392,7 +286,7 @@ def gantt_on(
 ) -> Axes:
     """Draw a Gantt chart whose time axis and palette others may share; see :func:`draw_gantt`.
 
-    ``which`` stands behind the label of time as long as that part is in view.
+    ``which`` stands behind the label of time.
     """
     lost = result.lost
     fails = lost is not None and result.scheduler.preemption is None
@@ -400,9 +294,7 @@ def gantt_on(
     palette = palette or canvas.palette_of(result, None, (time.first, time.last))
     rows = rows_of(result)
     time.apply(axes)
-    if which:
-        axes.set_xlabel(time.label + which)
-        axes.callbacks.connect("xlim_changed", lambda _: axes.set_xlabel(time.label))
+    axes.set_xlabel(time.label + which)
     axes.set_ylim(0, rows[-1])
     if not has_nodes(result):
         axes.set_ylabel("processor")
@@ -412,13 +304,12 @@ def gantt_on(
     canvas.title(
         axes, heading, note, legend_rows=_draw_legend(axes, palette, fails) if legend else 0
     )
-    rectangles = place_jobs(result)
     # The layout comes first: what fits depends on the chart's size in pixels.
     canvas.figure_of(axes).draw_without_rendering()
     if has_nodes(result):
         label_nodes(axes, result.cluster, rows)
         canvas.figure_of(axes).draw_without_rendering()  # the labels take room
-    Chart(axes, result, rectangles, time, palette).draw()
+    _draw_jobs(axes, result, time, palette)
     if lost is not None and fails:
         down = lost.failures
         left, right = time.place(down.time), time.place(down.repaired)

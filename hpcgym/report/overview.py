@@ -15,8 +15,7 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import writing
 from hpcgym.report import canvas, distribution, tables
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
-from hpcgym.report.placement import has_nodes
-from hpcgym.report.timeline import curve_on, draw_class_waits
+from hpcgym.report.timeline import CURVES, curve_on
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ LEAST_INCHES = 2.5
 _LINES_OF_NAMES = 4
 _INCHES = 2.4  # of what is drawn, without a legend above it
 
-_MACHINE = ("utilization", "queue")  # what is drawn over time of any schedule
-
 #: Draws on axes.
 Draw = Callable[["Axes"], Any]
 
@@ -48,12 +45,10 @@ def save_figures(
 ) -> list[Path]:
     """Write each figure of one or several schedules of a workload as PDF and as SVG.
 
-    They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization``, ``queue``,
-    ``waits-by-size`` and ``waits-by-length``; where jobs share nodes also ``throughput``,
-    ``job-speedups`` and, if it is known who has which, ``nodes``. They have no title: papers have
-    captions. Long names of schedulers take several lines, and lack a part
-    that others have too if they need more. Fonts are TrueType, lines differ in
-    grey too. Their metadata say where they are from.
+    They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization``, ``queue`` and, where
+    jobs share nodes, ``job-speedups``. They have no title: papers have captions. Long names of
+    schedulers take several lines, and lack their middle if they need more. Fonts are
+    TrueType, lines differ in grey too. Their metadata say where they are from.
 
     Parameters
     ----------
@@ -157,15 +152,10 @@ def _draws_of(parts: Mapping[str, Result]) -> dict[str, Draw]:
     time = canvas.time_axis(parts)
     found: dict[str, Draw] = {
         "slowdown": partial(_slowdown, parts=parts),
-        **{name: partial(curve_on, name=name, parts=parts, time=time) for name in _MACHINE},
-        "waits-by-size": partial(draw_class_waits, parts, "size"),
-        "waits-by-length": partial(draw_class_waits, parts, "length"),
+        **{name: partial(curve_on, name=name, parts=parts, time=time) for name in CURVES},
     }
     if distribution.has_speedups(parts):
-        found["throughput"] = partial(curve_on, name="throughput", parts=parts, time=time)
         found["job-speedups"] = partial(distribution.draw_job_speedups, parts)
-        if all(map(has_nodes, parts.values())):
-            found["nodes"] = partial(curve_on, name="nodes", parts=parts, time=time)
     return found
 
 
@@ -181,10 +171,6 @@ def _slowdown(axes: Axes, parts: Mapping[str, Result]) -> None:
 
 #: Up to so many schedulers have a Gantt chart; of more, none could be read.
 MOST_GANTTS = 3
-#: Up to so many schedulers are in one panel whatever their machines.
-MOST_TOGETHER = 4
-#: Up to so many machines have panels; pictures of more would be higher than files may be.
-MOST_PANELS = 12
 #: Of a table: the texts of each, and whether it is the best of its column.
 Rows = list[list[tuple[str, bool]]]
 #: When Gantt charts begin and end [s], as far as somebody said so.
@@ -233,8 +219,7 @@ def save_picture(
 
     It has a Gantt chart for each of up to three schedulers, utilization and queue length over time,
     the distribution of the bounded slowdown, and the main metrics. Where jobs share
-    nodes, also job speedups, and nodes in use and ended jobs over time. More than four schedulers
-    on several machines have these once for each machine. Gantt charts of long schedules are of the
+    nodes, also job speedups. Gantt charts of long schedules are of the
     busiest week, as of :func:`draw_gantt`, which is grey in what is drawn over time. Its metadata
     say where it is from (:func:`hpcgym.schedule.provenance.provenance_of`).
 
@@ -257,7 +242,7 @@ def save_picture(
 
 def why_no_gantts(parts: Mapping[str, Result]) -> str:
     """Return why there are no Gantt charts of so many schedulers, in a line; else nothing."""
-    number = max(map(len, panels(parts)))
+    number = len(parts)
     if number <= MOST_GANTTS:
         return ""
     most = f"at most {MOST_GANTTS} are drawn"
@@ -312,61 +297,36 @@ def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
         distribution.bsld_on(curves, parts)
         _draw_table(listed, rows)
 
-    found = _over_time(parts, canvas.time_axis(parts), span)
-    if shared:
-        draw = partial(distribution.draw_job_speedups, parts)
-        found.append(Row(distribution.boxes_inches(parts), draw))
-    return [*found, Row(_BSLD_INCHES, last, 2)]
+    over_time = _over_time(parts, canvas.time_axis(parts), span)
+    return [*over_time, *_speedups(parts), Row(_BSLD_INCHES, last, 2)]
 
 
 def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[Row]:
-    """Return the panels, one below the other, then the metrics, which have long names in full."""
+    """Return slowdowns beside the names, what changes over time, and metrics with names in full."""
     short = canvas.shortened(parts, _WIDTH_INCHES)
-    groups = [{short[name]: one for name, one in group.items()} for group in panels(parts)]
-    rows: list[Row] = []
-    for group in groups:
-        cluster = next(iter(group.values())).cluster
-        rows += _panel(group, span, tables.machine_in_words(cluster) if len(groups) > 1 else "")
+    drawn = {short[name]: one for name, one in parts.items()}
+
+    def slowdowns(curves: Axes, names: Axes) -> None:
+        distribution.bsld_on(curves, drawn)
+        names.axis("off")
+        distribution.bsld_legend(names, curves)
+
+    rows = [Row(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
+    rows += [*_speedups(drawn), *_over_time(drawn, canvas.time_axis(drawn), span)]
     lines = wrapped(tables.comparison(parts))
     number = sum(line[0][0].count("\n") + 1 for line in lines)
     return [*rows, Row(_ROW_INCHES * (number + 1.5), partial(_draw_table, rows=lines))]
 
 
-def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
-    """Return the results that are drawn beside each other.
-
-    Those of each machine, if there are more than can be followed together, and on machines of which
-    a picture has room; else all.
-    """
-    groups = tables.by_machine(parts)
-    apart = len(parts) > max(MOST_TOGETHER, len(groups)) and len(groups) <= MOST_PANELS
-    return [*groups] if apart else [parts]
+def _speedups(parts: Mapping[str, Result]) -> list[Row]:
+    """Return the speedups of jobs, where any share nodes."""
+    if not distribution.has_speedups(parts):
+        return []
+    draw = partial(distribution.draw_job_speedups, parts)
+    return [Row(distribution.boxes_inches(parts), draw)]
 
 
-def _panel(parts: Mapping[str, Result], span: Span, where: str) -> list[Row]:
-    """Return the slowdowns beside the names of the schedulers, then what changes over time.
-
-    ``where`` is the machine, if others are in other panels.
-    """
-
-    def slowdowns(curves: Axes, names: Axes) -> None:
-        distribution.bsld_on(curves, parts, where)
-        names.axis("off")
-        distribution.bsld_legend(names, curves)
-
-    def speedups(boxes: Axes, bars: Axes) -> None:
-        distribution.draw_job_speedups(parts, boxes)
-        distribution.draw_slowed(parts, bars)
-
-    rows = [Row(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
-    if distribution.has_speedups(parts):
-        rows.append(Row(distribution.boxes_inches(parts), speedups, 2))
-    return [*rows, *_over_time(parts, canvas.time_axis(parts), span, where)]
-
-
-def _over_time(
-    parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span, where: str = ""
-) -> list[Row]:
+def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -> list[Row]:
     """Return what changes over time, one below the other, the lowest with all labels."""
     alone = len(parts) == 1  # of several, the slowdowns have the legend
     gantts = {} if why_no_gantts(parts) else parts
@@ -386,16 +346,12 @@ def _over_time(
         rows.append(Row(min(gantt_inches(result, least), most), draw, late=True))
 
     def curve(axes: Axes, name: str) -> None:
-        curve_on(axes, name, parts, time, where, legend=alone)
+        curve_on(axes, name, parts, time, legend=alone)
         if apart:
             ends = time.place(shown.first), time.place(shown.last)
             axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
 
-    names = [*_MACHINE]  # how many jobs end only where their lengths differ
-    if distribution.has_speedups(parts):
-        nodes = ["nodes"] if all(map(has_nodes, parts.values())) else []
-        names = ["utilization", *nodes, "queue", "throughput"]
-    rows += [Row(_TIMELINE_INCHES, partial(curve, name=name)) for name in names]
+    rows += [Row(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
     lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
     return [
         row if place in lowest else row._replace(draw=partial(_without_time, row.draw))

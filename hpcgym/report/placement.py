@@ -15,50 +15,9 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
 
-# --- Rectangles as pixels -------------------------------------------------------------------------
+# --- Step functions of time -----------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
-
-
-def coverage(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    low: NDArray[Any],
-    high: NDArray[Any],
-    width: int,
-    height: int,
-) -> Floats:
-    """Return the share of each pixel's area that rectangles cover, each counted by itself.
-
-    Parameters
-    ----------
-    left, right : (n_rectangles,) horizontal sides, in pixels: 0 to ``width``.
-    low, high : (n_rectangles,) vertical sides, in pixels: 0 to ``height``.
-    width, height : of the picture, in pixels.
-
-    Returns
-    -------
-    share : (height, width) float64; above 1 only where rectangles overlap.
-    """
-    # A rectangle is the sum of four quadrants, one at each corner, two of them negative. A quadrant
-    # is 1 beyond its corner and in part in the corner's own row and column: the running sum, in
-    # both directions, of four numbers. So n rectangles cost 16 n additions whatever their size.
-    total = np.zeros((height + 2) * (width + 2))
-    for x, sign_x in ((left, 1.0), (right, -1.0)):
-        for y, sign_y in ((low, 1.0), (high, -1.0)):
-            column, row = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
-            part_x, part_y = x - column, y - row
-            for step_x, share_x in ((0, 1 - part_x), (1, part_x)):
-                for step_y, share_y in ((0, 1 - part_y), (1, part_y)):
-                    pixel = (row + step_y) * (width + 2) + column + step_x
-                    share = sign_x * sign_y * share_x * share_y
-                    total += np.bincount(pixel, share, total.size)
-    summed = total.reshape(height + 2, width + 2).cumsum(axis=0).cumsum(axis=1)
-    covered: Floats = np.clip(summed[:height, :width], 0.0, None)
-    return covered
-
-
-# --- Step functions of time -----------------------------------------------------------------------
 
 
 class Envelope(NamedTuple):
@@ -104,42 +63,6 @@ def envelope(times: NDArray[Any], values: NDArray[Any], n_bins: int) -> Envelope
     low: Floats = np.minimum.reduceat(levels, spans)[::2]
     high: Floats = np.maximum.reduceat(levels, spans)[::2]
     return Envelope(edges, np.clip(mean, low, high), low, high)
-
-
-# --- How many nodes have jobs over time, and how many of them more than one -----------------------
-
-
-def nodes_in_use(result: Result) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of nodes with jobs over time, of a schedule that tells the nodes of jobs.
-
-    Returns
-    -------
-    times : (n_times,) [s], strictly increasing; each value holds from its time to the next.
-    used, shared : (n_times,) int64, nodes with a job, and with two or more; the last are 0.
-    """
-    seen = result.runs.from_begin
-    assert seen.allocation is not None
-    job = np.repeat(np.arange(len(seen.start)), np.diff(seen.allocation.first))
-    moments = np.concatenate((seen.start[job], seen.end[job]))
-    node = np.tile(seen.allocation.node, 2)
-    order = np.lexsort((moments, node))
-    moments, node = moments[order], node[order]
-    jobs = np.cumsum(np.repeat([1, -1], len(job))[order])  # each node ends with none
-    last = np.append((np.diff(node) != 0) | (np.diff(moments) != 0), True)[: len(node)]
-    moments, node, jobs = moments[last], node[last], jobs[last]
-    before = np.append(0, jobs[:-1])[: len(jobs)]
-    times, place = np.unique(moments, return_inverse=True)
-
-    def over_time(least: int) -> NDArray[np.int64]:
-        changes = (jobs >= least).astype(np.int64) - (before >= least)
-        return np.cumsum(np.bincount(place, changes, len(times)).astype(np.int64))
-
-    return times, over_time(1), over_time(2)
-
-
-def time_mean(times: NDArray[Any], values: NDArray[Any], span: float) -> float:
-    """Return the mean of a step function that is 0 in the end over ``span`` seconds; else 0."""
-    return float((values[:-1] * np.diff(times)).sum()) / span if span else 0.0
 
 
 # --- Which processors each job is drawn on --------------------------------------------------------

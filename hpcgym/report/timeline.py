@@ -1,18 +1,17 @@
-"""Pictures over time: utilization, queue, power; and waits of classes of jobs."""
+"""Pictures over time: utilization, queue, power; and what jobs waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report import canvas
-from hpcgym.report.placement import envelope, has_nodes, nodes_in_use, time_mean
+from hpcgym.report.placement import envelope
 from hpcgym.report.tables import Results, drawable, shown
-from hpcgym.schedule.metrics import LENGTH_CLASSES, processors_in_use, queue_length
+from hpcgym.schedule.metrics import processors_in_use, queue_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,79 +59,24 @@ def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
     return _alone("queue", results, axes)
 
 
-def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
-    """Draw the share of nodes that have a job over time; as ``draw_utilization``.
-
-    The legend tells the mean, and which share of the nodes two or more jobs have on average.
-
-    Raises
-    ------
-    HpcgymError : a schedule that does not tell who has which nodes.
-    """
-    for name, result in drawable(results).items():
-        if not has_nodes(result):
-            raise HpcgymError(f"{name} does not tell who has which nodes")
-    return _alone("nodes", results, axes)
-
-
-def draw_throughput(results: Results, axes: Axes | None = None) -> Axes:
-    """Draw how many jobs have ended by each time, one line a scheduler; as ``draw_utilization``."""
-    return _alone("throughput", results, axes)
-
-
 Line = tuple[NDArray[Any], NDArray[Any]]  # times, and what holds from each to the next
 
 
-class Curve(NamedTuple):
-    """What is drawn over time, a line a scheduler.
-
-    Attributes
-    ----------
-    heading, label : of the picture, and of its axis.
-    line : takes a schedule and the axis of time; returns what the legend says of it, and its line.
-    percent : whether it is a part of the machine; else a number of jobs.
-    """
-
-    heading: str
-    label: str
-    line: Callable[[Result, canvas.TimeAxis], tuple[str, Line]]
-    percent: bool = False
-
-
-def _utilization(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
-    times, used = processors_in_use(result)
-    mean = f"mean {shown(100 * result.metrics['utilization'])} %"
-    return mean, (times, used * (100 / result.cluster.processors))
-
-
-def _queue(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
-    mean, most = (result.metrics[f"{which}_queue_length"] for which in ("mean", "max"))
-    return f"mean {shown(float(mean))}, max {int(most):,}", queue_length(result)
-
-
-def _nodes(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
-    times, used, shared = nodes_in_use(result)
-    percent, span = 100 / result.cluster.nodes, float(result.metrics["makespan_s"])
-    mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
-    return f"mean {mean} %, shared {both} %", (times, used * percent)
-
-
-def _throughput(result: Result, time: canvas.TimeAxis) -> tuple[str, Line]:
-    end = np.sort(result.end[result.decided])
-    hours = float(result.metrics["makespan_s"]) / 3600
-    mean = f"{shown(end.size / hours)} jobs/h" if hours else "all at once"
-    # what has ended stays so up to the end of the picture
-    moments = np.append(end, max(time.last, end[-1]))
-    return mean, (moments, np.append(np.arange(1, end.size + 1), end.size))
-
-
-#: What there is, by the names of figures.
+#: What there is over time -> heading, and label of the axis.
 CURVES = {
-    "utilization": Curve("Utilization", "in use (% of processors)", _utilization, percent=True),
-    "queue": Curve("Queue", "queued jobs", _queue),
-    "nodes": Curve("Nodes with jobs", "with jobs (% of nodes)", _nodes, percent=True),
-    "throughput": Curve("Throughput", "ended jobs", _throughput),
+    "utilization": ("Utilization", "in use (% of processors)"),
+    "queue": ("Queue", "queued jobs"),
 }
+
+
+def _line(name: str, result: Result) -> tuple[str, Line]:
+    """Return what the legend says of a schedule, and its line."""
+    if name == "queue":
+        mean, most = (result.metrics[f"{which}_queue_length"] for which in ("mean", "max"))
+        return f"mean {shown(float(mean))}, max {int(most):,}", queue_length(result)
+    times, used = processors_in_use(result)
+    percent = shown(100 * result.metrics["utilization"])
+    return f"mean {percent} %", (times, used * (100 / result.cluster.processors))
 
 
 def curve_on(
@@ -147,25 +91,24 @@ def curve_on(
     """Draw one of :data:`CURVES` over a time axis that others may share."""
     from matplotlib.ticker import MaxNLocator
 
-    curve = CURVES[name]
+    heading, label = CURVES[name]
     lines = {}
     for who, result in parts.items():
-        text, line = curve.line(result, time)
+        text, line = _line(name, result)
         lines[f"{who}: {text}" if len(parts) > 1 else text] = line
-    axes.set_ylabel(curve.label)
+    axes.set_ylabel(label)
     if name == "queue":
         means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
         if max(means) > UNEQUAL * min(means) > 0:
             axes.set_yscale("symlog", linthresh=1)
         else:
             axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    if not curve.percent:
         axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
     _draw(axes, lines, time)
-    axes.set_ylim(0, 105 if curve.percent else max(axes.get_ylim()[1], 1))
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1) if name == "queue" else 105)
     if legend:
-        return canvas.headed(axes, curve.heading, note)
-    canvas.title(axes, curve.heading, note)
+        return canvas.headed(axes, heading, note)
+    canvas.title(axes, heading, note)
     return axes
 
 
@@ -305,95 +248,6 @@ def _text(state: str) -> str:
     if name == "busy" and ghz:
         return f"busy at {ghz.removesuffix('ghz')} GHz"
     return "components above nodes" if state == "components" else state.replace("_", " ")
-
-
-# --- A picture of how long classes of jobs wait ---------------------------------------------------
-
-#: What jobs may be classed by -> what the axis says.
-CLASSES = {"size": "processors of the job", "length": "run time of the job"}
-_LENGTHS = ("< 10 min", "10 min to 2 h", "≥ 2 h")  # of LENGTH_CLASSES
-_SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
-#: As many as have no divisor in common with the colours: 56 schedulers differ.
-_MARKERS = "osD^vPX*"
-_APART = 0.6  # of the room of a class, in which schedulers stand side by side
-
-
-def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = None) -> Axes:
-    """Draw the mean wait of classes of jobs, a mark a scheduler.
-
-    Parameters
-    ----------
-    results : a result, a sequence of them, or scheduler name -> result.
-    by : "size", classes of processors that double: 1, 2, 3 to 4, ... up to the machine's; or
-        "length", classes of run times: below 10 min, below 2 h, the rest. Classes without jobs are
-        left out.
-    axes : where to draw; without it a new figure, with a note of what it shows.
-
-    Returns
-    -------
-    The axes; ``axes.figure.savefig(path)`` saves the picture.
-
-    Raises
-    ------
-    HpcgymError : another class, or no jobs; matplotlib is not installed.
-    """
-    check_choice("by", by, CLASSES)
-    parts, axes, note = canvas.begun(results, axes, 6, 4)
-    every = {one: _mean_waits(parts, one) for one in CLASSES}
-    means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
-    unequal = max(means.values()) > UNEQUAL * min(means.values()) > 0
-    # both pictures have the same unit
-    longest = max(float(np.nanmax(waits.to_numpy())) for waits in every.values())
-    unit_s, unit = canvas.unit_of(min(means.values()) if unequal else longest)
-    found = every[by]
-    classes, texts = np.arange(len(found)), [str(one) for one in found.index]
-    for place, (name, waits) in enumerate(found.items()):
-        mean = f"mean {shown(means[str(name)] / unit_s)} {_SHORT[unit]}"
-        style: dict[str, Any] = {
-            "color": canvas.line_style(place)["color"],
-            "marker": _MARKERS[place % len(_MARKERS)],
-            "linestyle": "none",  # there is nothing between classes
-        }
-        beside = _APART * ((place + 0.5) / len(parts) - 0.5)
-        label = f"{name}: {mean}"
-        axes.plot(classes + beside, waits / unit_s, label=label, markersize=5, **style)
-    high = axes.get_xaxis_transform()
-    edges = classes[1:] - 0.5
-    axes.vlines(edges, 0, 1, canvas.LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
-    axes.set_xlim(-0.5, len(classes) - 0.5)
-    axes.set_xticks(classes, texts)
-    if sum(len(text) + 2 for text in texts) > 40:
-        axes.tick_params(axis="x", rotation=45)
-    axes.set_xlabel(CLASSES[by])
-    axes.set_ylabel(f"mean wait ({unit})")
-    if unequal:
-        axes.set_yscale("symlog", linthresh=1)
-        axes.yaxis.set_major_formatter(lambda wait, _: f"{wait:,g}")
-    axes.set_ylim(0, max(axes.get_ylim()[1] * (1.5 if unequal else 1), 1e-9))
-    canvas.plain(axes)
-    return canvas.headed(axes, f"Waits by {by}", note)
-
-
-def _mean_waits(parts: Parts, by: str) -> pd.DataFrame:
-    """Return mean waits [s], a row a class that has jobs, in their order, a column a scheduler."""
-    import pandas as pd
-
-    from hpcgym.explanation.explain import size_classes  # slow, and help needs none of it
-
-    most = max(part.workload.processors for part in parts.values())
-    means = {}
-    for name, part in parts.items():
-        jobs = part.decided
-        if by == "length":
-            bounds = [below for _, below in LENGTH_CLASSES.values()]
-            number = np.searchsorted(bounds, part.run_time[jobs], "right")
-        else:
-            number, called = size_classes(part.workload.requested_processors[jobs], most)
-        means[name] = pd.Series(part.wait[jobs]).groupby(number).mean()
-    table = pd.DataFrame(means).sort_index()
-    if by == "length":
-        return table.rename(index=dict(enumerate(_LENGTHS)))
-    return table.rename(index=lambda one: called(one).replace(" to ", "-"))
 
 
 # --- A picture of what waiting is due to, a bar a group of jobs or a scheduler --------------------

@@ -32,13 +32,6 @@ def test_the_page_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> Non
         assert Path("two.html").read_text() == page(results)
 
 
-def test_a_trace_of_events() -> None:
-    succeed("explore", WORKLOAD, "--output", "trace.json")
-    written = json.loads(Path("trace.json").read_text())
-    assert written["otherData"]["command"][0] == "explore"
-    assert sum(event["ph"] == "X" for event in written["traceEvents"]) >= 60
-
-
 @pytest.mark.slow
 def test_the_app_is_served_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "hpcgym", "explore", WORKLOAD, "--no-browser"]

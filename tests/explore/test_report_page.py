@@ -1,24 +1,20 @@
-"""Pages of reports, studies and indexes, without a browser."""
+"""Pages of reports and studies, without a browser."""
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from html_pages import Page
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, write_page
-from hpcgym.explore.document import indexed, write_index
+from hpcgym.explore.document import sheet, table
 from hpcgym.explore.study import study_page
-from hpcgym.files.recorded import write_beside
 from hpcgym.machine import Cluster
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
@@ -41,7 +37,7 @@ def text(results):
     return page(results, report=True)
 
 
-def test_it_asks_for_nothing_else_and_runs_no_other_script(text, tmp_path):
+def test_it_asks_for_nothing_else_and_runs_no_other_script(text):
     read = Page(text)
     assert read.open == []
     assert not {"link", "iframe", "object"} & set(read.tags)
@@ -52,8 +48,7 @@ def test_it_asks_for_nothing_else_and_runs_no_other_script(text, tmp_path):
         assert b64decode(data).startswith(b"\x89PNG")
     assert "@import" not in text
     assert set(re.findall(r"\w+://[^\s\"'`)]*", text)) == {"http://www.w3.org/2000/svg"}
-    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", ODD)
-    for written, scripts in ((text, 2), ((tmp_path / "i.html").read_text(), 1)):
+    for written, scripts in ((text, 2), (sheet(ODD, [ODD], table([ODD], [[ODD]])), 1)):
         *_, script = re.findall(r"<script>(.*?)</script>", written, re.DOTALL)
         digest = b64encode(sha256(script.encode()).digest()).decode()
         (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
@@ -94,7 +89,7 @@ def test_texts_of_the_workload_are_no_html_and_cleaning_is_told(made):
     assert read.tags.count("script") == 2
     assert "b" not in read.tags
     assert ODD in " ".join(read.text)
-    assert ["dropped: no run time", "1,234"] in [row for table in read.tables for row in table]
+    assert ["dropped: no run time", "1,234"] in [row for one in read.tables for row in one]
 
 
 def test_the_file_is_written_in_utf_8(results, tmp_path, text):
@@ -105,56 +100,6 @@ def test_the_file_is_written_in_utf_8(results, tmp_path, text):
 
 
 ODD = '<script>alert("x")</script> & more'
-
-
-def record(*names: str, **metrics: float) -> dict[str, Any]:
-    workload = {"name": ODD, "jobs": 1234, "processors": 5, "sha256": "ab"}
-    schedules = [
-        {"name": name, "workload": "ab", "rules": {"policy": "saf"}, "metrics": metrics}
-        for name in names
-    ]
-    told = {"hpcgym": "1.2", "date": "2026-01-01T00:00:00Z", "command": ["simulate", "my log"]}
-    return {**told, "files": {}, "workloads": [workload], "schedules": schedules}
-
-
-def test_a_row_for_each_schedule_with_links(tmp_path: Path) -> None:
-    inner = tmp_path / "runs" / "a b#?"
-    inner.mkdir(parents=True)
-    one, other, plain = inner / "one.csv", tmp_path / "runs" / "two.json", inner / "plain.csv"
-    for file in (one, plain):
-        file.write_text("a\n1\n")
-    write_beside(one, record(ODD, mean_bsld=2.5))
-    other.write_text(json.dumps({"provenance": record("easy", "saf", max_wait_s=7)}))
-    (inner / "notes.txt").write_text("not looked at")
-    page = tmp_path / "runs" / "index.html"
-    for _ in range(2):  # the page of before is no result
-        found = indexed(tmp_path / "runs", page)
-        assert (list(found.records), found.others) == ([one, other], [plain])
-        write_index(found, page, ODD)
-    text = page.read_text()
-    read = Page(text)
-    assert [(page.parent / unquote(link)) for link in read.values("href")] == [one, other, other]
-    heads, *rows = read.tables[0]
-    assert {len(row) for row in rows} == {len(heads)}
-    columns = [dict(zip(heads, row, strict=True)) for row in rows]
-    assert [row["scheduler"] for row in columns] == [ODD, "easy", "saf"]
-    assert {row["workload"] for row in columns} == {ODD}
-    assert {row["command"] for row in columns} == {"hpcgym simulate 'my log'"}
-    assert [row["mean BSLD"] for row in columns] == ["2.500", "", ""]
-    assert [row["max wait (s)"] for row in columns] == ["", "7", "7"]
-    assert "plain.csv" in text
-
-
-def test_parts_of_records_that_are_none_are_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    file.write_text("a\n1\n")
-    odd = {"name": 3, "workload": [1], "rules": 7, "metrics": {"mean_bsld": "x"}, "machine": []}
-    write_beside(file, record() | {"schedules": [odd], "command": None})
-    write_index(indexed(tmp_path, tmp_path / "i.html"), tmp_path / "i.html", "x")
-    _, row = Page((tmp_path / "i.html").read_text()).tables[0]
-    assert (row[0], row[3]) == ("a.csv", "from Python")
-    with pytest.raises(HpcgymError, match="is no folder"):
-        indexed(tmp_path / "none", tmp_path / "i.html")
 
 
 REPORT = """\

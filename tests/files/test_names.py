@@ -21,7 +21,6 @@ from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds
 from hpcgym.envs.core.episodes import read_duration
 from hpcgym.errors import HpcgymError
-from hpcgym.explore.document import indexed, write_index
 from hpcgym.files.recorded import (
     Command,
     beside,
@@ -128,22 +127,6 @@ def test_files_of_rules_have_no_escape_codes(
     path.write_text(text)
     with pytest.raises(HpcgymError, match=rf"rules.toml.*{message}"):
         read(path)
-
-
-def test_an_index_of_files_shows_records_of_others_in_a_line(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("job_number\n1\n")
-    record = {
-        "hpcgym": "1", "date": RED, "command": None, "files": {}, "workloads": [{"name": RED}],
-        "schedules": [{"name": f"saf\u202e{LONG}"}],
-    }  # fmt: skip
-    write_beside(tmp_path / "a.csv", record)
-    page = tmp_path / "index.html"
-    write_index(indexed(tmp_path, page), page, "index")
-    text = page.read_text()
-    assert "saf" in text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert LONG not in text
 
 
 UNITS = st.sampled_from(["s", "m", "min", "h", "d"])

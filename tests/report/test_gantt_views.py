@@ -1,5 +1,7 @@
 """Gantt charts show what is in view: a part that was asked for, or the busiest week."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -30,29 +32,18 @@ def shown(axes, result, span=None):
     return [time_axis(named(result), span).seconds(place) for place in axes.get_xlim()]
 
 
-@pytest.mark.slow
-def test_jobs_are_drawn_where_few_are_in_view(make):
-    result = make(MANY)
-    axes = draw_gantt(result)
-    assert len(axes.images) == 1
-    place = time_axis(named(result)).place
-    axes.set_xlim(place(1003), place(1047))
-    assert len(axes.images) == 0
-    begins = np.arange(1000, 1050, 10)
-    wanted = [(place(at), place(at + 10), 0, 6) for at in begins]
+def test_jobs_are_drawn_with_their_numbers_where_there_is_room(make):
+    axes = draw_gantt(make(MANY), begin=1003, end=1047)
+    place = time_axis({"": make(MANY)}, (1003, 1047)).place
+    edges = np.array([1003, *range(1010, 1050, 10), 1047])
+    wanted = [(place(a), place(b), 0, 6) for a, b in pairwise(edges)]
     np.testing.assert_allclose(boxes(axes), wanted)
-    numbers = [text for text in axes.texts if text.get_text().isdigit()]
-    assert [text.get_text() for text in numbers] == ["100", "101", "102", "103", "104"]
-    left, right = axes.get_xlim()
-    assert all(left <= text.get_position()[0] <= right for text in numbers)
-    axes.set_xlim(place(0), place(30_000))
-    assert len(axes.images) == 1
-    assert len(axes.collections) == 0
+    numbers = [text.get_text() for text in axes.texts if text.get_text().isdigit()]
+    assert numbers == ["100", "101", "102", "103", "104"]
+    axes = draw_gantt(make(MANY))
     assert not any(text.get_text().isdigit() for text in axes.texts)
-    axes = draw_gantt(make([(0, 10, 6), (0, 10, 2)]))
-    axes.set_ylim(0, 4)  # rows can be zoomed too
-    assert len(boxes(axes)) == 1
-    assert [text.get_position()[1] for text in axes.texts if text.get_text().isdigit()] == [2]
+    (many,), (few,) = axes.collections, draw_gantt(make(MANY[:20])).collections
+    assert (many.get_rasterized(), few.get_rasterized()) == (True, False)
 
 
 def test_a_part_is_drawn_if_it_is_asked_for(make):
@@ -72,8 +63,6 @@ def test_of_a_long_schedule_the_busiest_week_is_drawn_unless_asked(make):
     axes = draw_gantt(result)
     assert shown(axes, result) == pytest.approx([2 * WEEK, 3 * WEEK])
     assert axes.get_xlabel() == "time (days), the busiest week: 3 of 7"
-    axes.set_xlim(1, 2)
-    assert axes.get_xlabel() == "time (days)"
     whole = draw_gantt(result, begin=0)
     assert shown(whole, result) == pytest.approx([0, result.end.max()])
     assert whole.get_xlabel() == "time (days)"

@@ -20,7 +20,7 @@ from hpcgym.report import (
 )
 from hpcgym.report.canvas import USER_COLOURS, save_figure, time_axis
 from hpcgym.report.gantt import MOST_RECTANGLES
-from hpcgym.report.overview import draw_overview, panels, why_no_gantts
+from hpcgym.report.overview import draw_overview, why_no_gantts
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.tables import named
 from hpcgym.report.timeline import BINS
@@ -102,14 +102,9 @@ def test_a_small_gantt_chart_has_the_jobs_where_they_ran(make):
 def test_a_large_gantt_chart_shows_the_share_of_busy_processors(schedule):
     result = schedule(LARGE)
     assert place_jobs(result).job.size > MOST_RECTANGLES
-    axes = draw_gantt(result, begin=0)
-    (image,) = axes.images
-    colours = np.asarray(image.get_array())
-    box = axes.get_window_extent()
-    assert colours.shape[:2] == pytest.approx((box.height, box.width), abs=2)
-    # idle pixels are white: what is missing to white measures the busy ones
-    idle = (colours.min(axis=2) > 0.999).mean()
-    assert idle == pytest.approx(1 - result.metrics["utilization"], abs=0.1)
+    image = inside(draw_gantt(result, begin=0))
+    idle = (image.min(axis=2) > 253).mean()
+    assert idle == pytest.approx(1 - result.metrics["utilization"], abs=0.02)
 
 
 def test_a_large_gantt_chart_has_the_colours_of_users_where_they_ran(make):
@@ -291,35 +286,10 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
-def test_many_schedules_of_several_machines_have_panels_of_their_own():
-    workload = load_workload("lublin:jobs=60,processors=16,load=0.9")
-    names = ("easy", "saf", "spf")
-    parts = {
-        f"{name} on {size}": simulate(workload, name, processors=size)
-        for size in (16, 24)
-        for name in names
-    }
-    first, second = panels(parts)
-    assert [*first, *second] == list(parts)
-    few = dict(list(parts.items())[2:5])
-    assert panels(few) == [few]  # up to four lines are named everywhere
-    alone = {f"{size}": simulate(workload, processors=size) for size in range(16, 22)}
-    assert panels(alone) == [alone]
-    many = {f"{k}": parts["easy on 16"] for k in range(2)} | alone
-    many |= {f"{size}": simulate(workload, processors=size) for size in range(22, 30)}
-    assert panels(many) == [many]  # higher than a file may be
-    assert why_no_gantts(parts) == ""
-    assert "there are 6 schedulers" in why_no_gantts(alone)
-
-    figure = draw_overview(parts)
-    slowdowns = [axes for axes in figure.axes if axes.get_title("left") == "Bounded slowdown"]
-    assert len(slowdowns) == 2
-    colours = [[line.get_color() for line in axes.get_lines()] for axes in slowdowns]
-    assert colours[0] == colours[1]  # of the same schedulers
-    queues = [axes for axes in figure.axes if axes.get_ylabel().startswith("queued jobs")]
-    assert len({axes.get_xlim() for axes in queues}) == 1
-    assert len(queues) == 2
+def test_of_many_schedulers_there_are_no_gantt_charts(schedule):
+    parts = {f"{k}": schedule() for k in range(4)}
+    assert why_no_gantts(dict(list(parts.items())[:3])) == ""
+    assert "there are 4 schedulers" in why_no_gantts(parts)
 
 
 def test_schedulers_and_users_are_named_once_in_an_overview():

@@ -16,13 +16,10 @@ from strategies import cases
 import hpcgym
 from hpcgym.machine import Cluster
 from hpcgym.report.placement import (
-    coverage,
     envelope,
     first_rows,
-    nodes_in_use,
     place_jobs,
     rows_of,
-    time_mean,
 )
 from hpcgym.schedule.result import Result
 from hpcgym.workload import assign_codes, load_workload
@@ -74,22 +71,6 @@ def test_every_lane_is_held_by_one_job_at_a_time(allocation: str) -> None:
     rules = hpcgym.Scheduler(allocation=allocation)
     result = hpcgym.simulate(work, rules, cluster="16x2x6", speedups=heatmap)
     assert_placed(result)
-    times, used, shared = nodes_in_use(result)
-    held = result.allocation
-    assert held is not None
-    job = np.repeat(np.arange(len(result.start)), np.diff(held.first))
-    for place in range(0, len(times), 37):
-        here = (result.start[job] <= times[place]) & (result.end[job] > times[place])
-        jobs = np.bincount(held.node[here], minlength=result.cluster.nodes)
-        assert ((jobs > 0).sum(), (jobs > 1).sum()) == (used[place], shared[place])
-
-
-def test_nodes_in_use_by_hand() -> None:
-    columns = {"submit_time": [0, 0], "run_time": [80, 125], "requested_time": [80, 125]}
-    jobs = hpcgym.Workload.from_columns(columns | {"requested_processors": [2, 6]}, processors=8)
-    times, used, shared = nodes_in_use(hpcgym.simulate(jobs, cluster="2x2x2"))
-    assert [times.tolist(), used.tolist(), shared.tolist()] == [[0, 80, 125], [2, 2, 0], [1, 0, 0]]
-    assert time_mean(times, used, 250) == 1
 
 
 def test_rows_are_counted_node_after_node() -> None:
@@ -126,27 +107,7 @@ def test_an_impossible_schedule_is_refused(make: Callable[..., Any]) -> None:
         place_jobs(replace(result, start=np.array([0, 1])))
 
 
-# --- What is summed up in pixels and bins is what was there ---------------------------------------
-
-WIDTH, HEIGHT = 7, 5
-
-
-def sides(largest: int) -> Any:
-    side = st.floats(0, largest, allow_subnormal=False)
-    return st.tuples(side, side).map(sorted)
-
-
-@settings(max_examples=100)
-@given(st.lists(st.tuples(sides(WIDTH), sides(HEIGHT)), max_size=6))
-def test_coverage_is_the_area_of_the_rectangles_in_each_pixel(rectangles: Any) -> None:
-    expected = np.zeros((HEIGHT, WIDTH))
-    for (left, right), (low, high) in rectangles:
-        x, y = np.arange(WIDTH), np.arange(HEIGHT)
-        wide = np.clip(np.minimum(x + 1, right) - np.maximum(x, left), 0, 1)
-        tall = np.clip(np.minimum(y + 1, high) - np.maximum(y, low), 0, 1)
-        expected += np.outer(tall, wide)
-    corners = np.array([[*x, *y] for x, y in rectangles]).reshape(-1, 4).T
-    assert coverage(*corners, WIDTH, HEIGHT) == pytest.approx(expected, abs=1e-9)
+# --- What is summed up in bins is what was there --------------------------------------------------
 
 
 @settings(max_examples=100)

@@ -2,10 +2,9 @@
 
 const GROUPED = /^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/;  // digits in groups of three
 
-/** What a row is sorted by: what Python says of a cell, or its text; "" where there is no value. */
+/** What a row is sorted by: the text of a cell; "" where there is no value. */
 function sortValue(row, place) {
-  const { dataset, textContent } = row.cells[place];
-  const text = dataset.value ?? textContent.replace(/ ★$/, "");
+  const text = row.cells[place].textContent.replace(/ ★$/, "");
   return GROUPED.test(text) ? text.replaceAll(",", "") : text === "-" ? "" : text;
 }
 
