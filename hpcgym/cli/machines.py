@@ -13,7 +13,6 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.output import print_table
 from hpcgym.cli.running import note
-from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -97,7 +96,6 @@ def _slurm_text(path: str) -> str:
     """Return a slurm.conf as TOML; as comments its partitions, and what is not of the machine."""
     from hpcgym.machine import cluster_toml
     from hpcgym.machine.slurm import read_slurm_conf
-    from hpcgym.scheduler.slurm_conf import followed_and_not
 
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
@@ -105,22 +103,9 @@ def _slurm_text(path: str) -> str:
         lines.append("# Partitions; a job gets nodes of its own one, which must let it run:")
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
-    try:
-        found = followed_and_not(conf)
-        with_qos = f"Followed by --scheduler {path}:qos=FILE, what sacctmgr -P show qos printed:"
-        told = {
-            "Not of the machine; followed by --scheduler with this file:": found.by_scheduler,
-            with_qos: found.with_qos,
-            "Followed by no simulation:": found.by_none,
-        }
-    except HpcgymError as error:
-        lines.append(f"# As a --scheduler the file is refused: {error}\n")
-        told = {"Not of the machine:": list(conf.others)}
-    for title, settings in told.items():
-        if settings:
-            lines.append(f"# {title}")
-            lines += map(_setting, settings)
-            lines.append("")
+    if conf.others:
+        lines.append("# Not of the machine; --scheduler names those that it does not follow:")
+        lines += [*map(_setting, conf.others), ""]
     return "\n".join(lines)
 
 

@@ -119,8 +119,7 @@ class Explanation:
     job : its number in the log.
     sentences : the answer in words.
     facts : of the job: ``submit_time``, ``start_time``, ``wait_time``, ``suspended`` (part of it),
-        ``stops`` (a dict each, of :class:`hpcgym.explanation.watching.Stop`), ``stopped`` (whom it
-        stopped to start, a dict each, of :class:`hpcgym.explanation.watching.Stopped`),
+        ``stops`` (a dict each, of :class:`hpcgym.explanation.watching.Stop`),
         ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``requested_processors``,
         ``units``, ``per_unit`` (resource -> amount), ``reserved_start`` [s] (None: it had no
         reservation), ``backfilled``.
@@ -191,9 +190,9 @@ def explain(
         several rows, the last.
     most : how many jobs are left out at most, those with the most processor seconds in the wait;
         None: 2000.
-    seconds : how long this takes at most, but for the simulation that is made then; None: as long
-        as it takes. Of jobs for which there is no time the delay is missing, those with the least
-        processor seconds first; so are the passes, if half the time is not enough for them.
+    seconds : how long jobs are left out at most, but for the simulation that is made then; None: as
+        long as it takes. Of jobs for which there is no time the delay is missing, those with the
+        least processor seconds first.
     progress : is called with the jobs left out so far, and how many there will be.
 
     Raises
@@ -203,28 +202,16 @@ def explain(
     if not isinstance(result, Result):
         raise HpcgymError(f"explain takes a result of hpcgym.simulate, not {result!r}")
     job, allowed = check_whole("job", job, 0), watching.time_of(seconds)
-    over, half = watching.over_after(allowed), watching.over_after(allowed / 2)
-    row = _row(result.workload, job)
+    over, row = watching.over_after(allowed), _row(result.workload, job)
     ran = watching.meanwhile(result, row)
     most = MOST if most is None else most
     tried = _largest(result, row, ran.row, most if can_repeat(result) else 0)
     unwatched = watching.why_not_watched(result)
-    passes: list[watching.Pass] = []
-    spells: list[story.Spell] = []
-
-    def going_on() -> None:
-        progress(0, len(tried))
-        if half():
-            raise watching.TimeOverError
-
+    progress(0, len(tried))
     with watching.said_before():
-        try:
-            passes = [] if unwatched else watching.watch(result, row, going_on)
-            spells = story.spells_of(result, row, passes, going_on)
-        except watching.TimeOverError:
-            told_half = f"{allowed / 2:g} s, half of the {allowed:g} s that this may take"
-            passes, unwatched = [], f"in {told_half}"
+        passes = [] if unwatched else watching.watch(result, row)
         earlier = delays(result, row, tried, progress, over).tolist()
+    spells = story.spells_of(result, row, passes)
     delay = dict(zip(tried.tolist(), earlier, strict=False))
     others = _others(result, ran, passes, delay)
     facts = _facts(result, row)
@@ -274,7 +261,6 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "wait_time": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
         "stops": [one._asdict() for one in watching.stops_of(result, row)],
-        "stopped": [one._asdict() for one in watching.stopped_by(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),

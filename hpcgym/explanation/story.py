@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -164,16 +164,10 @@ class Spell(NamedTuple):
     seconds: int
 
 
-def spells_of(
-    result: Result,
-    job: int,
-    passes: Sequence[watching.Pass],
-    going_on: Callable[[], None] = lambda: None,
-) -> list[Spell]:
+def spells_of(result: Result, job: int, passes: Sequence[watching.Pass]) -> list[Spell]:
     """Return the parts of a job's wait, of each reason at most two, the longest first.
 
-    If there are no passes, the list is empty; otherwise the parts add up to the wait. ``going_on``
-    is called after each pass; what it raises ends this.
+    If there are no passes, the list is empty; otherwise the parts add up to the wait.
     """
     if not passes:
         return []
@@ -187,7 +181,6 @@ def spells_of(
         name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
         part = name, one.ahead > 0 and name != "quota"
         seconds[part] = seconds.get(part, 0) + spent
-        going_on()
     found = [Spell(name, behind, spent) for (name, behind), spent in seconds.items() if spent > 0]
     return sorted(found, key=lambda spell: -spell.seconds)
 
@@ -331,13 +324,10 @@ def story(told: Facts) -> list[str]:
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
     stops = watching.in_words([watching.Stop(**one) for one in job["stops"]], job["submit_time"])
-    stopped = watching.who_was_stopped(
-        [watching.Stopped(**one) for one in job["stopped"]], told.number
-    )
     if job["wait_time"] == 0:
-        return [*lines, "It started at once.", *stopped, *stops]
+        return [*lines, "It started at once.", *stops]
     lines += _of_delays(told.others)
-    lines += [*stopped, *stops]
+    lines += stops
     lines += _of_the_wait(told)
     lines += _of_the_queue(told)
     lines += _of_others(told)

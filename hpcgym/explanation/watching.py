@@ -25,10 +25,6 @@ from hpcgym.simulation.continued import again
 SECONDS = 20.0
 
 
-class TimeOverError(Exception):
-    """There is no time for what would come next."""
-
-
 def time_of(seconds: Any) -> float:
     """Return how long an explanation may take [s], or say that this is no time; None: for ever.
 
@@ -219,11 +215,10 @@ class Watched:
         )
 
 
-def watch(result: Result, job: int, going_on: Callable[[], None] = lambda: None) -> list[Pass]:
+def watch(result: Result, job: int) -> list[Pass]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
-    ``job``: its row. The last pass is the one at which it starts. ``going_on`` is called after
-    each; what it raises ends this.
+    ``job``: its row. The last pass is the one at which it starts.
     """
     watched = Watched(result)
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
@@ -239,7 +234,6 @@ def watch(result: Result, job: int, going_on: Callable[[], None] = lambda: None)
         exceeded = watched.exceeding(watched.queued(np.array([job])))
         quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
         passes.append(Pass(at, ahead, before, job in watched.unseen(waited), quotas))
-        going_on()
     return passes
 
 
@@ -267,21 +261,6 @@ class Stop(NamedTuple):
     stopped: int
     jobs: list[int]
     nodes: list[int | str]
-
-
-class Stopped(NamedTuple):
-    """A job that another stopped as it started.
-
-    Attributes
-    ----------
-    job : its number.
-    time : when [s].
-    jobs : numbers of the jobs for which it can have been stopped, as of :class:`Stop`.
-    """
-
-    job: int
-    time: int
-    jobs: list[int]
 
 
 class Victim(NamedTuple):
@@ -317,19 +296,6 @@ def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Ite
     for row, _, stopped, held in _stopped_runs(result):
         if any(begin <= stopped <= end for begin, end in spans):
             yield Victim(row, stopped, stoppers(row, stopped, held).tolist())
-
-
-def stopped_by(result: Result, row: int) -> list[Stopped]:
-    """Return whom a job stopped, or may have stopped, as it started, by time and number."""
-    runs, of = all_runs(result)
-    starts = runs.start[of == row].tolist()
-    numbers = result.workload.job_number
-    found = [
-        Stopped(int(numbers[one.row]), one.time, numbers[one.by].tolist())
-        for one in whom_others_stopped(result, [(start, start) for start in starts])
-        if row in one.by
-    ]
-    return sorted(found, key=lambda one: (one.time, one.job))
 
 
 def all_runs(result: Result) -> tuple[Result, NDArray[np.int64]]:
@@ -382,31 +348,6 @@ def _stoppers(
         return found
 
     return stoppers
-
-
-def who_was_stopped(stopped: Sequence[Stopped], job: int) -> list[str]:
-    """Return sentences on whom a job stopped as it started; ``job`` is its number."""
-    by_others: dict[tuple[int, ...], set[int]] = {}
-    for one in stopped:
-        others = tuple(number for number in one.jobs if number != job)
-        by_others.setdefault(others, set()).add(one.job)
-    lines = []
-    if surely := by_others.pop((), None):
-        lines.append(f"To start, it stopped {_numbers(surely)}.")
-    for others, jobs in by_others.items():
-        were = "was" if len(jobs) == 1 else "were"
-        beside = f"for it or for {_numbers(set(others), 'or')}"
-        lines.append(f"As it started, {_numbers(jobs)} {were} stopped, {beside}.")
-    return lines
-
-
-def _numbers(jobs: set[int], joined: str = "and") -> str:
-    """Return jobs by their numbers, of many the first."""
-    named = [str(job) for job in sorted(jobs)[:_NAMED]]
-    if (more := len(jobs) - len(named)) > 0:
-        named.append(f"{more:,} {'other' if more == 1 else 'others'}")
-    each = f" {joined} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
-    return f"job{'s' if len(jobs) > 1 and joined == 'and' else ''} {each}"
 
 
 def in_words(stops: Sequence[Stop], submit: int) -> list[str]:

@@ -218,7 +218,8 @@ def _of_slurm(path: Path) -> Cluster:
     if conf.others:
         warn_caller(
             f"{path}: settings that do not describe the machine: {len(conf.others)}; hpcgym"
-            f" machines {path} lists them, and says which of them --scheduler {path} follows",
+            f" machines {path} lists them; --scheduler {path} warns of those that it does not"
+            " follow",
             HpcgymWarning,
         )
     return conf.cluster

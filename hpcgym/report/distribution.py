@@ -112,7 +112,6 @@ def _share_above(slowdown: NDArray[np.float64], x: NDArray[Any]) -> NDArray[Any]
 _MOST_NUMBERS = 40  # codes; with more the cells are too small for numbers
 _INCHES_A_CODE, _LEAST_CODES = 0.27, 17  # with fewer the cells are larger
 _INCHES_A_LETTER = 0.06  # of 7 points
-_HATCHES = "#AAAAAA"
 _LEAST_SPAN = 0.01  # of the colours, about 1
 
 
@@ -120,7 +119,7 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
     """Draw the speedup of each code, row by row, beside each other one, column by column.
 
     Blue codes run faster than on whole nodes, orange ones slower; pairs that were not measured are
-    hatched.
+    grey.
 
     Parameters
     ----------
@@ -132,81 +131,39 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
     The axes; ``axes.figure.savefig(path)`` saves the picture.
     """
     side = _INCHES_A_CODE * min(max(len(heatmap), _LEAST_CODES), _MOST_NUMBERS)
-    names = _INCHES_A_LETTER * max(map(len, heatmap.codes))
-    axes = canvas.axes_or_new(axes, width=side + names + 1.5, height=side + names + 0.8)
-    cells = _draw_cells(axes, heatmap.speedup)
-    if len(heatmap) <= _MOST_NUMBERS:
-        _write_numbers(axes, heatmap.speedup)
-    _name_codes(axes, heatmap.codes)
-    _draw_bar(axes, cells, heatmap.speedup)
-    note = f"{Path(heatmap.source).name} · {len(heatmap)} codes"
-    mean = ""
-    if heatmap.unknown:
-        note += f" · {heatmap.unknown} of {heatmap.speedup.size} pairs not measured (hatched)"
-    if heatmap.unknown < heatmap.speedup.size:
-        mean = f": mean {heatmap.mean_speedup:.3f}"
-    canvas.title(axes, f"Speedups side by side{mean}", note)
-    return axes
+    room = _INCHES_A_LETTER * max(map(len, heatmap.codes))
+    axes = canvas.axes_or_new(axes, width=side + room + 1.5, height=side + room + 0.8)
+    from matplotlib.colors import CenteredNorm, LinearSegmentedColormap
 
-
-def _draw_cells(axes: Axes, speedup: NDArray[np.float64]) -> Any:
-    """Draw the cells, hatched where unknown; return what colours them."""
-    from matplotlib.colors import CenteredNorm, LinearSegmentedColormap, ListedColormap
-
-    unknown, size = np.isnan(speedup), len(speedup)
-    span = max(float(np.abs(speedup[~unknown] - 1).max(initial=0)), _LEAST_SPAN)
-    colours = LinearSegmentedColormap.from_list(
-        "speedups", [canvas.VERMILLION, "#FFFFFF", canvas.BLUE]
-    )
-    edges = np.arange(size + 1) - 0.5
-    if unknown.any():
-        hatched: dict[str, Any] = {"hatch": "////", "edgecolors": _HATCHES, "linewidth": 0}
-        grey = ListedColormap([canvas.LIGHT_GREY])
-        axes.pcolor(edges, edges, np.ma.masked_where(~unknown, unknown), cmap=grey, **hatched)
-    mesh = axes.pcolormesh(
-        edges, edges, np.ma.masked_invalid(speedup), cmap=colours, norm=CenteredNorm(1, span),
-        edgecolors="white", linewidth=0.4,
-    )  # fmt: skip
-    axes.set_xlim(-0.5, size - 0.5)
-    axes.set_ylim(size - 0.5, -0.5)  # the first code on top
-    axes.set_aspect("equal")
-    return mesh
-
-
-def _write_numbers(axes: Axes, speedup: NDArray[np.float64]) -> None:
-    """Write each known speedup into its cell, white on dark colours."""
+    speedup, shades = heatmap.speedup, [canvas.VERMILLION, "#FFFFFF", canvas.BLUE]
     known = np.argwhere(~np.isnan(speedup)).tolist()
-    size = min(5.5 * max(_LEAST_CODES / len(speedup), 1), 9)
-    span = max((abs(speedup[row, column] - 1) for row, column in known), default=0.0)
-    for row, column in known:
-        value = speedup[row, column]
-        colour = "white" if abs(value - 1) > 0.6 * span else canvas.BLACK
-        text = f"{value:.2f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
-
-
-def _draw_bar(axes: Axes, cells: Any, speedup: NDArray[np.float64]) -> None:
-    """Draw what the colours mean, from the least speedup to the greatest."""
-    bar = canvas.figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8)
-    bar.set_label("compact run time / run time side by side", fontsize=9)
-    known = speedup[~np.isnan(speedup)]
-    if known.size and known.min() < known.max():
-        bar.ax.set_ylim(known.min(), known.max())
-
-
-def _name_codes(axes: Axes, codes: tuple[str, ...]) -> None:
-    """Put the names of the codes beside rows and columns; of very many only some."""
-    step = -(-len(codes) // (2 * _MOST_NUMBERS))
-    places = range(0, len(codes), step)
-    names = [codes[place] for place in places]
-    axes.set_xticks(places, names, rotation=90)
-    axes.set_yticks(places, names)
+    span = max([_LEAST_SPAN, *(abs(speedup[row, column] - 1) for row, column in known)])
+    colours = LinearSegmentedColormap.from_list("speedups", shades)
+    colours.set_bad(canvas.LIGHT_GREY)
+    cells = axes.imshow(speedup, cmap=colours, norm=CenteredNorm(1, span))
+    if len(heatmap) <= _MOST_NUMBERS:
+        size = min(5.5 * max(_LEAST_CODES / len(heatmap), 1), 9)
+        for row, column in known:
+            value = speedup[row, column]
+            colour = "white" if abs(value - 1) > 0.6 * span else canvas.BLACK
+            text = f"{value:.2f}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+    step = -(-len(heatmap) // (2 * _MOST_NUMBERS))  # of very many only some have names
+    places = range(0, len(heatmap), step)
+    axes.set_xticks(places, heatmap.codes[::step], rotation=90)
+    axes.set_yticks(places, heatmap.codes[::step])
     axes.tick_params(labelsize=7 if step == 1 else 6, length=0)
-    axes.spines[:].set_visible(False)
     axes.set_xlabel("beside", fontsize=9)
     axes.set_ylabel("speedup of", fontsize=9)
+    bar = canvas.figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label("compact run time / run time side by side", fontsize=9)
+    note = f"{Path(heatmap.source).name} · {len(heatmap)} codes"
+    if heatmap.unknown:
+        note += f" · {heatmap.unknown} of {speedup.size} pairs not measured (grey)"
+    mean = f": mean {heatmap.mean_speedup:.3f}" if known else ""
+    canvas.title(axes, f"Speedups side by side{mean}", note)
+    return axes
 
 
 # --- Pictures of how much faster or slower jobs run beside others ---------------------------------
@@ -214,7 +171,6 @@ def _name_codes(axes: Axes, codes: tuple[str, ...]) -> None:
 #: So many codes have boxes, those with most jobs.
 MOST_CODES = 40
 _ROW_INCHES, _FRAME_INCHES = 0.24, 1.3
-_INCHES_A_NAME, _MOST_ROOM = 0.07, 0.6  # of 8 points; as share of the axis
 
 Groups = dict[str, NDArray[np.float64]]
 
@@ -295,7 +251,10 @@ def _draw_boxes(axes: Axes, groups: Groups) -> None:
     )  # fmt: skip
     axes.axvline(1, color=canvas.BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
     _name_rows(axes, list(groups))
-    _write_right(axes, [_in_words(values) for values in groups.values()])
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(groups)), [_in_words(values) for values in groups.values()])
+    right.tick_params(length=0, labelsize=8, labelcolor=canvas.DARK_GREY)
+    right.spines.right.set_visible(False)
     axes.set_xlabel("job speedup: run time compact / run time")
     canvas.plain(axes, grid="x")
     axes.tick_params(left=False)
@@ -316,23 +275,3 @@ def _in_words(speedups: NDArray[np.float64]) -> str:
     slowed = 100 * float((speedups < 1 - 1e-9).mean())
     number = counted(len(speedups), "job")
     return f"mean {speedups.mean():.3f} · {slowed:.0f} % slowed · {number}"
-
-
-def _write_right(axes: Axes, texts: list[str]) -> None:
-    """Write a text at the right of each row, for which the axis is made longer."""
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = axes.get_xlim()
-    room = min((max(map(len, texts)) + 1) * _INCHES_A_NAME / _inches(axes), _MOST_ROOM)
-    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    axes.set_xlim(low, low + (high - low) / (1 - room))
-    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
-    across = axes.get_yaxis_transform()
-    look: dict[str, Any] = {"fontsize": 8, "color": canvas.DARK_GREY, "ha": "right", "va": "center"}
-    for row, text in enumerate(texts):
-        axes.text(1, row, text, transform=across, **look)
-
-
-def _inches(axes: Axes) -> float:
-    """Return about how wide axes are."""
-    return float(axes.get_position().width * canvas.figure_of(axes).get_figwidth())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.machine.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
@@ -92,75 +92,6 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         text = f"{path}: not followed: {', '.join(dict.fromkeys(left))}{hint}"
         warn_caller(text, HpcgymWarning)
     return scheduler
-
-
-class Followed(NamedTuple):
-    """The settings of a slurm.conf that are not of the machine, by who goes by them.
-
-    Attributes
-    ----------
-    by_scheduler : those that the file follows as a scheduler.
-    with_qos : those that it follows beside a file of QOS.
-    by_none : all others.
-    """
-
-    by_scheduler: list[OtherSetting]
-    with_qos: list[OtherSetting]
-    by_none: list[OtherSetting]
-
-
-def followed_and_not(conf: SlurmConf) -> Followed:
-    """Return the settings that are not of the machine, by who goes by them.
-
-    Of SchedulerParameters each has its own.
-
-    Raises
-    ------
-    HpcgymError : a value that cannot be, so that the file is no scheduler.
-    """
-    left = _not_followed(conf, _rules(conf))
-    found = Followed([], [], [])
-    for one in conf.others:
-        if one.of or not one.is_called("schedulerparameters"):
-            if one.name not in left:
-                found.by_scheduler.append(one)
-            else:
-                (found.with_qos if _needs_qos(one, conf) else found.by_none).append(one)
-            continue
-        for settings, names in _by_who_goes_by(conf, left, found):
-            parts = [f"{name}={conf.parameters[name]}".rstrip("=") for name in names]
-            settings += [one._replace(value=",".join(parts))] if parts else []
-    return found
-
-
-def _by_who_goes_by(
-    conf: SlurmConf, left: list[str], found: Followed
-) -> list[tuple[list[OtherSetting], list[str]]]:
-    """Return the names of SchedulerParameters by who goes by them, each with its list."""
-    names = list(conf.parameters)
-    by_none = [name for name in names if f"SchedulerParameters {name}" in left]
-    with_qos = [
-        name for name in by_none if name in slurm_qos.YOUNGEST_FIRST and _stops_with_qos(conf)
-    ]
-    return [
-        (found.by_scheduler, [name for name in names if name not in by_none]),
-        (found.with_qos, with_qos),
-        (found.by_none, [name for name in by_none if name not in with_qos]),
-    ]
-
-
-def _stops_with_qos(conf: SlurmConf) -> bool:
-    """Tell whether jobs stop others once their QOS are given."""
-    return _stops_by_qos(conf) and slurm_qos.mode_of_slurm(conf) in MODES
-
-
-def _needs_qos(one: OtherSetting, conf: SlurmConf) -> bool:
-    """Tell whether a setting is followed if a file of QOS is given beside the slurm.conf."""
-    if one.of:
-        return False
-    stops = _stops_with_qos(conf)
-    by_priority = one.is_called("priorityweightqos") and _priority_type(conf) != _BASIC
-    return by_priority or (stops and _of_preemption(one, conf))
 
 
 def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:

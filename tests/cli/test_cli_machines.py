@@ -43,7 +43,7 @@ NodeName=n[1-4] CPUs=2
 PartitionName=a Nodes=n[1-4] Default=YES
 PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
-OTHERS = "# Followed by no simulation:"
+OTHERS = "# Not of the machine; --scheduler names those that it does not follow:"
 OF_JOBS = ("simulate", "lublin:jobs=20,processors=8")
 
 
@@ -54,49 +54,27 @@ def told(text: str, title: str) -> list[str]:
     return [line.split(": ", 1)[1] for line in part.splitlines() if ", line" in line]
 
 
-def test_what_is_followed_of_a_slurm_conf_is_told() -> None:
-    by_scheduler = "# Not of the machine; followed by --scheduler with this file:"
-    assert told(CONF, by_scheduler) == [
-        "PriorityType=priority/multifactor", "PriorityWeightAge=1000",
-        "SchedulerParameters=bf_interval=60", "PreemptType=preempt/partition_prio",
-        "PreemptMode=REQUEUE", "b: PriorityTier=2",
-    ]  # fmt: skip
-    assert told(CONF, OTHERS) == ["SchedulerParameters=bf_continue", "b: LLN=YES"]
+def test_settings_that_are_not_of_the_machine_are_told() -> None:
+    others = told(CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n", OTHERS)
+    assert {"PriorityWeightAge=1000", "b: PriorityTier=2", "b: LLN=YES"} <= {*others}
+    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)" in others
+    done = succeed("machines", "slurm.conf")
+    hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
+    assert done.stderr == f"hpcgym: slurm.conf, line 10: {hint}\n"
+    assert "# c: 1 node, down\n" in done.stdout
+    Path("slurm.conf").write_text(CONF)
     said = succeed(*OF_JOBS, "--cluster", "slurm.conf", "--scheduler", "slurm.conf").stderr
     seven = "slurm.conf: settings that do not describe the machine: 7; hpcgym machines slurm.conf"
     assert seven in said
     (line,) = (line for line in said.splitlines() if "not followed: " in line)
+    assert "bf_continue, b: LLN" in line
     assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
-    # by submission, and in strict order
-    plain = CONF.replace("multifactor", "basic").replace("REQUEUE", "OFF")
-    plain += "SchedulerType=sched/builtin\n"
-    others = " ".join(told(plain, OTHERS))
-    assert "PriorityWeightAge=1000" in others
-    assert "bf_interval=60" in others
-    assert not any("bf_interval" in one for one in told(plain, by_scheduler))
-
-
-def test_what_a_slurm_conf_follows_beside_qos_is_told() -> None:
-    text = CONF.replace("partition_prio", "qos") + "PriorityWeightQOS=5\nPriorityWieghtAge=4\n"
-    text += "PartitionName=c Nodes=n1 State=DOWN LLN=YES\n"
-    title = "# Followed by --scheduler slurm.conf:qos=FILE, what sacctmgr -P show qos printed:"
-    names = ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
-    assert told(text, title) == names
-    others = told(text, OTHERS)
-    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)" in others
-    assert "c: LLN=YES" in others
-    done = succeed("machines", "slurm.conf")
-    hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
-    assert done.stderr == f"hpcgym: slurm.conf, line 11: {hint}\n"
-    assert "# c: 1 node, down\n" in done.stdout
 
 
 def test_a_slurm_conf_that_slurm_refuses() -> None:
     said = "slurm.conf, line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
     text = CONF.replace("REQUEUE", "suspend")
-    assert "PreemptMode=suspend" in told(text, "# Not of the machine:")
-    refused = f"# As a --scheduler the file is refused: {said} SUSPEND,GANG\n"
-    assert refused in succeed("machines", "slurm.conf").stdout
+    assert "PreemptMode=suspend" in told(text, OTHERS)
     assert line(*OF_JOBS, "--scheduler", "slurm.conf") == f"hpcgym: {said} SUSPEND,GANG"
 
 

@@ -13,15 +13,7 @@ from restrictions import DRAWN
 
 import hpcgym
 from hpcgym.explanation.story import RIGHTS
-from hpcgym.explanation.watching import (
-    Stop,
-    Stopped,
-    in_words,
-    stopped_by,
-    stops_of,
-    waits_of,
-    who_was_stopped,
-)
+from hpcgym.explanation.watching import Stop, in_words, stops_of, waits_of
 from hpcgym.machine import Cluster, Failures, NodeGroup
 from hpcgym.workload.model import Workload
 
@@ -117,46 +109,13 @@ def test_many_are_counted() -> None:
     assert told[6:] == ["And twice more.", "It lost nothing, and went on later."]
 
 
-@pytest.mark.parametrize("mode", list(MODES))
-def test_whom_it_stopped_is_named(mode: str) -> None:
-    """By hand: on a pool each of 3 and 4 may have needed what 1 or 2 had."""
-    preemption = f"queue:2>1,{mode}"
-    result = hpcgym.simulate(four(), cluster="2x1x1", preemption=preemption)
-    told = hpcgym.explain(result, 3)
-    assert told.sentences[1:] == ["It started at once.", "To start, it stopped job 2."]
-    assert told.to_dict()["stopped"] == [{"job": 2, "time": 5, "jobs": [3]}]
-    pool = hpcgym.simulate(four(), preemption=preemption)
-    line = "As it started, jobs 1 and 2 were stopped, for it or for job 4."
-    assert hpcgym.explain(pool, 3).sentences[2:] == [line]
-    assert hpcgym.explain(result, 1).facts["stopped"] == []
-    if mode == "cancel":  # who was cancelled had started
-        assert hpcgym.explain(pool, 1).sentences[1:4] == [
-            "It started at once.",
-            "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
-            "What it had done is lost: 5 s.",
-        ]
-
-
-@pytest.mark.parametrize(
-    ("stopped", "words"),
-    [
-        ([], []),
-        ([(4, [9]), (2, [9]), (2, [9])], ["To start, it stopped jobs 2 and 4."]),
-        (
-            [(n, [9]) for n in range(1, 8)],
-            ["To start, it stopped jobs 1, 2, 3, 4, 5 and 2 others."],
-        ),
-        (
-            [(1, [9]), (2, [8, 9, 10])],
-            [
-                "To start, it stopped job 1.",
-                "As it started, job 2 was stopped, for it or for job 8 or 10.",
-            ],
-        ),
-    ],
-)
-def test_words_of_whom_it_stopped(stopped: list[tuple[int, list[int]]], words: list[str]) -> None:
-    assert who_was_stopped([Stopped(job, 0, jobs) for job, jobs in stopped], 9) == words
+def test_who_was_cancelled_had_started() -> None:
+    told = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
+    assert told.sentences[1:4] == [
+        "It started at once.",
+        "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
+        "What it had done is lost: 5 s.",
+    ]
 
 
 def simulated(preemption: str, *rows: tuple[int, int, int, int], **place: Any) -> Any:
@@ -267,8 +226,6 @@ def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mod
             assert queue[row[one]] > queue[job]
         spent[job] += stop.stopped - stop.began
     assume(spent.any())
-    told = [(one, stop.job) for one in range(len(jobs)) for stop in stopped_by(result, one)]
-    assert sorted(told) == sorted((row[by], numbers[of]) for of, one in stops for by in one.jobs)
     lost = result.lost_core_seconds // jobs.requested_processors
     if (pieces := result.pieces) is not None:
         lost = np.zeros(len(jobs), np.int64)

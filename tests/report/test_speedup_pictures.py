@@ -34,9 +34,9 @@ def test_cells_are_where_the_pairs_are() -> None:
     assert red > 200 > 50 > blue
     red, _, blue = colour_at(axes, 1, 0)  # half as far from 1, and faster: a light blue
     assert 100 < red < 150 < 200 < blue
-    hatched = colour_at(axes, 1, 1)
-    assert max(hatched) - min(hatched) < 3
-    assert max(hatched) < 240
+    grey = colour_at(axes, 1, 1)
+    assert max(grey) - min(grey) < 3
+    assert max(grey) < 240
     written = {text.get_position(): text.get_text() for text in axes.texts[:3]}
     assert written == {(0, 0): "1.00", (1, 0): "0.50", (0, 1): "1.25"}
 
