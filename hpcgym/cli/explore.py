@@ -1,4 +1,4 @@
-"""``hpcgym explore``, ``explain`` and ``index``: into schedules, and into folders of results."""
+"""``hpcgym explore`` and ``explain``: into schedules."""
 
 from __future__ import annotations
 
@@ -134,18 +134,14 @@ _MANY_HOURS = 100 * 3600  # [s]; as hours, and not as days
 MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
 
 
-def _show_waits(
-    results: Mapping[str, Result], by: str | None, format: Format, picture: Path | None
-) -> None:
-    """Print and draw what all jobs waited for: of one schedule by groups, of several each.
+def _show_waits(results: Mapping[str, Result], by: str | None, format: Format) -> None:
+    """Print what all jobs waited for: of one schedule by groups, of several each.
 
     ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
     """
     from hpcgym.schedule.provenance import provenance_of
 
     table = _waits(results, by)
-    if picture is not None:
-        _draw_waits(table, results, picture)
     seconds = table.rename(columns=lambda name: name if name == "jobs" else f"{name}_s")
     rows = rows_of(seconds.reset_index())
     facts = {
@@ -223,18 +219,6 @@ def _hours(seconds: int) -> str:
     return f"{hours:,.1f}" if hours >= 1 or not hours else f"{hours:.2g}"
 
 
-def _draw_waits(table: pd.DataFrame, results: Mapping[str, Result], path: Path) -> None:
-    """Draw a bar a row into a file."""
-    from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
-    from hpcgym.report.tables import subtitle
-    from hpcgym.report.timeline import draw_waits
-    from hpcgym.schedule.provenance import provenance_of
-
-    axes = draw_waits(table, subtitle(dict(results)))
-    save_figure(figure_of(axes), path, picture_suffix(path), provenance_of(results))
-    note(f"wrote {path}")
-
-
 # --- ``hpcgym explain``: why one job waited, or what all waited for -------------------------------
 
 MOST = 2000  # jobs that are left out, unless --most says otherwise
@@ -263,10 +247,6 @@ def explain(
     seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
     explained: Explained,
     format: Format = Format.table,
-    picture: Annotated[
-        Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
-    ] = None,
-    force: bool = False,
 ) -> None:
     """Say why a job waited, or what all jobs waited for.
 
@@ -288,16 +268,12 @@ def explain(
         have started earlier. Those that used most while it waited are taken.
     seconds S : How long the explanation of one job takes at most. It says what was not tried.
 
-    Output
-    ------
-    picture FILE : Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.
-
     Examples
     --------
     hpcgym explain KTH-SP2 --job 4034
     hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative
     hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json
-    hpcgym explain KTH-SP2 --by user --picture waits.png
+    hpcgym explain KTH-SP2 --by user
     hpcgym explain KTH-SP2 --scheduler easy,saf,conservative
     """
     from hpcgym.explanation import GROUPS
@@ -309,14 +285,14 @@ def explain(
         check_choice("--by", ONCE_CALLED.get(by, by), GROUPS)
         if number is None and len(explained.names) > 1:
             raise HpcgymError("--by is for one scheduler: of several, each is a row")
-    of_all, of_one = {"--by": by, "--picture": picture}, {"--most": most, "--seconds": seconds}
+    of_all, of_one = {"--by": by}, {"--most": most, "--seconds": seconds}
     wrong = [name for name, one in (of_one if job is None else of_all).items() if one is not None]
     if wrong:
         whose = "one job, with" if job is None else "all jobs, without"
         raise HpcgymError(f"{wrong[0]} is for {whose} --job")
     results = explained.simulated(explained.failures)
     if number is None:
-        _show_waits(results, by, format, picture)
+        _show_waits(results, by, format)
         return
     allowed, (first, result) = SECONDS if seconds is None else seconds, next(iter(results.items()))
     with measuring("leaving out jobs") as progress:

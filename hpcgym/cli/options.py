@@ -134,11 +134,11 @@ class _AllRules(WeighedRules):
         beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
         :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file
         like that of --failures.
-    preemption partition:interactive>batch|...|FILE|none : Which jobs may stop others to start at
+    preemption partition:interactive>batch|...|none : Which jobs may stop others to start at
         once: those of a partition, a queue or QOS (qos:high>low), a user or a group. Put ';'
         between several. Stopped jobs wait again and run from the beginning; add ',cancel', and they
         do not run again, or ',suspend', and they go on later. With ',exempt=600' no run is stopped
-        in its first 600 s. Or a file that sacctmgr -P show qos printed.
+        in its first 600 s.
     dependencies none|after|closed-loop : When jobs that follow others (preceding_job, think_time)
         are submitted: when the log says (none); then, but not before the others have ended and the
         user has thought (after); or as soon as this is so, whatever the log says (closed-loop).

@@ -435,12 +435,3 @@ class PageOptions:
         with working(f"writing {self.html}"), whole_text(self.html) as file:
             file.write(make())
         note(f"wrote {self.html}")
-
-    def write_study(self, report: Path) -> None:
-        """Say where the report of a study is, record what made it, and write a page if asked to."""
-        from hpcgym.explore.study import study_page
-        from hpcgym.schedule.provenance import provenance_of_workloads
-
-        write_beside(report, provenance_of_workloads([]))
-        note(f"wrote {report}, tables and pictures beside it")
-        self.write(lambda: study_page(report))

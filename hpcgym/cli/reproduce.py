@@ -18,7 +18,7 @@ from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
-from hpcgym.files.recorded import KEY
+from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.progress import measuring, watched
 
 if TYPE_CHECKING:
@@ -60,16 +60,19 @@ class _Placed(options.ExecutorOptions):
 
 
 @dataclass(frozen=True)
-class Running(output.PageOptions, _Placed):
+class Running(_Placed):
     """How a study is run, and how its tables are shown."""
 
     def study(self, name: str, asked: Study) -> None:
         """Run a study, print what is shown of what it makes, and say where its report is."""
+        from hpcgym.schedule.provenance import provenance_of_workloads
+
         self.become_mpi()
         report, made = self._done(asked, self.folder or Path(name))
         for what, tables in asked.shown(made).items():
             print_tables(tables, what, self.format)
-        self.write_study(report)
+        write_beside(report, provenance_of_workloads([]))
+        note(f"wrote {report}, tables and pictures beside it")
 
     def _done(self, asked: Study, folder: Path) -> Any:
         """Run a study with a bar for each long step, lines in a log; say that it can go on."""

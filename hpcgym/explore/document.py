@@ -92,16 +92,10 @@ def picture(figure: Figure, text: str) -> str:
     """Return a picture with what it shows below it."""
     image = BytesIO()
     save_figure(figure, image, ".png")
-    return image_of(image.getvalue(), text, round(figure.get_figwidth() * 96))
-
-
-def image_of(png: bytes, text: str, width: int | None = None) -> str:
-    """Return a PNG with what it shows below it; ``width`` is in pixels of the page."""
-    data, caption = b64encode(png).decode("ascii"), escape(text)
-    wide = "" if width is None else f' width="{width}"'
+    data, caption = b64encode(image.getvalue()).decode("ascii"), escape(text)
     return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}"{wide}>'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}"'
+        f' width="{round(figure.get_figwidth() * 96)}"><figcaption>{caption}</figcaption></figure>'
     )
 
 

@@ -21,12 +21,10 @@ from hpcgym.explanation import explain
 from hpcgym.explore.page import explorer_page, of_schedule, pack, page, statistics
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
-from hpcgym.machine import Cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
-from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
@@ -98,7 +96,6 @@ class Session:
             "processors": None
             if cluster.groups or "--cluster" in self._command
             else {"least": least, "usual": usual, "most": _LARGER * usual},
-            "cap": _can_be_capped(cluster),
         }
 
     def simulate(self, question: Mapping[str, Any]) -> Answer:
@@ -135,10 +132,9 @@ class Session:
         if what not in WAYS:
             raise HpcgymError(unknown("way to save", what, WAYS))
         rules = {name: value for name, value in question.items() if name != "what"}
-        scheduler, processors, cap = self._rules(rules)
+        scheduler, processors = self._rules(rules)
         if what == "command":
-            limit = [] if cap is None else ["--cap", f"percent={cap}"]
-            text = shlex.join([*self._words_for(processors), *options_of(scheduler), *limit])
+            text = shlex.join([*self._words_for(processors), *options_of(scheduler)])
         elif what == "scheduler":
             text = scheduler_text(scheduler, f"{self._fixed.workload.name}, from hpcgym explore")
         else:
@@ -149,20 +145,19 @@ class Session:
         return Answer(text.encode(), _PLAIN)
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:
-        scheduler, processors, cap = self._rules(question)
+        scheduler, processors = self._rules(question)
         usual = self._fixed.cluster
         machine = usual if processors is None else replace(usual, processors=processors)
-        limits = None if cap is None else [PowerCap.of(machine, cap / 100)]
-        return simulate(self._fixed.workload, scheduler, cluster=machine, limits=limits)
+        return simulate(self._fixed.workload, scheduler, cluster=machine)
 
-    def _rules(self, question: Mapping[str, Any]) -> tuple[Scheduler, int | None, int | None]:
-        """Return the scheduler, the size of the machine and the cap [%] that a question means.
+    def _rules(self, question: Mapping[str, Any]) -> tuple[Scheduler, int | None]:
+        """Return the scheduler and the size of the machine that a question means.
 
         Raises
         ------
         HpcgymError : a rule that there is not, or a value that it cannot have.
         """
-        known = (*RULES, "processors", "cap")
+        known = (*RULES, "processors")
         for name in question:
             if name not in known:
                 raise HpcgymError(unknown("rule", name, known))
@@ -173,18 +168,13 @@ class Session:
             )
         if processors is not None and self._fixed.cluster.groups:
             raise HpcgymError("the size of a machine with nodes cannot be changed here")
-        cap = question.get("cap")
-        if cap is not None and not (type(cap) is int and 1 <= cap <= 100):
-            raise HpcgymError(f"cap must be a whole number of percent from 1 to 100, not {cap!r}")
-        if cap is not None and not _can_be_capped(self._fixed.cluster):
-            raise HpcgymError("a cap is for machines whose nodes have a power")
         rules = {name: question[name] for name in RULES if name in question}
         for name in ("policy", "backfill", "estimate"):
             if name in rules and not isinstance(rules[name], str):
                 raise HpcgymError(f"{name} must be a text, not {rules[name]!r}")
         if not (rules.get("hold") is None or is_number(rules["hold"])):
             raise HpcgymError(f"hold must be a share of the machine, not {rules['hold']!r}")
-        return self._begin.but(**self._changes(rules)), processors, cap
+        return self._begin.but(**self._changes(rules)), processors
 
     def _changes(self, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rules that differ from those at the beginning: others stay as they were."""
@@ -214,7 +204,7 @@ class Session:
         """Return the second schedule's name, which says so if the controls have changed it."""
         same_size = result.cluster.processors == self._fixed.cluster.processors
         same_rules = result.scheduler.describe() == self._begin.describe()
-        same = same_size and same_rules and result.limits is None
+        same = same_size and same_rules
         return self._other if same or self._alone else f"{self._other}, changed"
 
 
@@ -233,14 +223,6 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
         }
         for reason in (text for text, true in why.items() if true):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")
-
-
-def _can_be_capped(cluster: Cluster) -> bool:
-    """Return whether a machine's nodes have a power, of which a cap can be a share."""
-    try:
-        return bool(cluster.groups) and PowerCap.of(cluster, 1).watts > 0
-    except HpcgymError:
-        return False
 
 
 def options_of(scheduler: Scheduler) -> list[str]:

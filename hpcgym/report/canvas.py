@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice, installing
+from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
-    from hpcgym.schedule.runs import Coschedule
 
 
 # --- What all pictures share ----------------------------------------------------------------------
@@ -374,30 +373,15 @@ class Palette(NamedTuple):
     meaning: dict[str, str]
 
 
-def palette_of(
-    result: Result, by: str | None = None, span: tuple[float, float] | None = None
-) -> Palette:
-    """Give the jobs colours.
+def palette_of(result: Result, span: tuple[float, float] | None = None) -> Palette:
+    """Give the jobs colours: by their speedups where any shares nodes, else by user.
 
-    Parameters
-    ----------
-    by : "user"; "code" or "speedup", of schedules with speedups; None: "speedup" there, "code" if
-        all jobs are compact, else "user".
-    span : from when until when users count [s]; None: always.
-
-    Raises
-    ------
-    HpcgymError : another name, or one that needs speedups.
+    ``span``: from when until when users count [s]; None: always.
     """
     shared = result.coschedule
-    if by is None:
-        by = "user" if shared is None else "speedup" if shared.shape.any() else "code"
-    check_choice("colours", by, ("user", "code", "speedup"))
-    if by == "user":
+    if shared is None or not shared.shape.any():
         return _by_user(result, span)
-    if shared is None:
-        raise HpcgymError(f"colours by {by} are for schedules with speedups of jobs")
-    return _by_code(result, shared) if by == "code" else _by_speedup(result)
+    return _by_speedup(result)
 
 
 def speedup_classes(result: Result) -> NDArray[np.int64]:
@@ -416,17 +400,6 @@ def _by_user(result: Result, span: tuple[float, float] | None) -> Palette:
     area = np.bincount(user, np.maximum(ran, 0) * result.workload.requested_processors)
     names = names_of(result.workload, "user_id")
     return _by_area([called(names, "user", number) for number in users.tolist()], user, area)
-
-
-def _by_code(result: Result, run: Coschedule) -> Palette:
-    """Give a colour to each of the codes that have had most of the nodes."""
-    assert result.allocation is not None
-    lanes = np.diff(result.allocation.first) * np.where(run.shares, 1, run.parts)
-    area = np.bincount(run.code, result.run_time * lanes, len(run.speedups.codes))
-    seen = np.flatnonzero(area)
-    place = np.zeros(len(area), np.int64)
-    place[seen] = np.arange(len(seen))
-    return _by_area([run.speedups.codes[code] for code in seen], place[run.code], area[seen])
 
 
 def _by_speedup(result: Result) -> Palette:

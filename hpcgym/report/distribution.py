@@ -138,8 +138,9 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
     speedup, shades = heatmap.speedup, [canvas.VERMILLION, "#FFFFFF", canvas.BLUE]
     known = np.argwhere(~np.isnan(speedup)).tolist()
     span = max([_LEAST_SPAN, *(abs(speedup[row, column] - 1) for row, column in known)])
-    colours = LinearSegmentedColormap.from_list("speedups", shades)
-    colours.set_bad(canvas.LIGHT_GREY)
+    colours = LinearSegmentedColormap.from_list("speedups", shades).with_extremes(
+        bad=canvas.LIGHT_GREY
+    )
     cells = axes.imshow(speedup, cmap=colours, norm=CenteredNorm(1, span))
     if len(heatmap) <= _MOST_NUMBERS:
         size = min(5.5 * max(_LEAST_CODES / len(heatmap), 1), 9)

@@ -166,7 +166,6 @@ _DOWN = "#4d4d4d"  # nodes that are down
 def draw_gantt(
     results: Results,
     axes: Axes | None = None,
-    colours: str | None = None,
     *,
     begin: float | None = None,
     end: float | None = None,
@@ -189,14 +188,12 @@ def draw_gantt(
 
     Where jobs share nodes a node has as many lanes as parts. A job that shares its nodes has one
     lane of each from its start to its end, any other all lanes. Colours tell the speedups of jobs,
-    grey being 1, or their codes.
+    grey being 1.
 
     Parameters
     ----------
     results : what :func:`hpcgym.simulate` returns, or its name -> it.
     axes : where to draw; without it a new figure, with a note of what it shows.
-    colours : "user"; "code" or "speedup", of schedules with speedups; None: "speedup" there, "code"
-        if all jobs are compact, else "user".
     begin, end : the part to be drawn [s], times as in ``results.start``; of one that is None the
         first or the last time of the schedule.
 
@@ -206,8 +203,7 @@ def draw_gantt(
 
     Raises
     ------
-    HpcgymError : several results, colours that there are not, an end that is not after the begin,
-        or matplotlib is not installed.
+    HpcgymError : several results, an end that is not after the begin, or matplotlib is missing.
     """
     named = drawable(results)
     if len(named) > 1:
@@ -216,7 +212,7 @@ def draw_gantt(
     time, which = gantt_time(named, begin, end)
     heading = "Gantt chart" if axes is None else f"Gantt chart, {name}"
     _, axes, note = canvas.begun(results, axes, height=gantt_inches(result))
-    palette = canvas.palette_of(result.runs, colours, (time.first, time.last))
+    palette = canvas.palette_of(result.runs, (time.first, time.last))
     return gantt_on(axes, result, time, heading, note, which, palette)
 
 
@@ -291,7 +287,7 @@ def gantt_on(
     lost = result.lost
     fails = lost is not None and result.scheduler.preemption is None
     result = result.runs
-    palette = palette or canvas.palette_of(result, None, (time.first, time.last))
+    palette = palette or canvas.palette_of(result, (time.first, time.last))
     rows = rows_of(result)
     time.apply(axes)
     axes.set_xlabel(time.label + which)

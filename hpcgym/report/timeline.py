@@ -1,4 +1,4 @@
-"""Pictures over time: utilization, queue, power; and what jobs waited for."""
+"""Pictures over time: utilization, queue and power."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hpcgym.report.tables import Results, drawable, shown
 from hpcgym.schedule.metrics import processors_in_use, queue_length
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from hpcgym.schedule.result import Result
@@ -248,73 +247,3 @@ def _text(state: str) -> str:
     if name == "busy" and ghz:
         return f"busy at {ghz.removesuffix('ghz')} GHz"
     return "components above nodes" if state == "components" else state.replace("_", " ")
-
-
-# --- A picture of what waiting is due to, a bar a group of jobs or a scheduler --------------------
-
-#: Bars that a picture has at most, but of sizes and weeks; the others are one, "others".
-MOST_BARS = 30
-_BAR_INCHES, _ROUND_BARS_INCHES = 0.24, 1.2
-_LETTERS_OF_BARS = 32  # of a name
-_REASON_COLOURS = {
-    "quota": canvas.BLACK,
-    "processors": canvas.BLUE,
-    "nodes": canvas.SKY_BLUE,
-    "partition": canvas.LIGHT_GREY,
-    "order": canvas.DARK_GREY,
-    "reservation": canvas.VERMILLION,
-    "plan": canvas.ORANGE,
-    "clock": canvas.PURPLE,
-    "unseen": canvas.YELLOW,
-    "hold": canvas.GREEN,
-}
-
-
-def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) -> Axes:
-    """Draw what waiting is due to, a bar a row, as long as all of it.
-
-    Parameters
-    ----------
-    table : of :func:`hpcgym.explanation.waits_by`: columns of reasons [s], index what the bars are
-        called. Of more than 30 rows, but of sizes and weeks, the last ones are one bar; and rows in
-        which nobody waited are left out.
-    note : what it shows, for a new figure.
-    axes : where to draw; without it a new figure.
-
-    Returns
-    -------
-    The axes; ``axes.figure.savefig(path)`` saves the picture.
-
-    Raises
-    ------
-    HpcgymError : matplotlib is not installed.
-    """
-    from hpcgym.explanation.explain import ORDERED, shortened  # slow, and help needs none of it
-    from hpcgym.explanation.story import CALLED
-
-    reasons = [name for name in CALLED if name in table and table[name].any()]
-    waited = table[reasons].any(axis=1)
-    shown = table if table.index.name in ORDERED else table[waited]
-    shown = shortened(shown, MOST_BARS)
-    names = [_short(str(name)) for name in shown.index]
-    seconds = shown[reasons].to_numpy(np.float64)
-    size, unit = canvas.unit_of(float(seconds.sum(axis=1).max(initial=0)))
-    axes = canvas.axes_or_new(axes, 9, _BAR_INCHES * max(len(names), 3) + _ROUND_BARS_INCHES)
-    left = np.zeros(len(names))
-    for name, part in zip(reasons, seconds.T / size, strict=True):
-        rows = np.arange(len(names))
-        axes.barh(rows, part, left=left, color=_REASON_COLOURS[name], label=CALLED[name])
-        left += part
-    axes.set_yticks(range(len(names)), names)
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)  # users may have any name
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlabel(f"time that jobs waited ({unit}, all together)")
-    canvas.plain(axes, grid="x")
-    axes.tick_params(left=False)
-    return canvas.headed(axes, "What jobs waited for" if reasons else "No job waited", note)
-
-
-def _short(name: str) -> str:
-    """Return a name that leaves room for bars."""
-    return name if len(name) <= _LETTERS_OF_BARS else f"{name[: _LETTERS_OF_BARS - 1]}…"

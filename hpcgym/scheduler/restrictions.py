@@ -429,7 +429,7 @@ class Preemption:
         chains, *words = (word.strip() for word in said.split(","))
         times = [words.pop()] if words and words[-1].startswith(_EXEMPT) else []
         if not colon or ">" not in chains:
-            raise HpcgymError(f"preemption {text!r} is neither a file nor a rule such as {SUCH}")
+            raise HpcgymError(f"preemption {text!r} is no rule such as {SUCH}")
         pairs = []
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
             names = [name.strip() for name in chain.removeprefix(f"{column}:").split(">")]

@@ -28,7 +28,7 @@ from hpcgym.scheduler.policies.index import (
     usual_backfill_order,
     weight_text,
 )
-from hpcgym.scheduler.slurm_qos import preemption_of_qos, quotas_of_slurm
+from hpcgym.scheduler.slurm_qos import quotas_of_slurm
 
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
@@ -187,20 +187,16 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
 
 
 def read_preemption(value: Any) -> restrictions.Preemption | None:
-    """Return the preemption that a rule of a scheduler says: a text, a file or one; or None.
+    """Return the preemption that a rule of a scheduler says: a text or one; or None.
 
     Raises
     ------
-    HpcgymError : what is none, or a file that does not hold Slurm's QOS, or in which none may stop
-        another.
+    HpcgymError : what is none.
     """
     if value is None:
         return None
-    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
-        value = preemption_of_qos(value)
-    elif isinstance(value, str | os.PathLike):
-        check_is_there(value)
-        value = restrictions.Preemption.parse(os.fspath(value))
+    if isinstance(value, str):
+        value = restrictions.Preemption.parse(value)
     if not isinstance(value, restrictions.Preemption):
         raise HpcgymError(f"preemption must be a text such as {restrictions.SUCH}, not {value!r}")
     return value
@@ -265,9 +261,9 @@ class Scheduler:
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.restrictions.Window` or several; kept as a tuple. None: none.
     preemption : jobs of which partitions or queues stop those of which others, to start at once:
-        ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text,
-        a file that ``sacctmgr -P show qos`` printed or a
-        :class:`hpcgym.scheduler.restrictions.Preemption`, as which it is kept. None: nobody does.
+        ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text
+        or a :class:`hpcgym.scheduler.restrictions.Preemption`, as which it is kept. None: nobody
+        does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".

@@ -101,7 +101,7 @@ def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = N
     mode = slurm_qos.mode_of_slurm(conf)
     if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
-        preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))[0]
+        preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=slurm_qos.limits_as_quotas(known)[0] or None,

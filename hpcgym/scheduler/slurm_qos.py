@@ -96,15 +96,6 @@ def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
     return found, left
 
 
-def limits_of(qos: Qos) -> list[str]:
-    """Return the names of the limits that a QOS has, followed or not."""
-    return [
-        *(name for field, name in _OF_JOBS.items() if getattr(qos, field) is not None),
-        *(name for field, name in _TRES.items() if getattr(qos, field)),
-        *(name for field, name in _LEFT.items() if field != "preempts" and getattr(qos, field)),
-    ]
-
-
 def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
     left = [name for field, name in _LEFT.items() if getattr(qos, field)]
@@ -133,9 +124,7 @@ _MODES = (
     "off", "cancel", "gang", "requeue", "suspend", "on", "within", "priority", "cluster",
     "checkpoint",
 )  # fmt: skip
-_UNLESS_SAID = "requeue"  # what stands for the mode of the slurm.conf
 _EXEMPT = "PreemptExemptTime"
-_NO_GRACE = ("", "00:00:00", "0")  # GraceTime of QOS unless somebody sets it
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -212,38 +201,19 @@ def spared(conf: SlurmConf) -> set[str]:
     return {name for name, mode in conf.preempt_modes.items() if mode.casefold() == "off"}
 
 
-def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
-    """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
+def stopping_of(
+    found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
+) -> Preemption:
+    """Return who may stop whom by the column Preempt of the QOS of a file.
 
-    Those that may be stopped are cancelled, or suspended, if their PreemptMode says so; else they
-    wait again. The mode ``cluster`` is that of the slurm.conf, which is not known here: they wait
-    again, too. Those whose PreemptMode is OFF are never stopped. Runs of each are exempt for its
-    PreemptExemptTime, but not where they are suspended.
+    Those that may be stopped are
+    cancelled, suspended or wait again as their PreemptMode says; ``usual`` and ``exempt_s`` are the
+    mode and the PreemptExemptTime of the slurm.conf, for those that have no own. Those whose
+    PreemptMode is OFF are never stopped. No run is exempt where jobs are suspended.
 
     Raises
     ------
-    HpcgymError : what :func:`hpcgym.machine.slurm.read_qos` raises; no QOS may stop another, or
-        they are to be stopped in several ways.
-
-    Warns
-    -----
-    HpcgymWarning : times for which jobs that are stopped run on; limits, which are quotas.
-    """
-    found = read_qos(path)
-    preemption, left = stopping_of(found, path, _UNLESS_SAID)
-    left += [f"{one.name}: {limit}" for one in found for limit in limits_of(one)]
-    if left:
-        warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
-    return preemption
-
-
-def stopping_of(
-    found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
-) -> tuple[Preemption, list[str]]:
-    """Return who may stop whom of the QOS of a file, and times for which stopped jobs run on.
-
-    As :func:`preemption_of_qos` does; ``usual`` and ``exempt_s`` are the mode and the
-    PreemptExemptTime of the slurm.conf, for those that have no own.
+    HpcgymError : no QOS may stop another, or they are to be stopped in several ways.
     """
     known = {qos.name: qos for qos in found}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
@@ -261,7 +231,6 @@ def stopping_of(
             f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
             " whom as 'qos:high>low,cancel'"
         )
-    left = [f"{one.name}: GraceTime" for one in told if one.grace_time not in _NO_GRACE]
     mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}
     times = dict.fromkeys(sorted(stopped), exempt_s) | {
@@ -270,6 +239,6 @@ def stopping_of(
         if one.preempt_exempt_time and one.name in stopped
     }
     try:
-        return Preemption("qos", pairs, mode, _exempt(times.items(), mode)), left
+        return Preemption("qos", pairs, mode, _exempt(times.items(), mode))
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None

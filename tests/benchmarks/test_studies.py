@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 from collections.abc import Callable
 from importlib import import_module
@@ -64,6 +65,8 @@ def test_a_study_takes_workers_without_an_executor(
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--workers", "3"])
     assert result.exit_code == 0, result.stderr
     assert [(one.executor, one.workers) for one in given] == [("processes", 3)]
+    record = json.loads((tmp_path / "x" / "report.md.provenance.json").read_text())
+    assert record["command"][:2] == ["reproduce", "mixed-policies"]
 
 
 def test_tables_are_for_people() -> None:

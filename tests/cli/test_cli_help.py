@@ -101,7 +101,7 @@ def test_help_lists_all_names(words: tuple[str, ...]) -> None:
 
 
 #: What every study takes.
-OF_STUDIES = ("folder", "quick", "executor", "workers", "format", "html", "force")
+OF_STUDIES = ("folder", "quick", "executor", "workers", "format")
 STUDIES = [
     words for words in COMMANDS if words[0] == "reproduce" and words != ("reproduce", "items")
 ]
@@ -122,5 +122,5 @@ def test_studies_have_the_same_options(words: tuple[str, ...]) -> None:
             (params[name].opts, params[name].help, params[name].metavar) for name in OF_STUDIES
         ]
         defaults = [params[name].default for name in OF_STUDIES]
-        assert defaults == [None, False, "processes", None, "table", None, False]
+        assert defaults == [None, False, "processes", None, "table"]
     assert told[words] == told[STUDIES[0]]

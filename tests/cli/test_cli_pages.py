@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import pytest
 from commands import as_json, run, succeed
 from html_pages import Page
 
-from hpcgym.files.recorded import beside, record_of_file
+from hpcgym.files.recorded import record_of_file
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -58,26 +56,6 @@ def test_a_page_of_a_sweep_has_means_and_simulations(
     monkeypatch.setattr("hpcgym.cli.sweep.MOST_LISTED", 3)
     succeed("sweep", "table", folder, "--html", page, "--force")
     assert "These are 4: hpcgym sweep table" in page.read_text()
-
-
-@pytest.mark.slow
-def test_a_page_of_a_study_has_its_tables_and_pictures(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-    folder, page = tmp_path / "frontier", tmp_path / "frontier.html"
-    words = ["--workload", TRACE, "--executor", "serial", "--output", folder, "--html", page]
-    succeed("reproduce", "frontier", "--quick", *words)
-    report = (folder / "report.md").read_text()
-    text = page.read_text()
-    pictures = re.findall(r"!\[", report)
-    assert pictures
-    assert text.count('<img src="data:image/png;base64,') == len(pictures)
-    rows = [line for line in report.splitlines() if line.startswith("|")]
-    rules = [line for line in rows if set(line) <= set("|-: ")]
-    *tables, origin = Page(page.read_text()).tables
-    assert len(tables) == len(rules)
-    assert sum(map(len, tables)) == len(rows) - len(rules)
-    assert origin[2][1].startswith("hpcgym reproduce frontier --quick")
-    assert json.loads(beside(folder / "report.md").read_text())["command"][0] == "reproduce"
 
 
 def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from serving import served
-from test_page import told, unpacked
+from test_page import unpacked
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
@@ -25,7 +25,6 @@ from hpcgym.naming import duration
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.files import read_scheduler
-from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -255,29 +254,10 @@ def test_options_make_the_scheduler_again(scheduler: Scheduler) -> None:
     assert made.describe() == scheduler.describe()
 
 
-def test_a_cap_of_power_is_tried_where_nodes_have_one() -> None:
-    cluster = find_cluster("taurus")
-    jobs = load_workload("lublin:jobs=80,processors=96,load=1.1,seed=4")
-    session = Session({"easy": simulate(jobs, cluster=cluster)}, ["hpcgym", "simulate", "x"])
-    head, columns = unpacked(session.simulate({"cap": 80}).body)
-    wanted = simulate(jobs, cluster=cluster, limits=[PowerCap.of(cluster, 0.8)])
-    wait = columns[head["run"]["columns"]["wait"]]
-    assert np.array_equal(wait, wanted.start - jobs.submit_time)
-    assert columns[head["run"]["columns"]["power"]].max() <= PowerCap.of(cluster, 0.8).watts + 0.5
-    said = session.save({"what": "command", "cap": 80, "policy": "saf"}).body.decode()
-    assert said == "hpcgym simulate x --policy saf --cap percent=80"
-    for cap in (0, 101, 50.5, True, "50"):
-        with pytest.raises(HpcgymError, match="cap must be a whole number of percent"):
-            session.simulate({"cap": cap})
-
-
-def test_what_cannot_be_changed_is_said(server: Server, workload: Any) -> None:
+def test_what_cannot_be_changed_is_said(workload: Any) -> None:
     result = simulate(workload, policy=lambda view: -view.wait)
     with pytest.raises(HpcgymError, match="cannot be explored live, since a function orders"):
         Session({"mine": result}, [])
-    with pytest.raises(HpcgymError, match="a cap is for machines whose nodes have a power"):
-        server.session.simulate({"cap": 80})
-    assert told(server.session.page.decode())[0]["live"]["cap"] is False
 
 
 class Unasked:

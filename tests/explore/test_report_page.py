@@ -1,4 +1,4 @@
-"""Pages of reports and studies, without a browser."""
+"""Pages of reports, without a browser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from html_pages import Page
@@ -14,7 +13,6 @@ from html_pages import Page
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, write_page
 from hpcgym.explore.document import sheet, table
-from hpcgym.explore.study import study_page
 from hpcgym.machine import Cluster
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
@@ -100,64 +98,3 @@ def test_the_file_is_written_in_utf_8(results, tmp_path, text):
 
 
 ODD = '<script>alert("x")</script> & more'
-
-
-REPORT = """\
-# Rules of <b>
-
-Two lines of
-one paragraph, *some* `code * here` and **strong**; 2 * 3 * 4, [a page](https://example.org/x?a=1&b).
-
-## Table of <script>alert(1)</script>
-| log | value % |
-|---|---:|
-| a \\| <i>b</i> | 1,234.5 |
-| [x](javascript:alert(1)) | |
-| area*2+wait*3 | 0 |
-
-![What it <shows>](sub/one.png)
-
-- first
-  goes on
-- second
-"""
-
-
-@pytest.fixture
-def report(tmp_path: Path) -> Path:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "one.png").write_bytes(b"\x89PNG")
-    file = tmp_path / "report.md"
-    file.write_text(REPORT)
-    return file
-
-
-def test_marks_become_elements_and_names_stay_text(report: Path) -> None:
-    text = study_page(report)
-    read = Page(text[text.index("<main") : text.index("<h2>Where this is from")])
-    tags, words = read.tags, "".join(read.text)
-    assert tags.count("p") == 1
-    assert [tags.count(one) for one in ("em", "strong", "code", "h2")] == [1, 1, 1, 1]
-    assert [tags.count(one) for one in ("tr", "li", "img")] == [4, 2, 1]
-    assert not {"script", "b", "i", "shows"} & set(tags)
-    assert [told["href"] for tag, told in read.found if tag == "a"] == [
-        "https://example.org/x?a=1&b"
-    ]
-    for kept in ("code * here", "2 * 3 * 4", "a | <i>b</i>", "[x](javascript:alert(1))", "area*2+"):
-        assert kept in words
-    assert "first\ngoes on" in words
-    assert "<title>Rules of &lt;b&gt;</title>" in text
-    (source,) = (told["src"] for tag, told in read.found if tag == "img")
-    assert source == "data:image/png;base64,iVBORw=="
-    classes = [told.get("class") for tag, told in read.found if tag == "th"]
-    assert classes == ["text", None]
-
-
-@pytest.mark.parametrize("name", ["none.png", "../secret.png"])
-def test_a_picture_that_is_not_there_or_not_of_the_report(report: Path, name: str) -> None:
-    folder = report.parent / "inner"
-    folder.mkdir()
-    (report.parent / "secret.png").write_bytes(b"\x89PNG")
-    (folder / "report.md").write_text(f"# A\n\n![x]({name})\n")
-    with pytest.raises(HpcgymError, match=re.escape(name.removeprefix("../"))):
-        study_page(folder / "report.md")

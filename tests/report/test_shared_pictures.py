@@ -20,7 +20,6 @@ from hpcgym.report import (
 )
 from hpcgym.report.canvas import (
     SPEEDUP_COLOURS,
-    USER_COLOURS,
     palette_of,
     speedup_classes,
     time_axis,
@@ -84,13 +83,10 @@ def pixel(axes: Any, time: float, row: float) -> str:
     return f"#{red:02X}{green:02X}{blue:02X}"
 
 
-@pytest.mark.parametrize("by", ["code", "speedup"])
-def test_the_gantt_chart_has_lanes_in_these_colours(three: Result, by: str) -> None:
-    axes = draw_gantt(three, colours=by)
+def test_the_gantt_chart_has_lanes_in_the_colours_of_speedups(three: Result) -> None:
+    axes = draw_gantt(three)
     place = time_axis({"": three}).place
-    palette = palette_of(three, by)
-    colours = USER_COLOURS if by == "code" else SPEEDUP_COLOURS
-    expected = [colours[k] for k in palette.of_job]
+    expected = [SPEEDUP_COLOURS[k] for k in palette_of(three).of_job]
     for row, job in ((0.3, 0), (1.3, 1), (2.3, 0), (3.3, 1)):
         assert pixel(axes, place(30), row) == expected[job]
     assert pixel(axes, place(110), 0.3) == expected[2]
@@ -101,13 +97,7 @@ def test_the_gantt_chart_has_lanes_in_these_colours(three: Result, by: str) -> N
 def test_usual_colours(three: Result) -> None:
     assert "job speedup 0.8 to 0.9 (33% of jobs)" in palette_of(three).meaning
     compact = together((0, 100, 4, "a"), scheduler="easy")
-    assert list(palette_of(compact).meaning) == ["a (100%)"]
-    plain = hpcgym.simulate(compact.workload, "easy")
-    assert palette_of(plain).meaning == {}
-    with pytest.raises(HpcgymError, match="speedups"):
-        palette_of(plain, "code")
-    with pytest.raises(HpcgymError, match="colours"):
-        palette_of(plain, "coed")
+    assert palette_of(compact).meaning == {}  # one user
 
 
 def texts(axes: Any) -> list[str]:

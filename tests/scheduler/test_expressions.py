@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -158,12 +157,6 @@ def test_usage_of_no_weight_is_none(text: str) -> None:
     workload = hpcgym.load_workload("lublin:jobs=40,processors=16,load=2,seed=1")
     named = hpcgym.simulate(workload, policy="laf")
     assert np.array_equal(hpcgym.simulate(workload, policy=text).start, named.start)
-
-
-def test_blanks_around_a_name_change_nothing() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=40,processors=16,load=2,seed=1")
-    named = hpcgym.simulate(workload, policy="f1")
-    assert np.array_equal(hpcgym.simulate(workload, policy=" f1 ").start, named.start)
 
 
 def test_scores_beyond_double_precision_are_an_error() -> None:
@@ -360,25 +353,6 @@ def played(env: Any, policy: Any) -> dict[str, float]:
         observation, _, terminated, truncated, info = env.step(policy.act(observation, info))
         over = terminated or truncated
     return dict(env.unwrapped.result().metrics)
-
-
-def test_at_the_command_line() -> None:
-    run = CliRunner().invoke
-    source = "lublin:jobs=120,processors=32,load=1.3,seed=4"
-    named = run(app, ["simulate", source, "--policy", "saf", "--format", "json"])
-    given = run(
-        app, ["simulate", source, "--policy", "-(requested * processors)", "--format", "json"]
-    )
-    assert given.exit_code == named.exit_code == 0
-    found, expected = json.loads(given.output), json.loads(named.output)
-    assert found.pop("scheduler")["name"].startswith("queue by -(requested * processors), EASY")
-    assert expected.pop("scheduler")["policy"] == "saf"
-    digests = [one.pop("provenance")["schedules"][0]["sha256"] for one in (found, expected)]
-    assert digests[0] == digests[1]
-    assert found == expected
-    bad = run(app, ["simulate", source, "--policy", "20 * wiat"])
-    assert bad.exit_code == 1
-    assert "policy, column 6: unknown name 'wiat'" in " ".join(bad.output.split())
 
 
 QUEUES = {1: "slow", 2: 'it\'s "fast"', 4: "7"}

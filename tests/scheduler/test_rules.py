@@ -200,8 +200,8 @@ WRONG = [
     ),
     *each(
         "preemption",
-        ("queue", "preemption 'queue' is neither a file nor a rule such as 'partition:"),
-        ("queue:1", "neither a file nor a rule"),
+        ("queue", "preemption 'queue' is no rule such as 'partition:"),
+        ("queue:1", "is no rule"),
         ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
         ("queue:1>2;3", "'3' does not say who stops whom"),
         ("queues:1>2", "unknown column 'queues'"),
@@ -213,7 +213,6 @@ WRONG = [
         ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
         ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
         ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
-        ("qos.txt", "qos.txt: no such file"),
         (7, "preemption must be a text such as"),
     ),
 ]
@@ -608,42 +607,6 @@ def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
         " queue=night/user:submitted=9; queue=night:jobs=3+processors=4"
     )
     assert Scheduler(quota=scheduler.quota) == scheduler
-
-
-def test_a_file_of_qos(tmp_path: Path) -> None:
-    file = tmp_path / "qos.txt"
-    rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
-    file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
-    with pytest.warns(HpcgymWarning, match=r"not followed by preemption: free: GraceTime$"):
-        scheduler = hpcgym.Scheduler(preemption=str(file))
-    assert str(scheduler.preemption) == "qos:high>low;high>free"
-    assert hpcgym.Scheduler(preemption=scheduler.preemption) == scheduler
-    file.write_text("Name|Preempt|PreemptMode\na|b|\nb||cancel\n")
-    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,cancel"
-    file.write_text("Name|Preempt|PreemptMode\na|b|\nb||gang,suspend\n")
-    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,suspend"
-    file.write_text("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||OFF\n")
-    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b,cancel"
-    times = "Name|Preempt|PreemptMode|PreemptExemptTime\na|b,c|{0}|\nb||{0}|00:01:00\nc||{0}|\n"
-    file.write_text(times.format("cancel"))
-    assert (
-        str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b;a>c,cancel,exempt=b=60"
-    )
-    file.write_text(times.format("suspend"))
-    assert str(hpcgym.Scheduler(preemption=str(file)).preemption) == "qos:a>b;a>c,suspend"
-    file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
-    with pytest.warns(HpcgymWarning, match="by preemption: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
-        hpcgym.Scheduler(preemption=str(file))
-    for text, told in (
-        ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
-        ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||cluster\n", "ways, cancel, requeue"),
-        ("Name|Preempt|PreemptMode\na|b|\nb||gang\n", "unknown mode 'gang'"),
-        ("Name|Preempt|PreemptMode\na|b|\nb||off\n", "the PreemptMode of all is OFF"),
-        ("Name|Preempt\na|\n", "no QOS may stop another"),
-    ):
-        file.write_text(text)
-        with pytest.raises(HpcgymError, match=told):
-            hpcgym.Scheduler(preemption=str(file))
 
 
 PLAIN = "regression:over=squared,under=squared,weight=1"

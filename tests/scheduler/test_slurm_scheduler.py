@@ -330,6 +330,34 @@ def test_files_of_qos_that_are_none(tmp_path: Path, qos: str | None, message: st
         find_scheduler(f"{conf(tmp_path, OF_QOS)}:qos={file}")
 
 
+COLUMNS = "Name|Preempt|PreemptMode|PreemptExemptTime\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("a|b||\nb||cancel|\n", "qos:a>b,cancel,exempt=600"),
+        ("a|b||\nb||gang,suspend|\n", "qos:a>b,suspend"),
+        ("a|b,c||\nb||cancel|\nc||OFF|\n", "qos:a>b,cancel,exempt=600"),
+        ("a|b||\nb||cancel|00:01:00\n", "qos:a>b,cancel,exempt=60"),
+        ("a|b||\nb||suspend|00:01:00\n", "qos:a>b,suspend"),
+        ("a|b||\nb||cluster|\n", "qos:a>b,cancel,exempt=600"),
+        ("a|b,c||\nb||cancel|\nc||requeue|\n", "several ways, cancel, requeue"),
+        ("a|b||\nb||gang|\n", "unknown mode 'gang'"),
+        ("a|b||\nb||off|\n", "the PreemptMode of all is OFF"),
+    ],
+)
+def test_how_qos_are_stopped(tmp_path: Path, rows: str, told: str) -> None:
+    qos = tmp_path / "qos.txt"
+    qos.write_text(COLUMNS + rows)
+    name = f"{conf(tmp_path, OF_QOS)}:qos={qos}"
+    if told.startswith("qos:"):
+        assert str(find_scheduler(name).preemption) == told
+        return
+    with pytest.raises(HpcgymError, match=told):
+        find_scheduler(name)
+
+
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
     text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
     with pytest.raises(

@@ -1,6 +1,5 @@
 // The live app: what the controls say is simulated anew, and the second schedule changes.
 
-const UNCAPPED = 101;  // the place of the slider behind 100 %
 const QUIET = 600;  // ms without a change, after which the picked job is explained anew
 let asking = false, newer = false, explaining = 0;
 
@@ -26,7 +25,6 @@ function wanted() {
     threshold: said("threshold", rules.threshold, HOUR),
     hold: said("hold", rules.hold, 1),
     processors: form.processors ? Number(form.processors.value) : null,
-    cap: form.cap && Number(form.cap.value) < UNCAPPED ? Number(form.cap.value) : null,
   };
 }
 
@@ -131,7 +129,7 @@ function slider(name, title, { min, max, step, value, last = String(max) }) {
 }
 
 /** The controls, as the server's rules are. */
-function controlsOf({ policies, weights, backfills, estimates, rules, processors, cap }) {
+function controlsOf({ policies, weights, backfills, estimates, rules, processors }) {
   const order = policies.includes(rules.policy) ? rules.policy : "expression";
   const [, depth] = /^depth:(\d+)$/.exec(rules.backfill) || [];
   const ways = backfills.includes(rules.backfill) || depth ? backfills : [...backfills, rules.backfill];
@@ -147,9 +145,6 @@ function controlsOf({ policies, weights, backfills, estimates, rules, processors
   });
   const { least, most, usual } = processors || {};
   const size = processors ? [slider("processors", "processors", { min: least, max: most, step: 1, value: usual })] : [];
-  const power = cap
-    ? [slider("cap", "power cap (%)", { min: 30, max: UNCAPPED, step: 1, value: UNCAPPED, last: "none" })]
-    : [];
   const hours = Math.round((rules.threshold || 0) / HOUR);
   const reservations = slider("depth", "reservations", { min: 2, max: 50, step: 1, value: Number(depth) || 10 });
   reservations.classList.add("of", "depth");
@@ -159,7 +154,7 @@ function controlsOf({ policies, weights, backfills, estimates, rules, processors
     choice("estimate", "estimate", known, rules.estimate),
     slider("threshold", "threshold (h)", { min: 0, max: 200, step: 1, value: hours }),
     slider("hold", "hold (share)", { min: 0, max: 0.5, step: 0.01, value: rules.hold || 0 }),
-    ...size, ...power,
+    ...size,
   ];
 }
 
