@@ -51,8 +51,7 @@ CALLED = {
 #: By what right jobs may have run while another waited, in words of one and of many.
 RIGHTS = {
     "ran": "ran already",
-    "stopped": "stopped others to start",
-    "may have stopped": "may have stopped others to start",
+    "stopped": "stopped others to start, or may have",
     "order": "started in turn, first of the queue",
     "shadow": "had to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
@@ -223,9 +222,7 @@ def rights(
         if others.before[place]:
             found.append("ran")
         elif others.stopped[place]:
-            found.append(
-                "stopped" if others.stopped[place] == watching.SURELY else "may have stopped"
-            )
+            found.append("stopped")
         elif others.resumed[place]:
             found.append("resumed")
         elif chosen:

@@ -397,8 +397,6 @@ def times(number: int) -> str:
 # --- Who ran while a job waited -------------------------------------------------------------------
 
 Ints = NDArray[np.int64]
-#: Whether a run began by stopping others: no; perhaps, as others may have stopped them; surely.
-NO, PERHAPS, SURELY = range(3)
 
 
 class Meanwhile(NamedTuple):
@@ -414,7 +412,7 @@ class Meanwhile(NamedTuple):
     resumed : whether the job had been suspended and went on then, bool.
     marked : whether the schedule tells of this run if it was back-filled, bool: it tells that of
         one run of each job.
-    stopped : whether it began by stopping others: NO, PERHAPS or SURELY, int64.
+    stopped : whether it began by stopping others, or may have, bool.
     """
 
     row: Ints
@@ -423,7 +421,7 @@ class Meanwhile(NamedTuple):
     before: NDArray[np.bool_]
     resumed: NDArray[np.bool_]
     marked: NDArray[np.bool_]
-    stopped: Ints
+    stopped: NDArray[np.bool_]
 
 
 def waits_of(result: Result, job: int) -> list[tuple[int, int]]:
@@ -445,9 +443,11 @@ def meanwhile(result: Result, job: int) -> Meanwhile:
         run = run[np.argsort(runs.start[run], kind="stable")]
         found.append(np.stack((run, np.full(len(run), begin)), axis=1))
     run, since = np.concatenate(found).T
-    stopped = _stopped(result, runs.start[run], of[run], spans)
+    began = {(by, one.time) for one in whom_others_stopped(result, spans) for by in one.by}
+    pairs = zip(of[run].tolist(), runs.start[run].tolist(), strict=True)
+    stopped = np.array([pair in began for pair in pairs], np.bool_)
     # of each job the run that stopped others, or else the first
-    order = np.lexsort((np.arange(len(run)), -stopped, of[run]))
+    order = np.lexsort((np.arange(len(run)), ~stopped, of[run]))
     kept = order[np.unique(of[run][order], return_index=True)[1]]
     kept = kept[np.argsort(runs.start[run[kept]], kind="stable")]
     row, start, end = of[run[kept]], runs.start[run[kept]], runs.end[run[kept]]
@@ -455,14 +455,3 @@ def meanwhile(result: Result, job: int) -> Meanwhile:
     resumed = (start > result.start[row]) & suspends
     marked = ~resumed if suspends else end == result.end[row]
     return Meanwhile(row, start, end, start < since[kept], resumed, marked, stopped[kept])
-
-
-def _stopped(result: Result, start: Ints, row: Ints, spans: list[tuple[int, int]]) -> Ints:
-    """Return whether runs began by stopping others, (k,): NO, PERHAPS or SURELY."""
-    known: dict[tuple[int, int], int] = {}
-    for victim in whom_others_stopped(result, spans):
-        for by in victim.by:
-            key = by, victim.time
-            known[key] = max(known.get(key, NO), SURELY if len(victim.by) == 1 else PERHAPS)
-    pairs = zip(row.tolist(), start.tolist(), strict=True)
-    return np.array([known.get(pair, NO) for pair in pairs], np.int64)

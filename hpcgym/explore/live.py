@@ -108,7 +108,7 @@ class Session:
         told, columns = of_schedule(result, name, 1, self._fixed, 1)
         values = statistics({self._name: self._fixed, name: result})
         head = {"run": told, "statistics": values, "ms": spent}
-        return Answer(pack(head, columns), "application/octet-stream")
+        return Answer(pack(head, columns), "application/json")
 
     def explain(self, question: Mapping[str, Any]) -> Answer:
         """Return why a job waited, ``{"sentences": [...], "delayed": [[number, seconds], ...]}``.

@@ -1,26 +1,17 @@
-// What Python has packed (hpcgym/explore/page.py): a header and columns of numbers.
+// What Python tells (hpcgym/explore/page.py): a header and columns of numbers.
 
-const KINDS = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array };
-const aligned = (bytes) => Math.ceil(bytes / 8) * 8;
-
-/** Header and columns, name -> array, of an ArrayBuffer. */
-function unpack(buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  const columns = {};
-  let offset = aligned(4 + length);
-  for (const [name, kind, count] of head.columns) {
-    columns[name] = new KINDS[kind](buffer, offset, count);
-    offset += aligned(columns[name].byteLength);
-  }
+/** Header and columns, name -> array, of a text in JSON. */
+function unpack(text) {
+  const { columns, ...head } = JSON.parse(text);
+  for (const name of Object.keys(columns)) columns[name] = Float64Array.from(columns[name]);
   return { head, columns };
 }
 
-/** The bytes that a text of base64 over gzip stands for, an ArrayBuffer. */
+/** What a text of base64 over gzip stands for. */
 async function gunzip(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  return new Response(stream).text();
 }
 
 /** The sums of differences, from a first number on. */

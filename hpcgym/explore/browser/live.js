@@ -37,7 +37,7 @@ async function simulateAnew() {
     const begin = performance.now();
     try {
       const answer = await ask("simulate", wanted());
-      takeSchedule(unpack(await answer.arrayBuffer()));
+      takeSchedule(unpack(await answer.text()));
     } catch (error) {
       $("state").textContent = error instanceof TypeError ? "hpcgym explore has ended" : error.message;
       $("state").className = "wrong";
