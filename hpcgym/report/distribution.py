@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 # --- Picture of how the bounded slowdown is distributed over the jobs -----------------------------
 
-#: Points of a curve, spread over the logarithm of the slowdown.
-POINTS = 500
-
 
 def draw_bsld(results: Results, axes: Axes | None = None) -> Axes:
     """Draw the share of jobs whose bounded slowdown is above x, one curve a scheduler.
@@ -53,14 +50,14 @@ def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> None:
     """Draw the curves without a legend; see :func:`draw_bsld`."""
     _scale(axes, parts)
     for place, (name, result) in enumerate(parts.items()):
-        slowdown = np.sort(result.bsld[result.decided])
-        x, share = _shares_above(slowdown)
+        slowdown = result.bsld[result.decided]
         mean = float(slowdown.mean())
         style: dict[str, Any] = canvas.line_style(place)
         label = textwrap.fill(f"{name}: mean {shown(mean)}", 40)
-        axes.step(x, share, where="post", label=label, linewidth=1.2, **style)
-        at_mean = _share_above(slowdown, np.array([mean]))
-        axes.plot([mean], at_mean, "o", color=style["color"], markersize=6, zorder=3)
+        axes.ecdf(slowdown, complementary=True, compress=True, label=label, linewidth=1.2, **style)
+        axes.plot(
+            [mean], [(slowdown > mean).mean()], "o", color=style["color"], markersize=6, zorder=3
+        )
     if not any(result.wait.any() for result in parts.values()):
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
     canvas.title(axes, "Bounded slowdown", note)
@@ -90,21 +87,6 @@ def _scale(axes: Axes, parts: Mapping[str, Result]) -> None:
     axes.set_xlabel("bounded slowdown x")
     axes.set_ylabel("share of jobs above x")
     canvas.plain(axes, grid="both")
-
-
-def _shares_above(slowdown: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the curve: every step if there are few jobs, else enough of them."""
-    x = np.unique(slowdown)
-    if x.size > POINTS:
-        x = np.geomspace(1, slowdown[-1], POINTS)
-        x[-1] = slowdown[-1]
-    x = np.concatenate(([1.0], x))
-    return x, _share_above(slowdown, x)
-
-
-def _share_above(slowdown: NDArray[np.float64], x: NDArray[Any]) -> NDArray[Any]:
-    """Return the share of jobs above each ``x``."""
-    return 1 - np.searchsorted(slowdown, x, side="right") / slowdown.size
 
 
 # --- A picture of a heatmap: how fast each code runs beside each other one ------------------------

@@ -176,8 +176,9 @@ def test_utilization_is_drawn_in_percent_of_the_machine(make):
 def test_the_curve_of_slowdowns_ends_at_the_worst_job_and_has_its_mean_marked(make):
     result = make([(0, 100, 8), (0, 10, 8)])  # slowdowns 1 and 11
     curve, dot = draw_bsld(result).get_lines()
-    assert curve.get_xdata().tolist() == [1, 1, 11]
-    assert curve.get_ydata().tolist() == [0.5, 0.5, 0]
+    assert curve.get_xdata().tolist() == [1, 11, 11]
+    assert curve.get_ydata().tolist() == [1, 0.5, 0]
+    assert curve.get_drawstyle() == "steps-pre"
     assert dot.get_xdata().tolist() == [6]
     assert dot.get_ydata().tolist() == [0.5]
 
