@@ -188,6 +188,14 @@ def test_by_what_right_others_ran(
     assert rights_of(simulated(preemption, *rows), job) == rights
 
 
+def test_of_several_runs_the_one_that_stopped_others_counts() -> None:
+    """By hand: 1 runs while 2 waits, is stopped for 3, and stops 2 as it begins anew at 50 s."""
+    rows = (0, 4, 100, 2), (10, 2, 50, 1), (20, 2, 30, 3)
+    result = simulated("queue:3>2>1", *rows, policy="sqf", backfill="none")
+    assert waits_of(result, 1) == [(10, 20), (50, 150)]
+    assert rights_of(result, 2) == {1: "stopped"}
+
+
 def test_after_a_failure() -> None:
     """By hand: node 0 of 2 fails at 40 s, where 1 runs beside 2; 3 ran and ended before that."""
     rows = (0, 2, 100, 1), (0, 2, 200, 1), (0, 4, 10, 1)

@@ -21,12 +21,13 @@ import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import find_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
-from hpcgym.machine import Cluster, Failures, NodeGroup
+from hpcgym.machine import Cluster, Failures, NodeGroup, find_cluster
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
 from hpcgym.scheduler.estimates.by_name import check_estimate
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap, read_limits
 from hpcgym.scheduler.policies import index
 from hpcgym.scheduler.restrictions import Preemption, Quota, Window, read_windows
 from hpcgym.scheduler.rules import RULES, read_quotas
@@ -504,6 +505,13 @@ def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> 
         f"{index.__name__}.read_expression",
     ]
     assert runs == dict.fromkeys(once, 1)
+
+
+def test_percents_of_limits_are_of_all_nodes_busy() -> None:
+    taurus = find_cluster("taurus")
+    found = read_limits(taurus, ["percent=60,start=5"], ["percent=50,start=0,end=100,shutdown"])
+    budget = EnergyBudget.of(taurus, 0.5, 0, 100, shutdown=True)
+    assert found == (PowerCap.of(taurus, 0.6, 5), budget)
 
 
 NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
