@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, WorkloadError, installing
-from hpcgym.files import HEAD_BYTES, MEGABYTE, PACKED_RATIO, open_bytes, saying, size_text, text_of
+from hpcgym.files import MEGABYTE, PACKED_RATIO, open_bytes, saying, size_text, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,24 +48,31 @@ def csv_rows_of(
     text: str, where: str, error: type[HpcgymError] = HpcgymError
 ) -> list[tuple[int, list[str]]]:
     """Return the rows of a text as :func:`csv_rows` does; ``where`` is what messages call it."""
-    reader = csv.reader(io.StringIO(text, newline=""))
-    rows = []
+    records = csv_records(io.StringIO(text, newline=""), where, error)
+    return [(line, row) for line, row in records if any(cell.strip() for cell in row)]
+
+
+def csv_records(
+    lines: Iterable[str], where: str, error: type[HpcgymError] = HpcgymError
+) -> Iterator[tuple[int, list[str]]]:
+    """Go through the rows of CSV of any size, each with the number of its (last) line.
+
+    Raises
+    ------
+    HpcgymError : it is no CSV, or has over 2,048 columns; ``where`` is what the message calls it.
+    """
+    reader = csv.reader(lines, skipinitialspace=True)
     try:
         for row in reader:
             if len(row) > MOST_COLUMNS:
                 raise error(f"{where}, line {reader.line_num}: {_too_wide(len(row))}")
-            if any(cell.strip() for cell in row):
-                rows.append((reader.line_num, row))
+            yield reader.line_num, row
     except csv.Error as problem:
         raise error(f"{where}, line {reader.line_num} is not CSV: {problem}") from None
-    return rows
 
 
 def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any) -> pd.DataFrame:
-    """Return a CSV file, plain or gzip, as pandas reads it, without rows that have no value.
-
-    The index counts them: it has the place of each row among all, of which ``attrs["rows"]`` tells
-    the number.
+    """Return a CSV file, plain or gzip, as pandas reads it.
 
     Parameters
     ----------
@@ -75,14 +82,13 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
 
     Raises
     ------
-    HpcgymError : it cannot be read, is empty or no CSV, or has over 2,048 columns.
+    HpcgymError : it cannot be read, or is empty or no CSV.
     """
     import pandas as pd
 
     with open_bytes(path, error) as file:
-        _check_head(file.peek(HEAD_BYTES), path, error)
         try:
-            every = pd.read_csv(file, encoding="utf-8-sig", **options)
+            frame: pd.DataFrame = pd.read_csv(file, encoding="utf-8-sig", **options)
         except pd.errors.EmptyDataError:
             raise error(f"{path} is empty") from None
         except UnicodeDecodeError:
@@ -92,27 +98,7 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
         except (ValueError, ArithmeticError, LookupError) as problem:
             reason = str(problem).removeprefix("Error tokenizing data. C error: ").strip()
             raise error(f"{path} is not a CSV table: {_first_line(reason)}") from None
-    frame: pd.DataFrame = every.dropna(how="all")
-    frame.attrs["rows"] = len(every)
     return frame
-
-
-def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[list[str]]:
-    """Go through the lines of a CSV file of any size, as lists of fields; a blank one has none.
-
-    Raises
-    ------
-    HpcgymError : as :func:`csv_frame`.
-    """
-    with open_bytes(path, error) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        try:
-            for row in csv.reader(text, skipinitialspace=True):
-                yield [] if row == [""] else row
-        except csv.Error as problem:
-            raise error(f"{path} is not a CSV table: {problem}") from None
-        except UnicodeDecodeError:
-            raise error(f"{path} is binary, not a CSV table") from None
 
 
 def need_parquet(what: str = "Parquet", error: type[HpcgymError] = WorkloadError) -> None:
@@ -123,25 +109,12 @@ def need_parquet(what: str = "Parquet", error: type[HpcgymError] = WorkloadError
         raise error(f"{what} needs pyarrow: {installing('parquet')}") from None
 
 
-def parquet_names(path: Path, error: type[HpcgymError] = HpcgymError) -> list[str]:
-    """Return the names of the columns of a Parquet file; pyarrow must be installed.
-
-    Raises
-    ------
-    HpcgymError : it cannot be read, is no Parquet or a damaged one.
-    """
-    from pyarrow.parquet import ParquetFile
-
-    with _parquet(path, error), ParquetFile(path) as file:
-        return list(file.schema_arrow.names)
-
-
 def parquet_metadata(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, str]:
     """Return what a Parquet file tells beside its columns, by key; pyarrow must be installed.
 
     Raises
     ------
-    HpcgymError : as of :func:`parquet_names`.
+    HpcgymError : it cannot be read, is no Parquet or a damaged one.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -172,12 +145,8 @@ def _parquet(path: Path, error: type[HpcgymError]) -> Iterator[None]:
         raise error(f"{path} is not a Parquet file, or a damaged one: {_words(problem)}") from None
 
 
-def parquet_frame(
-    path: Path, error: type[HpcgymError] = HpcgymError, wanted: Sequence[str] | None = None
-) -> pd.DataFrame:
+def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.DataFrame:
     """Return a Parquet file as pandas reads it; pyarrow must be installed.
-
-    ``wanted`` are the columns that are read, of those that there are; None: all.
 
     Raises
     ------
@@ -190,9 +159,7 @@ def parquet_frame(
     with _parquet(path, error):
         with ParquetFile(path) as file:
             _check_size(path, file.metadata, path.stat().st_size, error)
-            names = file.schema_arrow.names
-        kept = None if wanted is None else [name for name in wanted if name in names]
-        return pd.read_parquet(path, columns=kept)
+        return pd.read_parquet(path)
 
 
 def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, Any]:
@@ -284,22 +251,6 @@ def check_archive(path: str | Path) -> None:
             f"{path} unpacks to {size_text(unpacked)}, over {_ARRAYS_RATIO} times its size: it is"
             " damaged"
         )
-
-
-def _check_head(head: bytes, path: Path, error: type[HpcgymError]) -> None:
-    """Raise an error if the names of columns do not end, or are too many.
-
-    pandas would make a column of each of them first, and say then that it is unknown.
-    """
-    text = head.decode("utf-8-sig", "replace")
-    try:
-        names = next(csv.reader(io.StringIO(text, newline="")), [])
-    except csv.Error:
-        names = []  # said by pandas, or not CSV's fault
-    if len(names) > MOST_COLUMNS:
-        raise error(f"{path}, line 1: {_too_wide(len(names))}")
-    if len(head) >= HEAD_BYTES and b"\n" not in head and b"\r" not in head:
-        raise error(f"{path}: line 1, the names of columns, is longer than {size_text(HEAD_BYTES)}")
 
 
 def _check_size(path: Path, told: Any, size: int, error: type[HpcgymError]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -20,12 +20,10 @@ from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
 from hpcgym.workload.io.batsim import is_batsim, read_batsim
 from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table, stem
 from hpcgym.workload.io.pbs import is_pbs, read_pbs
-from hpcgym.workload.io.presets import is_f_data, is_pm100, read_f_data, read_pm100
 from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
 from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import queue_numbers
 from hpcgym.workload.partition_limits import with_default_times, with_whole_nodes
 
 if TYPE_CHECKING:
@@ -40,20 +38,8 @@ if TYPE_CHECKING:
 # name.
 
 
-@dataclass(frozen=True)
-class Format:
-    """A format of files of jobs.
-
-    Attributes
-    ----------
-    meaning : what it is, in words.
-    read : reads a file.
-    recognises : whether a file is of it, by its path and its first bytes, unpacked.
-    """
-
-    meaning: str
-    read: Callable[[Path, Reading], Workload]
-    recognises: Callable[[Path, bytes], bool]
+#: What reads a file; and whether one is of the format, by its path and first bytes, unpacked.
+Format = tuple[Callable[[Path, Reading], Workload], Callable[[Path, bytes], bool]]
 
 
 def _swf(path: Path, how: Reading) -> Workload:
@@ -61,48 +47,16 @@ def _swf(path: Path, how: Reading) -> Workload:
 
 
 def _table(path: Path, how: Reading) -> Workload:
-    return read_table(
-        path,
-        processors=how.processors,
-        errors=how.errors,
-        machine_queues=how.queues,
-        tz=how.tz,
-    )
+    return read_table(path, processors=how.processors, errors=how.errors, tz=how.tz)
 
 
 #: Name -> format, in the order in which files are compared with them.
-FORMATS = {
-    "sacct": Format(
-        "Slurm's accounting, as sacct -P or sacct --parsable prints it",
-        read_sacct,
-        lambda path, head: is_sacct(head),
-    ),
-    "pbs": Format(
-        "accounting logs of PBS and Torque",
-        read_pbs,
-        lambda path, head: is_pbs(head),
-    ),
-    "batsim": Format(
-        "workloads of Batsim in JSON, with delays as profiles",
-        read_batsim,
-        is_batsim,
-    ),
-    "pm100": Format(
-        "the table of jobs of PM100, of Marconi100: Parquet or CSV",
-        read_pm100,
-        is_pm100,
-    ),
-    "f-data": Format(
-        "a table of jobs of F-DATA, of Fugaku: Parquet or CSV",
-        read_f_data,
-        is_f_data,
-    ),
-    "table": Format(
-        "a table with the columns of SWF: .csv, .csv.gz, .parquet, .json, .json.gz",
-        _table,
-        lambda path, head: is_table(path),
-    ),
-    "swf": Format("the Standard Workload Format", _swf, lambda path, head: True),
+FORMATS: dict[str, Format] = {
+    "sacct": (read_sacct, lambda path, head: is_sacct(head)),
+    "pbs": (read_pbs, lambda path, head: is_pbs(head)),
+    "batsim": (read_batsim, is_batsim),
+    "table": (_table, lambda path, head: is_table(path)),
+    "swf": (_swf, lambda path, head: True),
 }
 
 
@@ -114,7 +68,7 @@ def format_of(path: Path) -> str:
     WorkloadError : it cannot be read.
     """
     head = head_of(path, WorkloadError) if os.path.isfile(path) else b""
-    return next(name for name, one in FORMATS.items() if one.recognises(path, head))
+    return next(name for name, (_, recognises) in FORMATS.items() if recognises(path, head))
 
 
 def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
@@ -126,7 +80,8 @@ def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
     """
     if format is not None:
         check_choice("format", format, FORMATS)
-    return FORMATS[format or format_of(path)].read(path, how)
+    read, _ = FORMATS[format or format_of(path)]
+    return read(path, how)
 
 
 # --- One door to every workload -------------------------------------------------------------------
@@ -169,9 +124,8 @@ def load_workload(
         see :mod:`hpcgym.workload.cleaning`.
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
     cluster : the machine on which the jobs are to be simulated, as :func:`hpcgym.simulate` takes
-        it, instead of ``processors``: its size; the numbers of its queues, from 1 on, for a table
-        whose jobs have their names; the DefaultTime of its partitions, which stands for unknown
-        requested times before ``clean`` takes the run time for them; and which of them are
+        it, instead of ``processors``: its size; the DefaultTime of its partitions, which stands for
+        unknown requested times before ``clean`` takes the run time for them; and which of them are
         exclusive, see :func:`hpcgym.workload.with_whole_nodes`. What does not fit on its nodes is
         left in; see :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
@@ -212,16 +166,14 @@ def load_with_raw(
     """
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
-    queues: tuple[str, ...] = ()
     machine: Cluster | None = None
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:
         if processors is not None:
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
-        processors, queues = machine.processors, tuple(machine.queues)
-        partitions = machine.partitions
-    how = Reading(processors, errors, queues, tz)
+        processors, partitions = machine.processors, machine.partitions
+    how = Reading(processors, errors, tz)
     if format is not None and not _is_file(source):
         raise WorkloadError(f"format is of files, and {source!r} is none")
     loaded = _load(source, how, format)
@@ -246,9 +198,7 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
         return source
     if not isinstance(source, str | os.PathLike):
         if type(source).__name__ == "DataFrame":
-            numbers = queue_numbers(source, how.queues)
-            size, errors = how.processors, how.errors
-            return from_pandas(source, processors=size, errors=errors, queues=numbers, tz=how.tz)
+            return from_pandas(source, processors=how.processors, errors=how.errors, tz=how.tz)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
     path = Path(os.path.expanduser(source))
     # os.path, since pathlib raises for names that no file can have

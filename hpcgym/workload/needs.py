@@ -6,9 +6,7 @@ with a row for each node, as :class:`hpcgym.machine.Cluster` has them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +17,6 @@ from hpcgym.naming import CORE, MEMORY, PARTITION, near_name, so_many
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.model import MISSING, Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- Partitions that jobs name, and a machine that has them ---------------------------------------
 
@@ -331,7 +325,7 @@ def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[n
     known = {name.casefold(): wait for name, wait in queues.items()}
     waits = np.full(len(workload), max(known.values()), dtype=np.float64)
     strange = workload.queue != MISSING
-    names = queue_names(workload)
+    names = names_of(workload, "queue")
     for number, name in names.items():
         wait = known.get(name.casefold(), known.get(name.casefold().split()[0]))
         if wait is not None:
@@ -356,40 +350,3 @@ def _strange_queues(
         f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
         f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"
     )
-
-
-def queue_names(workload: Workload) -> dict[int, str]:
-    """Return the names of the queues by number, from the lines ``Queue`` of the header."""
-    return names_of(workload, "queue")
-
-
-def queue_numbers(table: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of a machine's queues by name, for a table whose jobs have the names.
-
-    They are numbered from 1 on, in the machine's order; upper and lower case are the same.
-
-    Parameters
-    ----------
-    table : jobs, maybe with a column ``queue``.
-    names : of the machine's queues.
-
-    Returns
-    -------
-    Name -> number; empty if the jobs have no names of queues, or some have numbers.
-    """
-    given = list(table["queue"]) if "queue" in table else []
-    texts = {text for text in given if isinstance(text, str)}
-    if not texts or any(map(_is_number, given)):
-        return {}
-    numbers = {name: number for number, name in enumerate(names, 1)}
-    folded = {name.casefold(): number for name, number in numbers.items()}
-    here = {text: folded[text.casefold()] for text in texts if text.casefold() in folded}
-    return numbers | here
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value or a text is a number; one that is missing is none."""
-    try:
-        return not math.isnan(float(value))
-    except (TypeError, ValueError):
-        return False

@@ -1,4 +1,4 @@
-"""Logs of PBS, workloads of Batsim, PM100 and F-DATA: small ones, counted by hand."""
+"""Logs of PBS and workloads of Batsim: small ones, counted by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from hpcgym import load_workload, simulate
@@ -205,104 +204,8 @@ def test_profiles_that_are_no_delays_are_skipped_by_name(tmp_path: Path) -> None
     assert workload.job_number.tolist() == [8]
 
 
-# --- PM100 and F-DATA -----------------------------------------------------------------------------
-
-PM100 = pd.DataFrame({
-    "job_id": [5, 6, 7],
-    "submit_time": pd.to_datetime(["2020-05-05T10:00:00Z"] * 3),
-    "eligible_time": pd.to_datetime(["2020-05-05T10:00:00Z"] * 3),
-    "start_time": pd.to_datetime(["2020-05-05T10:00:10Z", "2020-05-05T10:01:00Z", None], utc=True),
-    "run_time": [60, 600, 5],
-    "time_limit": [10, 1440, 5],
-    "job_state": ["COMPLETED", "TIMEOUT", "PENDING"],
-    "num_nodes_alloc": [1, 2, 1],
-    "num_cores_alloc": [4, 256, 4],
-    "num_cores_req": [4, 8, 4],
-    "num_gpus_alloc": [0, 8, 0],
-    "mem_alloc": [16, 475, 1],
-    "user_id": [12, 13, 12],
-    "partition": ["1", "1", "2"],
-    "qos": ["normal", "debug", "normal"],
-    "power_consumption": [[400.0, 420.0], [], [1.0]],
-})  # fmt: skip
-
-F_DATA = pd.DataFrame({
-    "jid": ["a1", "a2"],
-    "usr": ["u", "v"],
-    "adt": ["2021-04-01 09:00:00+09:00", "2021-04-01 09:00:30+09:00"],
-    "sdt": ["2021-04-01 09:10:00+09:00", "2021-04-01 09:10:30+09:00"],
-    "duration": [30.0, 3600.4],
-    "cnumr": [48, 48],
-    "cnumat": [96, 48],
-    "nnuma": [2, 1],
-    "elpl": [600.0, 86_400.0],
-    "mszl": [28e9, 2.0**64],
-    "avgpcon": [192.0, None],
-    "exit state": ["completed", "failed"],
-    "embedding": [[0.0] * 5] * 2,
-})  # fmt: skip
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".csv"])
-def test_pm100(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"job_table{ending}"
-    if ending == ".csv":
-        PM100.to_csv(path, index=False)
-    else:
-        pytest.importorskip("pyarrow")
-        PM100.to_parquet(path)
-    assert format_of(path) == "pm100"
-    with pytest.raises(WorkloadError, match=r"line [34]: the job is PENDING"):
-        load_workload(path, "none")
-    workload = load_workload(path, "none", errors="skip")
-    assert workload.cleaning["dropped: PENDING when the log was written"] == 1
-    assert workload.job_number.tolist() == [5, 6]
-    assert workload.wait_time.tolist() == [10, 60]
-    assert workload.run_time.tolist() == [60, 600]
-    assert workload.requested_time.tolist() == [600, 86_400]
-    assert workload.requested_processors.tolist() == [4, 256]
-    assert workload.status.tolist() == [1, 0]
-    assert workload.units is not None
-    assert workload.units.tolist() == [1, 2]
-    assert workload.per_unit["gpu"].tolist() == [0, 4]
-    assert workload.per_unit["mem"].tolist() == [16_000, 237_500]
-    assert called(workload, "user_id") == ["12", "13"]
-    assert called(workload, "queue") == ["normal", "debug"]
-    if ending == ".parquet":
-        assert workload.power_w.tolist() == [410 / 4, -1]
-
-
-def test_f_data(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "21_04.parquet"
-    F_DATA.to_parquet(path)
-    assert format_of(path) == "f-data"
-    workload = load_workload(path, "none")
-    assert workload.submit_time.tolist() == [0, 30]
-    assert workload.wait_time.tolist() == [600, 600]
-    assert workload.run_time.tolist() == [30, 3600]
-    assert workload.requested_time.tolist() == [600, 86_400]
-    assert workload.requested_processors.tolist() == [96, 48]
-    assert workload.requested_memory.tolist() == [-(-56_000_000 // 96), -1]
-    assert workload.power_w.tolist() == [2.0, -1]
-    assert workload.status.tolist() == [1, 0]
-    assert called(workload, "user_id") == ["u", "v"]
-    assert workload.units is None
-
-
-def test_columns_that_presets_lack(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "a.parquet"
-    F_DATA.drop(columns=["adt", "usr"]).to_parquet(path)
-    with pytest.raises(WorkloadError, match="lacks the columns usr, adt"):
-        load_workload(path, format="f-data")
-    with pytest.raises(WorkloadError, match="unknown columns: 'jid'"):
-        load_workload(path)
-
-
 def test_the_formats_and_what_they_are_of(tmp_path: Path) -> None:
     assert list(FORMATS)[-1] == "swf"
-    assert all(one.meaning for one in FORMATS.values())
     for name, content, expected in (
         ("a.txt", "; MaxProcs: 4\n1 0 0 9 1\n", "swf"),
         ("a.csv", "submit_time,run_time\n", "table"),

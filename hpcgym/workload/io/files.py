@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import head_of, saying
-from hpcgym.files.tables import csv_frame, csv_lines, csv_rows_of
+from hpcgym.files import lines_of, saying
+from hpcgym.files.tables import csv_frame, csv_records
 from hpcgym.naming import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
@@ -36,13 +35,11 @@ class Reading:
     ----------
     processors : size of the machine, instead of what the file tells.
     errors : what to do with a line that is no job.
-    queues : names of the machine's queues, by which a table's are numbered.
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
     """
 
     processors: int | None = None
     errors: Errors = "raise"
-    queues: tuple[str, ...] = ()
     tz: str | None = None
 
 
@@ -108,75 +105,47 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     """
     import pandas as pd
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", pd.errors.ParserWarning)
-        frame = csv_frame(
-            path,
-            WorkloadError,
-            **_names_as_written(path),
-            skipinitialspace=True,
-            skip_blank_lines=False,
-            index_col=False,
-            on_bad_lines="error" if errors == "raise" else "warn",
-        )
-    said = " ".join(str(warning.message) for warning in caught)
-    if "Length of header" in said:
-        raise WorkloadError(f"{path}, line 2 has more fields than line 1, the names of columns")
-    number = said.count("Skipping line")
-    if number:
-        skipped["dropped: line with too many fields"] = number
-    frame.index = pd.Index(frame.index + 2, name="line")
-    rows = frame.attrs.pop("rows")
-    if len(frame) == rows and (rows == 0 or frame.iloc[:, -1].notna().all()):
-        return frame
-    blank, short = _odd_lines(path)
-    if number := rows - len(frame) - blank:
-        skipped["dropped: line without any value"] = number
-    lacking = frame.index[frame.index.isin(list(short))]
-    if len(lacking) and errors == "raise":
-        first = int(lacking[0])
-        raise WorkloadError(
-            f"{path}, line {first} has {short[first]} fields, and line 1, the names of columns, has"
-            f" {frame.shape[1]}"
-        )
-    if len(lacking):
-        skipped["dropped: line with too few fields"] = len(lacking)
-    return frame.drop(index=lacking)
+    texts = (text for text, _ in lines_of(path, "a CSV table", WorkloadError))
+    names: list[str] = []
+    lines: list[int] = []
+    left_out: set[int] = set()  # rows: one may have several lines
+    # pandas takes fields that are not there for empty ones, and does not count what it leaves out
+    for row, (line, cells) in enumerate(csv_records(texts, str(path), WorkloadError)):
+        if not any(cell.strip() for cell in cells):
+            problem = "without any value" if len(cells) > 1 else ""
+        elif not names:
+            names = [name.strip() for name in cells]
+            continue
+        elif len(cells) == len(names):
+            lines.append(line)
+            continue
+        else:
+            problem = f"with too {'many' if len(cells) > len(names) else 'few'} fields"
+            if errors == "raise":
+                raise WorkloadError(
+                    f"{path}, line {line} has {len(cells)} fields, and line 1, the names of"
+                    f" columns, has {len(names)}"
+                )
+        left_out.add(row)
+        if problem:
+            reason = f"dropped: line {problem}"
+            skipped[reason] = skipped.get(reason, 0) + 1
+    check_once(filter(None, names), path)  # pandas would call the second one run_time.1
+    options = _names_as_written(names)
+    frame = csv_frame(
+        path, WorkloadError, skipinitialspace=True, index_col=False, skiprows=left_out, **options
+    )
+    frame.index = pd.Index(lines, name="line")
+    return frame
 
 
-def _names_as_written(path: Path) -> dict[str, Any]:
+def _names_as_written(columns: list[str]) -> dict[str, Any]:
     """Return options by which names stay what they are, all digits, or ``null``."""
-    first, end, _ = head_of(path, WorkloadError).partition(b"\n")
-    text = first.decode("utf-8-sig", "replace") if end else ""
-    rows = csv_rows_of(text, str(path), WorkloadError)
-    columns = [name.strip() for _, names in rows for name in names]
-    # pandas would call the second one run_time.1
-    check_once((name.strip('"') for name in columns if name), path)
     if not {*columns} & {*NAME_COLUMNS}:
         return {}
     blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
     kinds = dict.fromkeys(NAME_COLUMNS, "str")
     return {"dtype": kinds, "na_values": blank, "keep_default_na": False}
-
-
-def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:
-    """Return how many lines are blank, and how many fields those have that lack some, by line.
-
-    pandas takes fields that are not there for empty ones. It leaves out lines with too many fields,
-    and does not count them: nor do the numbers of lines here.
-    """
-    lines = csv_lines(path, WorkloadError)
-    width = len(next(lines))
-    blank, short, number = 0, {}, 1
-    for fields in lines:
-        if len(fields) > width:
-            continue
-        number += 1
-        if not fields:
-            blank += 1
-        elif len(fields) < width:
-            short[number] = len(fields)
-    return blank, short
 
 
 def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:

@@ -200,8 +200,8 @@ def write_swf(workload: model.Workload, path: str | os.PathLike[str]) -> None:
         )
     if workload.initial is not None:
         raise WorkloadError(
-            f"{path}: SWF would lose the state with which {workload.name} begins; CSV, Parquet and "
-            "JSON keep it"
+            f"{path}: SWF would lose the state with which {workload.name} begins: write the whole"
+            " trace, and take the extract when it is read; or pickle the extract"
         )
     with whole_text(path) as file:
         for line in header_lines(workload.header, workload.processors):

@@ -124,16 +124,13 @@ def _in_megabytes(value: Any) -> Any:
 # itself the names, as in ``user_id`` alice, bob. A blank is a job of which the name is not known.
 
 
-def without_names(
-    frame: pd.DataFrame, name: str, queues: Mapping[str, int] | None = None
-) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+def without_names(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Return a table with numbers in place of names, and the lines of a header that tell them.
 
     Parameters
     ----------
     frame : the table.
     name : what messages call it.
-    queues : name of a queue -> its number, if they are numbered already: by a machine, or a file.
 
     Raises
     ------
@@ -142,7 +139,7 @@ def without_names(
     """
     header: dict[str, list[str]] = {}
     for column, number in naming.NAME_COLUMNS.items():
-        if column not in frame and not (number in frame and _holds_names(frame, number, queues)):
+        if column not in frame and not (number in frame and _holds_names(frame[number])):
             continue
         held = column if column in frame else number
         names = _names(frame, held, column, name)
@@ -159,33 +156,26 @@ def without_names(
     return frame, header
 
 
-def with_names(
-    frame: pd.DataFrame, workload: Workload, without: tuple[str, ...] = ()
-) -> pd.DataFrame:
-    """Return the table of a workload with columns of the names that any job has.
-
-    ``without`` are columns that are told otherwise.
-    """
+def with_names(frame: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """Return the table of a workload with columns of the names that any job has."""
     import pandas as pd
 
     found: dict[str, Any] = {}
     for column, number in naming.NAME_COLUMNS.items():
         names = names_of(workload, number)
-        if column in without or not names:
-            continue
-        texts = [names.get(one) for one in workload.columns[number].tolist()]
+        texts = [names.get(one) for one in workload.columns[number].tolist()] if names else []
         if any(texts):
             found[column] = pd.Series(texts, frame.index, dtype=object)
     return frame.assign(**found)
 
 
-def _holds_names(frame: pd.DataFrame, column: str, queues: Mapping[str, int] | None) -> bool:
-    """Tell whether a column of numbers has texts that are none; those of ``queues`` are known."""
+def _holds_names(column: pd.Series[Any]) -> bool:
+    """Tell whether a column of numbers has texts that are none."""
     import pandas as pd
 
-    if (column == "queue" and queues) or pd.api.types.is_numeric_dtype(frame[column].dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype):
         return False
-    given = frame[column].dropna().astype(object)
+    given = column.dropna().astype(object)
     kinds = set(map(type, given))
     if bool in kinds or not all(issubclass(kind, str | int | float) for kind in kinds):
         return False
@@ -248,7 +238,7 @@ def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str)
 # --- Which columns a table of jobs has ------------------------------------------------------------
 
 #: Columns of other programs' logs, for which a table has two others.
-_TIMES = ("start", "start_time", "begin_time", "end", "end_time", "finish_time")
+_TIMES = ("start", "start_time", "begin", "begin_time", "end", "end_time", "finish_time")
 _FOR_TIMES = "write wait_time and run_time in place of starts and ends"
 
 
@@ -261,11 +251,6 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
         each with what may be meant.
     """
     names = [str(column) for column in frame.columns]
-    now = {naming.ONCE_CALLED.get(column, column) for column in names}
-    if {"submit_time", "start_time", "end_time", "wait_time", "bsld"} <= now:  # Result.jobs
-        raise WorkloadError(
-            f"{name} is a schedule that hpcgym wrote, not a log: simulate the log that it is of"
-        )
     _check_separator(names, name)
     has_units = naming.UNITS in names or naming.CORE in names
     resources = []
@@ -296,6 +281,8 @@ def _check_separator(names: list[str], name: str) -> None:
 
 def _hint(column: str, has_units: bool, name: str) -> str:
     """Return why a column is no resource and what may be meant; nothing if it is one."""
+    if column.strip().casefold() in _TIMES:
+        return _FOR_TIMES
     problem = naming.resource_problem(column)
     if has_units and not problem:
         return ""
@@ -305,8 +292,6 @@ def _hint(column: str, has_units: bool, name: str) -> str:
             f" the table lacks: {naming.UNITS!r}, how many units a job has, or {naming.CORE!r}, the"
             " cores of each"
         )
-    if column.strip().casefold() in _TIMES:
-        return _FOR_TIMES
     if not has_units and naming.near_name(column, (naming.CORE,)):
         return "did you mean 'requested_processors'?"
     known = (

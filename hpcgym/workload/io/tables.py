@@ -1,18 +1,15 @@
 """Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is what
-the jobs tell of it (:func:`hpcgym.workload.cleaning.size_by_jobs`). Nor does it tell the numbers
-of queues: where jobs have their names, give the machine's. (JSON may tell both:
-:mod:`hpcgym.workload.io.tables`.) Users, groups, queues, partitions and what jobs run may have
-names: :mod:`hpcgym.workload.io.table_columns`. Submissions may be dates, and durations such as
+the jobs tell of it (:func:`hpcgym.workload.cleaning.size_by_jobs`). JSON may tell it. Users,
+groups, queues, partitions and what jobs run may have names:
+:mod:`hpcgym.workload.io.table_columns`. Submissions may be dates, and durations such as
 ``1-02:03:04``: :mod:`hpcgym.workload.io.table_columns`.
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
 share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
 ``mem`` is in whole MB, or a text such as ``16 GB``.
-
-A table with the column ``begin`` is an extract: :mod:`hpcgym.workload.io.tables`.
 
 Other columns that SWF lacks are ``power_w``, the mean power of a job on each processor [W],
 ``slowdown``, its completion time at the lowest frequency over that at the highest, and ``killed``,
@@ -23,7 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,65 +34,12 @@ from hpcgym.files import bytes_of, check_value, check_values, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.workload.cleaning import size_by_jobs
-from hpcgym.workload.extracts import extract, joined
 from hpcgym.workload.io import files as job_files
 from hpcgym.workload.io import table_columns
 from hpcgym.workload.model import MISSING, Workload, check_processors, kind_of
-from hpcgym.workload.needs import queue_names, queue_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# --- Extracts as tables ---------------------------------------------------------------------------
-#
-# A table with the column ``begin`` [s], the same in all rows, is an extract from that time on, as
-# :func:`hpcgym.workload.extracts.extract` takes one of a trace.
-
-BEGIN = "begin"
-
-
-def begin_of(frame: pd.DataFrame, processors: int | None, name: str) -> Any:
-    """Return when the extract begins that a table is, None if it is none.
-
-    Raises
-    ------
-    WorkloadError : several times, or an extract without the size of its machine, which says how
-        many jobs could run.
-    """
-    if BEGIN not in frame:
-        return None
-    if processors is None:
-        raise WorkloadError(
-            f"{name} is an extract, and does not tell the machine's size: give processors"
-        )
-    begins = frame[BEGIN].unique()
-    if len(begins) != 1:
-        raise WorkloadError(f"{name}: column {BEGIN!r} must be the same in all rows")
-    return begins[0]
-
-
-def extract_of(trace: Workload, begin: Any) -> Workload:
-    """Return the extract from ``begin`` on, called and counted as the trace."""
-    return extract(trace, begin).take(slice(None), name=trace.name, cleaning=trace.cleaning)
-
-
-def trace_of(workload: Workload, where: str) -> tuple[Workload, int | None]:
-    """Return all jobs that are to be written of a workload, and when it begins if it is an extract.
-
-    Raises
-    ------
-    WorkloadError : an extract of a simulation, which knows more of its jobs than a table has.
-    """
-    initial = workload.initial
-    if initial is None:
-        return workload, None
-    if initial.ongoing is not None:
-        raise WorkloadError(
-            f"{where}: a table cannot hold the state of a simulation, but pickle can; and a table "
-            "can that of a trace, result.as_workload().extract(start, end)"
-        )
-    return joined(initial.past, workload), initial.begin
 
 
 # --- Jobs in JSON ---------------------------------------------------------------------------------
@@ -103,15 +47,13 @@ def trace_of(workload: Workload, where: str) -> tuple[Workload, int | None]:
 # ::
 #
 #     {"processors": 1024,
-#      "queues": {"debug": 1, "parallel": 2},
 #      "jobs": [{"submit_time": 0, "run_time": 60, "requested_time": 3600, "queue": "debug",
 #                "units": 2, "core": 8, "mem": 4000, "gpu": 1, "code": "lu.D.64"}, ...]}
 #
-# Fields of jobs are the columns of tables (:mod:`hpcgym.workload.io.tables`); what a job leaves
-# out is unknown. ``processors`` and ``queues`` may be left out. With ``begin``, a time [s], it is
-# an extract from then on, as a table with such a column is.
+# Fields of jobs are the columns of tables; what a job leaves out is unknown. It may be the list of
+# jobs alone.
 
-_KEYS = ("processors", "queues", "begin", "jobs")
+_KEYS = ("processors", "jobs")
 _LARGE = 1 << 63
 _MOST_BYTES = 1 << 30  # in the memory they take ten times as much
 
@@ -121,8 +63,8 @@ def is_json(path: Path) -> bool:
     return path.name.casefold().endswith((".json", ".json.gz"))
 
 
-def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | None]:
-    """Return the jobs as a table, and the processors and queues if the file tells them.
+def read_json(path: Path) -> tuple[pd.DataFrame, int | None]:
+    """Return the jobs as a table, and the processors if the file tells them.
 
     Raises
     ------
@@ -147,32 +89,19 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
     if len(columns) > MOST_COLUMNS:
         raise WorkloadError(f"{path}: jobs have {len(columns):,} fields, over {MOST_COLUMNS:,}")
     frame = pd.DataFrame(top["jobs"], columns=columns)
-    if "begin" in top:
-        if type(top["begin"]) is not int:
-            raise WorkloadError(f"{path}: 'begin' is {_shown(top['begin'])}, not whole seconds")
-        frame["begin"] = top["begin"]
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
-    size = told_processors(top.get("processors"), str(path))
-    queues = _queues(path, top.get("queues"))
     if not top["jobs"]:
         raise WorkloadError(f"{path} holds no job")
-    return frame, size, queues
+    return frame, told_processors(top.get("processors"), str(path))
 
 
-def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
-    """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
-    frame = table_columns.with_names(workload.to_pandas(), workload, without=("queue_name",))
+def _write_json(frame: pd.DataFrame, processors: int, path: Path) -> None:
+    """Write the jobs, one a line, with the columns that any job has."""
     known = [c for c in naming.JOB_COLUMNS if c in frame and c != "submit_time"]
-    unknown = [c for c in known if (frame[c] == -1).all()]
+    unknown = [c for c in known if (frame[c] == MISSING).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
-    queues = {name: number for number, name in queue_names(workload).items()}
     with whole_text(path) as file:
-        file.write(f'{{"processors": {workload.processors},\n')
-        if queues:
-            file.write(f' "queues": {json.dumps(queues)},\n')
-        if begin is not None:
-            file.write(f' "begin": {begin},\n')
-        file.write(' "jobs": [\n  ')
+        file.write(f'{{"processors": {processors},\n "jobs": [\n  ')
         file.write(",\n  ".join(json.dumps(row) for row in rows))
         file.write("]}\n")
 
@@ -204,18 +133,6 @@ def told_processors(processors: Any, where: str) -> int | None:
         raise WorkloadError(f"{where}: {error}") from None
 
 
-def _queues(path: Path, queues: Any) -> dict[str, int] | None:
-    """Return the numbers of queues by name, or say that they are none."""
-    if queues is None:
-        return None
-    numbers = list(queues.values()) if isinstance(queues, dict) else [None]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise WorkloadError(f"{path}: 'queues' must tell the number of each name, at least 0")
-    if len({*numbers}) < len(numbers):
-        raise WorkloadError(f"{path}: two of the 'queues' have the same number")
-    return dict(queues)
-
-
 # --- Workloads from and to tables -----------------------------------------------------------------
 
 
@@ -225,7 +142,6 @@ def from_pandas(
     processors: int | None = None,
     name: str = "workload",
     errors: job_files.Errors = "raise",
-    queues: Mapping[str, int] | None = None,
     tz: str | None = None,
 ) -> Workload:
     """Return the workload of a DataFrame, one job a row, columns named as in ``JOB_COLUMNS``.
@@ -248,47 +164,34 @@ def from_pandas(
     name : of the workload.
     errors : "raise" stops at the first value that is no number, none that the column can hold, or
         no amount of a resource; "skip" drops and counts such rows.
-    queues : name of a queue -> its number; they become lines of the header.
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: UTC.
 
     Raises
     ------
     WorkloadError : an unknown column, a table without jobs, or a value that is no number (True and
         False are none), or none that the column can hold; it names the column and the row: its
-        label in the DataFrame, the line of a CSV file. An extract without ``processors``.
+        label in the DataFrame, the line of a CSV file.
     """
     job_files.check_errors(errors)
     job_files.check_once(map(str, frame.columns), name)
-    begin = begin_of(frame, processors, name)
-    if begin is not None:
-        bare = frame.drop(columns=BEGIN)
-        trace = from_pandas(
-            bare, processors=processors, name=name, errors=errors, queues=queues, tz=tz
-        )
-        return extract_of(trace, begin)
-    frame, told = table_columns.without_names(frame, name, queues)
+    frame, told = table_columns.without_names(frame, name)
     frame, times = table_columns.with_seconds(frame, tz)
     resources = table_columns.resource_columns(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
         frame = frame.assign(job_number=np.arange(1, len(frame) + 1))
-    if queues and "queue" in frame:
-        given = frame["queue"].astype(object)
-        frame = frame.assign(queue=given.map(lambda queue: queues.get(queue, queue)))
     frame, more = table_columns.without_several(frame)
-    numeric = _with_amounts(_numbers(frame, name, errors, counts, queues), resources)
+    numeric = _with_amounts(_numbers(frame, name, errors, counts), resources)
     if not len(numeric):
         raise job_files.no_job(name, counts)
     columns = {c: _column(numeric[c], c, counts) for c in naming.JOB_COLUMNS if c in numeric}
     demands = dict.fromkeys([naming.CORE, *resources] if resources else [])
     demands.pop(naming.UNITS, None)
-    named = [f"{number} {queue}" for queue, number in (queues or {}).items()]
-    header = {**times, "Queue": named, **told}
     workload = Workload.from_columns(
         columns,
         processors=1 if processors is None else processors,
         name=name,
-        header={key: lines for key, lines in header.items() if lines},
+        header={**times, **told},
         cleaning=counts,
         killed=(numeric[naming.KILLED] == 1).to_numpy(np.bool_, na_value=False)
         if naming.KILLED in numeric
@@ -307,13 +210,9 @@ def read_table(
     *,
     processors: int | None = None,
     errors: job_files.Errors = "raise",
-    machine_queues: Sequence[str] = (),
     tz: str | None = None,
 ) -> Workload:
     """Read a ``.csv``, ``.parquet`` or ``.json`` file, also ``.csv.gz``; see :func:`from_pandas`.
-
-    ``machine_queues`` are by what :func:`hpcgym.workload.needs.queue_numbers` numbers names; ``tz``
-    is as there.
 
     Raises
     ------
@@ -322,46 +221,44 @@ def read_table(
     path = Path(path)
     job_files.check_errors(errors)
     skipped: dict[str, int] = {}
-    told: dict[str, list[str]] = {}
-    size, queues = None, None
+    size = None
     if is_json(path):
-        frame, size, queues = read_json(path)
-        told = {} if size is None else {"MaxProcs": [str(size)]}
+        frame, size = read_json(path)
     elif path.suffix == ".parquet":
         need_parquet()
         frame = parquet_frame(path, WorkloadError)
     else:
         frame = job_files.read_csv(path, errors, skipped)
+    told = {} if size is None else {"MaxProcs": [str(size)]}
     size = size if processors is None else processors
-    queues = queues or queue_numbers(frame, machine_queues)
-    workload = from_pandas(
-        frame, processors=size, name=str(path), errors=errors, queues=queues, tz=tz
-    )
-    named = replace(workload.counted(skipped), name=job_files.stem(path))
-    return replace(named, header={**told, **workload.header})
+    workload = from_pandas(frame, processors=size, name=str(path), errors=errors, tz=tz)
+    header = {**told, **workload.header}
+    return replace(workload.counted(skipped), name=job_files.stem(path), header=header)
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a file of one of ``TABLE_ENDINGS``: the columns of ``Workload.to_pandas``.
 
-    Names are columns more. JSON leaves out columns that no job has. The others lose the rest of the
-    header: the machine's size, when second 0 was. Of an extract the jobs from
-    before its beginning are written too. A file that is there is replaced, whole or not at all.
+    Names are columns more. JSON leaves out columns that no job has, and tells the machine's size.
+    The rest of the header is lost, as when second 0 was. A file that is there is replaced, whole or
+    not at all.
 
     Raises
     ------
     WorkloadError : another ending, a file that cannot be written, Parquet without its library, or
-        an extract of a simulation, which knows more than a table has.
+        an extract, of which a table would lose with which jobs it begins.
     """
     path = Path(path)
     if not job_files.is_table(path):
         raise WorkloadError(f"{path}: a table's name ends in {', '.join(job_files.TABLE_ENDINGS)}")
-    workload, begin = trace_of(workload, str(path))
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{path}: a table would lose the state with which {workload.name} begins: write the"
+            " whole trace, and take the extract when it is read; or pickle the extract"
+        )
     frame = table_columns.with_names(workload.to_pandas(), workload)
-    if begin is not None:
-        frame[BEGIN] = begin
     if is_json(path):
-        write_json(workload, path, begin)
+        _write_json(frame, workload.processors, path)
     elif path.suffix == ".parquet":
         need_parquet()
         with whole(path) as part:
@@ -388,11 +285,7 @@ def _with_amounts(frame: pd.DataFrame, resources: Sequence[str]) -> pd.DataFrame
 
 
 def _numbers(
-    frame: pd.DataFrame,
-    name: str,
-    errors: job_files.Errors,
-    counts: dict[str, int],
-    queues: Mapping[str, int] | None,
+    frame: pd.DataFrame, name: str, errors: job_files.Errors, counts: dict[str, int]
 ) -> pd.DataFrame:
     """Return the table with numbers that its columns can hold; other rows are dropped."""
     numeric = frame
@@ -408,8 +301,6 @@ def _numbers(
                 row = int(wrong.argmax())
                 shown: Any = str(given.iloc[row])[:24]
                 where = job_files.where_row(frame.index, row, name)
-                if reason == table_columns.TEXT and column == "queue" and queues:
-                    raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
                 shown = repr(shown) if reason == table_columns.TEXT else shown
                 raise WorkloadError(f"{where}: column {column} is {shown}, {problem}")
             if wrong.any():
