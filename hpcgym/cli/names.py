@@ -101,7 +101,7 @@ def recipes() -> Iterable[tuple[str, str]]:
     """Return the cleaning recipes, and the filters that they consist of."""
     from hpcgym.workload.cleaning import FILTERS
 
-    filters = [(name, _first_line(function.__doc__)) for name, function in FILTERS.items()]
+    filters = [*FILTERS.items()]
     return [*RECIPES.items(), *filters]
 
 

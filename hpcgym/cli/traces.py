@@ -196,7 +196,7 @@ def _summarised(source: str, reading: loading.MachineReading) -> tuple[Workload,
 
 def _origin(name: str) -> dict[str, Any]:
     """Return where a trace of the archive comes from; the checksum is of the file here, if any."""
-    from hpcgym.workload.archive import find_trace, known_sha256
+    from hpcgym.workload.archive import find_trace
     from hpcgym.workload.io.files import sha256_of
 
     trace = find_trace(name)
@@ -207,7 +207,7 @@ def _origin(name: str) -> dict[str, Any]:
         "file": trace.file,
         "url": trace.url,
         "page": trace.page,
-        "sha256": known_sha256(trace) if here is None else sha256_of(Path(here)),
+        "sha256": trace.sha256 if here is None else sha256_of(Path(here)),
     }
 
 

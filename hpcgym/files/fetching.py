@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole
-from hpcgym.progress import watched
+from hpcgym.progress import working
 
 TIMEOUT_S = 30
 _PIECE = 1 << 16  # bytes that are written at once
@@ -27,7 +27,6 @@ def downloaded(
     sha256: str | None = None,
     begin: bytes = b"",
     kind: str = "",
-    progress: bool = True,
 ) -> Path:
     """Return a file of a folder, downloaded if it is not there, under the last name of its address.
 
@@ -36,7 +35,6 @@ def downloaded(
     url, folder : from where, and into which; the folder is made.
     sha256 : what it must be; a file that is there and is another one is downloaded again.
     begin, kind : the bytes that it must begin with, and what such a file is called.
-    progress : show a bar on the terminal.
 
     Raises
     ------
@@ -45,8 +43,8 @@ def downloaded(
     path = folder / url.rpartition("/")[2]
     if path.is_file() and sha256 in (None, _sha256_of(path)):
         return path
-    with whole(path, folders=True) as part:
-        _download(url, part, progress)
+    with whole(path, folders=True) as part, working(f"downloading {path.name}"):
+        _download(url, part)
         with part.open("rb") as file:
             if file.read(len(begin)) != begin:
                 raise HpcgymError(f"it gave something else than a {kind}")
@@ -60,28 +58,17 @@ def _sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(url: str, path: Path, progress: bool) -> None:
-    """Write what there is at an address into a file, and show how far it is."""
+def _download(url: str, path: Path) -> None:
+    """Write what there is at an address into a file."""
     import requests
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    title = TextColumn(url.rpartition("/")[2])
-    columns = (title, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    hidden = not (progress and watched())
     try:
-        with (
-            requests.get(url, stream=True, timeout=TIMEOUT_S) as answer,
-            Progress(*columns, console=Console(stderr=True), disable=hidden) as bar,
-            path.open("wb") as file,
-        ):
+        with requests.get(url, stream=True, timeout=TIMEOUT_S) as answer, path.open("wb") as file:
             answer.raise_for_status()
             # some servers declare a .gz file as a compressed page, which would arrive unpacked
             answer.raw.headers.pop("Content-Encoding", None)
-            task = bar.add_task("", total=int(answer.headers.get("Content-Length", 0)) or None)
             for piece in answer.iter_content(_PIECE):
                 file.write(piece)
-                bar.advance(task, len(piece))
     except requests.RequestException as error:
         raise HpcgymError(_reason(error)) from None
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shlex
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,9 +121,6 @@ PICTURE_KEYS = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 COLUMNS = ("hpcgym", "date", "command", "workload_sha256", "schedule_sha256")
 
 _MOST = 256 * MEGABYTE  # of a page or a picture
-_META = re.compile(rf'<meta name="{NAME}" content="([^"]*)">')
-_SVG = re.compile(r"<dc:description>([^<]*)</dc:description>")
-_PDF = re.compile(rb"/Subject \(((?:[^\\()]|\\.)*)\)", re.DOTALL)
 
 
 def record_text(record: Mapping[str, Any]) -> str:
@@ -282,32 +278,20 @@ def _of_parquet(path: Path) -> str | None:
     return parquet_metadata(path).get(NAME) or _of_table(path)
 
 
-def _between(pattern: re.Pattern[str]) -> Callable[[Path], str | None]:
-    """Return what reads the text of a page or picture that a pattern finds."""
-
-    def read(path: Path) -> str | None:
-        found = pattern.search(bytes_of(path, _MOST, HpcgymError).decode("utf-8", "replace"))
-        return None if found is None else unescape(found[1])
-
-    return read
-
-
-def _of_pdf(path: Path) -> str | None:
-    found = _PDF.search(bytes_of(path, _MOST, HpcgymError))
-    if found is None:
+def _of_drawn(path: Path) -> str | None:
+    """Return the record of a page or picture: the first text that begins as records do."""
+    text = bytes_of(path, _MOST, HpcgymError).decode("latin-1")
+    if ending_of(path) == ".pdf":
+        text = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+    elif ending_of(path) in (".html", ".svg"):
+        text = unescape(text)
+    at = text.find('{"hpcgym": "')
+    if at < 0:
         return None
-    return re.sub(rb"\\(.)", rb"\1", found[1], flags=re.DOTALL).decode("ascii", "replace")
-
-
-def _of_png(path: Path) -> str | None:
-    """Return the text of a PNG: a chunk has its length before, and four letters for its kind."""
-    content = bytes_of(path, _MOST, HpcgymError)
-    begin = f"tEXt{PICTURE_KEYS['.png']}\0".encode()
-    at = content.find(begin)
-    if at < 4:
-        return None
-    (size,) = struct.unpack_from(">I", content, at - 4)
-    return content[at + len(begin) : at + 4 + size].decode("latin-1")
+    try:
+        return text[at : json.JSONDecoder().raw_decode(text, at)[1]]
+    except (ValueError, RecursionError):
+        raise HpcgymError(f"the record of {path} is damaged") from None
 
 
 #: Ending of a file that may have a record -> what returns it: text, or the record itself.
@@ -316,8 +300,5 @@ READERS: dict[str, Any] = {
     ".csv": _of_csv,
     ".json": _of_json,
     ".parquet": _of_parquet,
-    ".html": _between(_META),
-    ".png": _of_png,
-    ".svg": _between(_SVG),
-    ".pdf": _of_pdf,
+    **dict.fromkeys((".html", *PICTURE_KEYS), _of_drawn),
 }

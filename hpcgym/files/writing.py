@@ -169,26 +169,28 @@ def check_writable(path: Path, *, folders: bool = False) -> None:
             raise _error(errno.EACCES, path)
 
 
-def is_stream(path: Path) -> bool:
-    """Tell whether a path is no file to replace: a pipe, a device, or an open file by its number.
+#: Files that this process has open -> their numbers.
+_OPEN = {"/dev/stdout": 1, "/dev/stderr": 2}
 
-    ``/dev/stdout`` is one wherever it leads to.
+
+def is_stream(path: Path) -> bool:
+    """Tell whether a path is no file to replace: a pipe, a device, or this process's output.
+
+    ``/dev/stdout``, or a link to it, is one wherever it leads to.
     """
+    if _number(path) is not None:
+        return True
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return False
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return True
-    return _is_of_process(_followed(path))
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _followed(path: Path) -> Path:
-    """Return where links lead, up to the first that is of a process."""
-    place = path.absolute()
-    while place.is_symlink() and not _is_of_process(place):
-        place = place.parent / place.readlink()
-    return place
+def _number(path: Path) -> int | None:
+    """Return the number of a file that this process has open, None of any other."""
+    link = path.readlink() if path.is_symlink() else path
+    return _OPEN.get(str(path), _OPEN.get(str(link)))
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -197,10 +199,8 @@ def _opened(path: Path) -> IO[bytes]:
     A file that this process has open is not opened again: it goes on where others have written to
     it, and others go on behind it.
     """
-    place = _followed(path)
-    if os.path.realpath(place.parent) == f"/proc/{os.getpid()}/fd":
-        return open(os.dup(int(place.name)), "wb")
-    return path.open("ab")
+    number = _number(path)
+    return path.open("ab") if number is None else open(os.dup(number), "wb")
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -208,11 +208,6 @@ def same_file(one: Path, other: Path) -> bool:
     with suppress(OSError):
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _is_of_process(place: Path) -> bool:
-    """Tell whether a path stands in a folder of ``/proc``, where links lead to open files."""
-    return os.path.realpath(place.parent).startswith("/proc/")
 
 
 def _begun(target: Path) -> Path:

@@ -11,13 +11,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.files import text_of
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.files.fetching import downloaded, user_cache
-from hpcgym.files.writing import whole_text
 from hpcgym.workload.io.files import sha256_of, stem
 
 SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
@@ -37,8 +34,7 @@ class Trace:
     processors : of the machine, as the archive tells; the file's header is what counts.
     jobs : job lines of the file, as the archive tells.
     period : first and last month of the log.
-    sha256 : checksum of the archive's file, None where it is not known beforehand: then that of the
-        first download is kept beside the file, and every later use is checked against it.
+    sha256 : checksum of the archive's file, None where it is not known.
     studied_processors : of the machine that published studies simulate, None: as the header tells.
     studied_file : name of the edition that published studies have, None: the archive's file.
     note : both in words, for people who compare their results with published ones.
@@ -129,10 +125,7 @@ def find_trace(name: str) -> Trace:
     """Return what is known of the trace ``name``, in any case, or name those there are."""
     if is_trace(name):
         return TRACES[_FOLDED[name.casefold()]]
-    names = {known.casefold(): known for known in (*TRACES, *own_traces())}
-    near = get_close_matches(name.casefold(), names, n=1)
-    hint = f", did you mean {names[near[0]]}?" if near else ";"
-    raise WorkloadError(f"unknown trace {name!r}{hint} there are {', '.join(names.values())}")
+    raise WorkloadError(unknown("trace", name, map(str.casefold, (*TRACES, *own_traces()))))
 
 
 def data_folders() -> list[Path]:
@@ -188,8 +181,7 @@ def find(name: str) -> Path | None:
     path = cache_folder() / trace.file
     if not path.is_file():
         return None
-    expected = known_sha256(trace)
-    if expected and sha256_of(path) != expected:
+    if trace.sha256 not in (None, sha256_of(path)):
         raise WorkloadError(
             f"{path} is not what was fetched (its SHA-256 differs): run hpcgym traces fetch"
             f" {trace.name}"
@@ -197,13 +189,8 @@ def find(name: str) -> Path | None:
     return path
 
 
-def fetch(name: str, *, progress: bool = True) -> Path:
+def fetch(name: str) -> Path:
     """Return the file of a trace, downloaded into the user's cache if it is not on this machine.
-
-    Parameters
-    ----------
-    name : of the trace, in any case.
-    progress : show a bar on the terminal.
 
     Raises
     ------
@@ -214,32 +201,15 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     path = _find_in_data_folders(trace)
     if path:
         return path
-    expected = known_sha256(trace)
     try:
-        path = downloaded(
-            trace.url, cache_folder(), sha256=expected, begin=_GZIP, kind="gzip file",
-            progress=progress,
-        )  # fmt: skip
+        return downloaded(
+            trace.url, cache_folder(), sha256=trace.sha256, begin=_GZIP, kind="gzip file"
+        )
     except HpcgymError as error:
-        raise WorkloadError(_no_download(trace, str(error))) from None
-    if not expected:
-        with whole_text(_record(trace)) as record:
-            record.write(f"{sha256_of(path)}  {trace.file}\n")
-    return path
-
-
-def known_sha256(trace: Trace) -> str | None:
-    """Return the checksum that a trace's file must have: published, or that of the first fetch."""
-    if trace.sha256:
-        return trace.sha256
-    record = _record(trace)
-    words = text_of(record, 1 << 16, "a checksum").split() if record.is_file() else []
-    return words[0] if words else None
-
-
-def _record(trace: Trace) -> Path:
-    """Return the file that the checksum of the first fetch is kept in."""
-    return cache_folder() / f"{trace.file}.sha256"
+        raise WorkloadError(
+            f"cannot download {trace.name} from {trace.url}: {error}; get {trace.file} another way,"
+            " put it into a folder and set HPCGYM_DATA to that folder"
+        ) from None
 
 
 def _find_in_data_folders(trace: Trace) -> Path | None:
@@ -259,10 +229,3 @@ def _find_in_data_folders(trace: Trace) -> Path | None:
         if versions:
             return versions[0]
     return None
-
-
-def _no_download(trace: Trace, reason: str) -> str:
-    return (
-        f"cannot download {trace.name} from {trace.url}: {reason}; get {trace.file} another way,"
-        " put it into a folder and set HPCGYM_DATA to that folder"
-    )

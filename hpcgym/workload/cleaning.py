@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload, check_processors
 
@@ -143,8 +142,6 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
 
 # --- Cleaning -------------------------------------------------------------------------------------
 
-Filter = Callable[[Workload], Workload]
-
 _PARTS = "drop-partial-executions"  # which asks what the filters after it keep
 _REQUEST = "request-from-run-time"
 
@@ -191,10 +188,7 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
         elif name in FILTERS:
             names.append(name)
         else:
-            told = f"recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
-            near = get_close_matches(name, [*RECIPES, *FILTERS], n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise WorkloadError(f"unknown cleaning recipe {name!r}; {hint}{told}")
+            raise WorkloadError(unknown("cleaning recipe", name, [*RECIPES, *FILTERS]))
     return tuple(names)
 
 
@@ -208,8 +202,11 @@ def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
     for place, name in enumerate(names, 1):
         if name == _PARTS:
             workload = drop_partial_executions(workload, names[place:])
+        elif name in _REPAIRED:
+            workload = _REPAIRED[name](workload)
         else:
-            workload = FILTERS[name](workload)
+            reason, bad = _DROPPED[name]
+            workload = _dropped(workload, bad(workload), reason)
     return workload
 
 
@@ -266,7 +263,7 @@ def request_from_run_time(workload: Workload) -> Workload:
     return _repaired(workload, at, "requested_time", run, reason)
 
 
-def drop_partial_executions(workload: Workload, rest: Sequence[str] = ()) -> Workload:
+def drop_partial_executions(workload: Workload, rest: Sequence[str]) -> Workload:
     """Drop records of parts of a job (status 2 to 4), where another one is of the whole job.
 
     A part without a record of the whole stays: it is all that the log tells of its job. So it does
@@ -278,32 +275,6 @@ def drop_partial_executions(workload: Workload, rest: Sequence[str] = ()) -> Wor
     wholes = _filtered(workload.take(~parts), rest)
     bad = parts_of(workload.columns, wholes.job_number)
     return _dropped(workload, bad, "partial execution of a job that is there as a whole")
-
-
-def drop_negative_submit_time(workload: Workload) -> Workload:
-    """Drop jobs submitted before the trace's time 0, or at an unknown time."""
-    return _dropped(workload, workload.submit_time < 0, "submitted before time 0")
-
-
-def drop_no_run_time(workload: Workload) -> Workload:
-    """Drop jobs that never ran: cancelled in the queue, of zero length, or unknown."""
-    return _dropped(workload, workload.run_time <= 0, "no run time")
-
-
-def drop_no_requested_time(workload: Workload) -> Workload:
-    """Drop jobs whose requested time is unknown, zero or negative."""
-    return _dropped(workload, workload.requested_time <= 0, "no requested time")
-
-
-def drop_no_processors(workload: Workload) -> Workload:
-    """Drop jobs whose number of requested processors is unknown, zero or negative."""
-    return _dropped(workload, workload.requested_processors <= 0, "no processors")
-
-
-def drop_larger_than_machine(workload: Workload) -> Workload:
-    """Drop jobs that request more processors than the machine has."""
-    bad = workload.requested_processors > workload.processors
-    return _dropped(workload, bad, "more processors than the machine")
 
 
 def cap_run_time(workload: Workload) -> Workload:
@@ -318,25 +289,34 @@ def cap_run_time(workload: Workload) -> Workload:
     return replace(_repaired(workload, over, "run_time", request, reason), killed=killed)
 
 
-def drop_overrun(workload: Workload) -> Workload:
-    """Drop jobs that ran for longer than requested."""
-    request = workload.requested_time
-    bad = (workload.run_time > request) & (request > 0)
-    return _dropped(workload, bad, "ran longer than requested")
+#: Name of a filter that drops jobs -> why, and which, (n_jobs,) bool.
+_DROPPED: dict[str, tuple[str, Callable[[Workload], NDArray[np.bool_]]]] = {
+    "drop-negative-submit-time": ("submitted before time 0", lambda jobs: jobs.submit_time < 0),
+    "drop-no-run-time": ("no run time", lambda jobs: jobs.run_time <= 0),
+    "drop-no-requested-time": ("no requested time", lambda jobs: jobs.requested_time <= 0),
+    "drop-no-processors": ("no processors", lambda jobs: jobs.requested_processors <= 0),
+    "drop-larger-than-machine": (
+        "more processors than the machine",
+        lambda jobs: jobs.requested_processors > jobs.processors,
+    ),
+    "drop-overrun": (
+        "ran longer than requested",
+        lambda jobs: (jobs.run_time > jobs.requested_time) & (jobs.requested_time > 0),
+    ),
+}
 
-
-#: Name of a filter -> the function.
-FILTERS: dict[str, Filter] = {
+#: Name of a filter that repairs jobs -> the function.
+_REPAIRED: dict[str, Callable[[Workload], Workload]] = {
     "fill-processors": fill_processors,
     _REQUEST: request_from_run_time,
-    _PARTS: drop_partial_executions,
-    "drop-negative-submit-time": drop_negative_submit_time,
-    "drop-no-run-time": drop_no_run_time,
-    "drop-no-requested-time": drop_no_requested_time,
-    "drop-no-processors": drop_no_processors,
-    "drop-larger-than-machine": drop_larger_than_machine,
     "cap-run-time": cap_run_time,
-    "drop-overrun": drop_overrun,
+}
+
+#: Name of a filter -> what it does, in words.
+FILTERS = {
+    _PARTS: "Drop records of parts of a job, where another one is of the whole job.",
+    **{name: (repair.__doc__ or "").partition("\n")[0] for name, repair in _REPAIRED.items()},
+    **{name: f"Drop jobs: {reason}." for name, (reason, _) in _DROPPED.items()},
 }
 
 _VALID = (

@@ -105,7 +105,7 @@ def test_filters_compose_in_order():
     assert workload.run_time.tolist() == COLUMNS["run_time"]
     for unknown, told in (
         *((name, "'glessr'; did you mean 'gles") for name in ("glesser+glessr", ["glessr"])),
-        ("", "''; recipes: none, default"),
+        ("", "''; known are none, default, glesser, legrand, drop-par"),
     ):
         with pytest.raises(WorkloadError, match=f"unknown cleaning recipe {told}"):
             clean(workload, unknown)

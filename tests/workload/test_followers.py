@@ -103,7 +103,7 @@ _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
 _START = "not used: Dependency after, which is on the start of a job"
 _ITSELF = "not used: Dependency of a job on itself"
-_UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
+_SINGLETON = "not used: Dependency singleton, on all earlier jobs of a user and name"
 _TASK = "not used: Dependency on a task of an array that is not there"
 
 
@@ -155,8 +155,8 @@ def others_of(workload: Workload, number: int) -> set[int]:
         ("afterok:40", (), (_ITSELF,)),
         ("afterok:12:40", (12,), (_ITSELF,)),
         ("aftercorr:20", (20, 21, 22), ()),  # of a job that is no task itself
-        ("singleton", (12, 13), ()),
-        ("afterok:20_1,singleton", (12, 13, 21), ()),
+        ("singleton", (), (_SINGLETON,)),
+        ("afterok:20_1,Singleton", (21,), (_SINGLETON,)),
     ],
 )
 def test_what_a_job_follows(
@@ -166,15 +166,6 @@ def test_what_a_job_follows(
     workload = read(tmp_path, COMPLETED, FAILED, *ARRAY, last)
     assert others_of(workload, 40) == {*others}
     assert workload.cleaning == dict.fromkeys(reasons, 1)
-    if text != "singleton":  # of which no job is known without names
-        nameless = [
-            (told.replace("|fit|", "|").replace("|a|", "|"), d)
-            for told, d in [COMPLETED, FAILED, *ARRAY, last]
-        ]
-        workload = read(tmp_path, *nameless, head=HEAD.replace("JobName|", ""))
-        unnamed = {12, 13} if "singleton" in text else set()
-        assert others_of(workload, 40) == {*others} - unnamed
-        assert (_UNNAMED in workload.cleaning) == ("singleton" in text)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +174,7 @@ def test_what_a_job_follows(
         ("sbatch --dependency=afterok:12:13 -p gpu run.sh", (12, 13)),
         ("sbatch --dependency afterok:12,afterany:20_1 run.sh", (12, 21)),
         ("/usr/bin/sbatch -d afterok:12 run.sh", (12,)),
-        ("sbatch -dsingleton run.sh", (12, 13)),
+        ("sbatch -dafterany:12 run.sh", (12,)),
         ("sbatch --depend=afterany:20_* run.sh", (20, 21, 22)),
         ("sbatch --dependency='afterok:12?afterok:13' run.sh", ()),
         ("srun -d after:12+5 hostname", ()),
@@ -233,31 +224,3 @@ def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) ->
     assert others_of(workload, 41) == {44}
     reason = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
     assert workload.cleaning[reason] == 4
-
-
-def test_one_at_a_time(tmp_path: Path) -> None:
-    """Each of one user and name follows all before it, through the last that did so as well."""
-    names = ["ann|a", "ann|b", "bob|a", "ann|a", "ann|a", "ann|b", "ann|a"]
-    alone = [False, False, True, True, False, False, True]
-    rows = [
-        (f"{job}|{job}|{names[job - 1]}|COMPLETED", "singleton" if alone[job - 1] else "")
-        for job in range(1, 8)
-    ]
-    workload = read(tmp_path, *rows)
-    assert [others_of(workload, job) for job in (3, 4, 7)] == [set(), {1}, {4, 5}]
-    for job in range(1, 8):
-        before = {k for k in range(1, job) if names[k - 1] == names[job - 1]}
-        reached, new = set[int](), {job}
-        while new:
-            new = set().union(*(others_of(workload, one) for one in new)) - reached
-            reached |= new
-        # job 5 does not mind who runs beside it, and is minded by job 7
-        assert reached == (before if alone[job - 1] else set())
-
-
-def test_a_job_to_run_by_itself_that_was_requeued_came_when_it_first_did(tmp_path: Path) -> None:
-    """It follows none that came between its runs, which would follow it in turn."""
-    first = ("5|5|ann|fit|REQUEUED", "singleton")
-    jobs = read(tmp_path, first, ("6|6|ann|fit|COMPLETED", "singleton"), COMPLETED, first)
-    assert others_of(jobs, 5) == set()
-    assert others_of(jobs, 6) == {5}

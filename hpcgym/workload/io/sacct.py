@@ -47,7 +47,7 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *("dependency", "nice", "submitline", "jobname", "user", "uid", "account", "group", "gid"),
+    *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
     *("qos", "partition"),
 }
 _NOTHING = ("", "None", "(null)", "N/A")
@@ -220,7 +220,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, tasks, number, status, submit),
+        "preceding_job": sacct_fields.preceding(log, tasks, number, status),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),

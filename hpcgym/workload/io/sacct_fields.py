@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -241,8 +241,7 @@ def nice_of(log: Log) -> Ints:
     if "nice" in log.fields:
         told = np.array(log.parsed("Nice", _number, blank=0), np.int64)
     else:
-        known = {line: nice_of_line(line) for line in set(log.texts("submitline"))}
-        found = [known[line] for line in log.texts("submitline")]
+        found = log.parsed("SubmitLine", nice_of_line, blank=0)
         log.count(_NO_NICE, [one is None for one in found])
         told = np.array([one or 0 for one in found], np.int64)
     log.count(_LIFTED, told == MISSING)
@@ -336,7 +335,7 @@ def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
 _STARTS = "not used: Dependency after, which is on the start of a job"
 _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
-_UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
+_SINGLETON = "not used: Dependency singleton, on all earlier jobs of a user and name"
 _UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
 _ITSELF = "not used: Dependency of a job on itself"
 _BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
@@ -349,8 +348,6 @@ _ENDS = {
     "aftercorr": True,
     "afternotok": False,
 }
-_SINGLETON = "singleton"
-
 _REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
 _PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
 
@@ -371,22 +368,22 @@ class _Condition(NamedTuple):
     ids: tuple[str, ...]
 
 
-def preceding(
-    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, submit: Ints
-) -> NDArray[Any]:
+def preceding(log: Log, tasks: Sequence[JobId], number: Ints, status: Ints) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 
     Parameters
     ----------
     log : counts what is not used, and what the log itself did not keep.
-    tasks, number, status, submit : of each job, (n,).
+    tasks, number, status : of each job, (n,).
     """
-    texts = _dependencies(log)
+    if "dependency" in log.fields:
+        texts = log.texts("dependency")
+    else:
+        texts = log.parsed("SubmitLine", dependency_of_line, blank="")
     if not any(texts):
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
     jobs = _Jobs(tasks, number, status)
-    earlier = _of_one_name(log, number, submit, [_is_single(known[text]) for text in texts])
     found: list[list[int]] = []
     for place, text in enumerate(texts):
         others: list[int] = []
@@ -394,9 +391,6 @@ def preceding(
         for one in known[text]:
             if isinstance(one, str):
                 odd.add(one)
-            elif one.kind == _SINGLETON:
-                others += earlier.get(place, ())
-                odd |= set() if earlier else {_UNNAMED}
             else:
                 others += jobs.meant(place, one, odd)
         odd |= {_ITSELF} if number[place] in others else set()
@@ -405,14 +399,6 @@ def preceding(
     if all(len(others) < 2 for others in found):
         return np.array([others[0] if others else MISSING for others in found], np.int64)
     return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
-
-
-def _dependencies(log: Log) -> list[str]:
-    """Return the dependency of each job as Slurm writes it, blank where there is none."""
-    if "dependency" in log.fields:
-        return log.texts("dependency")
-    known = {line: dependency_of_line(line) for line in set(log.texts("submitline"))}
-    return [known[line] for line in log.texts("submitline")]
 
 
 def dependency_of_line(line: str) -> str:
@@ -439,19 +425,14 @@ def _condition(part: str) -> _Condition | str:
     part = part.casefold()
     if part[:1].isdigit():
         part = f"afterany:{part}"
-    if part == _SINGLETON:
-        return _Condition(_SINGLETON, ())
+    if part == "singleton":
+        return _SINGLETON
     found = _PART.fullmatch(part)
     if found is not None and found["kind"] == "after":
         return _STARTS
     if found is None or found["kind"] not in _ENDS or "+" in found["jobs"]:
         return _OTHER
     return _Condition(found["kind"], tuple(found["jobs"][1:].split(":")))
-
-
-def _is_single(conditions: Iterable[_Condition | str]) -> bool:
-    """Tell whether a dependency is, in part, on all earlier jobs of one name."""
-    return any(isinstance(one, _Condition) and one.kind == _SINGLETON for one in conditions)
 
 
 class _Jobs:
@@ -488,29 +469,3 @@ class _Jobs:
         if completed is not None and any(end != completed for end in ends):
             odd.add(_BROKEN)
         return found
-
-
-def _of_one_name(log: Log, number: Ints, submit: Ints, single: list[bool]) -> dict[int, list[int]]:
-    """Return place -> numbers of the earlier jobs of its user and name, of those to run by itself.
-
-    Up to the last of these that is to run by itself: it has waited for those before. A job that was
-    requeued came when it first did. Nothing where the log does not tell names and users.
-    """
-    if not any(single) or not {"jobname", "user"} <= {*log.fields}:
-        return {}
-    found: dict[int, list[int]] = {}
-    before: dict[tuple[str, str], list[int]] = {}
-    keys = list(zip(log.texts("user"), log.texts("jobname"), strict=True))
-    first: dict[int, int] = {}  # number -> place of its first run
-    for place in np.lexsort([number, submit]).tolist():
-        one = int(number[place])
-        earlier = before.setdefault(keys[place], [])
-        if first.setdefault(one, place) != place:
-            if first[one] in found:
-                found[place] = found[first[one]]
-            continue
-        if single[place]:
-            found[place] = list(earlier)
-            earlier.clear()
-        earlier.append(one)
-    return found
