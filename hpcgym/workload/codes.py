@@ -1,7 +1,7 @@
 """Workloads of known codes: which are drawn or listed, when they come, what they request.
 
-As the generators of ELiSE: codes drawn at random, or a list of codes with how often
-each one comes, in order or shuffled; all submitted at once, or at constant, random or exponentially
+As the generators of ELiSE: codes drawn at random, or a list of codes, of which each may stand there
+several times, in order or shuffled; all submitted at once, or at constant, random or exponentially
 distributed distances. A job of a code has its processes, and its compact run time.
 
 Requested times are run times times a factor. The table of jobs in ELiSE shows what the
@@ -11,7 +11,7 @@ program takes by itself: 6356 s requested for 4540 s, 4858 s for 3470 s, 1.4 in 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, nearest, unknown
 from hpcgym.naming import positive, whole
-from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of
+from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import MAX_TIME, Workload
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def code_names(workload: Workload) -> dict[int, str]:
     return names_of(workload, "executable")
 
 
-def header_lines_of(codes: Sequence[str]) -> list[str]:
+def header_lines_of(codes: Iterable[str]) -> list[str]:
     """Return the lines ``Code`` of a header in which codes are numbered from 1."""
     return name_lines(dict(enumerate(codes, 1)))
 
@@ -130,9 +130,9 @@ def with_codes(workload: Workload, codes: Sequence[str]) -> Workload:
         raise WorkloadError(
             f"{workload.name}: codes must be one name for each of the {len(workload):,} jobs"
         )
-    numbers: dict[str, int] = {}
-    executable = [numbers.setdefault(name, len(numbers) + 1) for name in codes]
-    return _numbered(workload, np.array(executable, np.int64), list(numbers))
+    numbers = numbered(codes)
+    executable = np.array([numbers[name] for name in codes], np.int64)
+    return _numbered(workload, executable, list(numbers))
 
 
 def assign_codes(
@@ -303,7 +303,6 @@ def generate_code_jobs(
     processors: int | None = None,
     seed: int = 0,
     mix: str = "random",
-    frequencies: Mapping[str, int] | None = None,
     arrivals: str = "at-once",
     interval_s: float | None = None,
     requested_factor: float = USUAL_FACTOR,
@@ -315,14 +314,12 @@ def generate_code_jobs(
 
     Parameters
     ----------
-    codes : what can come, each name once.
-    jobs : number of jobs; with ``frequencies`` it may be left out.
+    codes : what can come. One that stands there several times comes so much more often.
+    jobs : number of jobs; lists have each of ``codes`` once without it.
     processors : size of the machine; by default, processes of the largest code.
     seed : of the random numbers, at least 0.
     mix : one of ``MIXES``. Lists have each code equally often, the first ones once more where jobs
         are no multiple of codes.
-    frequencies : name of a code -> how often it comes, at least 0, in the order of the list; for
-        the mixes "list" and "shuffle".
     arrivals : one of ``ARRIVALS``; times are rounded down to whole seconds.
     interval_s : mean distance of arrivals [s], above 0; needed by all but "at-once".
     requested_factor : requested over run time, at least 1; requested times are rounded up.
@@ -332,21 +329,17 @@ def generate_code_jobs(
     Workload
         Columns ``submit_time``, ``run_time`` (the compact run time, rounded up to whole seconds),
         ``requested_time``, ``requested_processors`` = ``allocated_processors`` (the processes),
-        ``executable`` (the place in ``codes``, from 1, named in the header), ``status`` 1,
+        ``executable`` (numbered from 1 as in ``codes``, named in the header), ``status`` 1,
         ``job_number``.
 
     Raises
     ------
     WorkloadError
-        An argument out of range, a code that stands there twice or has more processes than the
-        machine has processors; the message names it.
+        An argument out of range, or a code with more processes than the machine has processors; the
+        message names it.
     """
     if not len(codes) or not all(isinstance(code, Code) for code in codes):
         raise WorkloadError(f"{_NAME}: codes must be Code after Code, at least one, not {codes!r}")
-    names = [code.name for code in codes]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise WorkloadError(f"{_NAME}: the code {twice!r} stands there twice")
     seed = whole(_NAME, "seed", seed, 0, 2**64)
     for name, value, words in (("mix", mix, MIXES), ("arrivals", arrivals, ARRIVALS)):
         if value not in list(words):  # also of what has no hash
@@ -367,7 +360,7 @@ def generate_code_jobs(
             " processors: leave the code out"
         )
     mixing, arriving = np.random.default_rng(seed).spawn(2)
-    place = _places(codes, jobs, mix, frequencies, mixing)
+    place = _places(len(codes), jobs, mix, mixing)
     submit_time = _submit_times(len(place), arrivals, distance, arriving)
     told = "" if arrivals == "at-once" else f", interval_s={distance:g}"
     told = f"mix={mix}, arrivals={arrivals}{told}, requested_factor={factor:g}, seed={seed}"
@@ -378,7 +371,7 @@ def generate_code_jobs(
         header={
             "Version": ["2.2"],
             "MaxProcs": [str(size)],
-            HEADER_KEY: header_lines_of(names),
+            HEADER_KEY: header_lines_of(numbered(code.name for code in codes)),
             "Note": [f"jobs of {len(codes)} codes: {told}"],
         },
     )
@@ -396,47 +389,14 @@ def _interval(arrivals: str, interval_s: Any) -> float:
     return interval
 
 
-def _places(
-    codes: Sequence[Code],
-    jobs: Any,
-    mix: str,
-    frequencies: Mapping[str, int] | None,
-    random: np.random.Generator,
-) -> Ints:
-    """Return the place in ``codes`` of each job's code, (n_jobs,)."""
+def _places(codes: int, jobs: Any, mix: str, random: np.random.Generator) -> Ints:
+    """Return which of some codes each job has, (n_jobs,)."""
     if mix == "random":
-        if frequencies is not None:
-            raise WorkloadError(f"{_NAME}: frequencies are of the mixes list and shuffle")
-        return random.integers(len(codes), size=whole(_NAME, "jobs", jobs, 1, MOST_JOBS))
-    if frequencies is None:
-        number = whole(_NAME, "jobs", jobs, 1, MOST_JOBS)
-        order = np.arange(len(codes))
-        counts = number // len(codes) + (order < number % len(codes))
-    else:
-        order, counts = _told_counts(codes, jobs, frequencies)
-    listed = np.repeat(order, counts)
+        return random.integers(codes, size=whole(_NAME, "jobs", jobs, 1, MOST_JOBS))
+    number = codes if jobs is None else whole(_NAME, "jobs", jobs, 1, MOST_JOBS)
+    order = np.arange(codes)
+    listed = np.repeat(order, number // codes + (order < number % codes))
     return random.permutation(listed) if mix == "shuffle" else listed
-
-
-def _told_counts(
-    codes: Sequence[Code], jobs: Any, frequencies: Mapping[str, int]
-) -> tuple[Ints, Ints]:
-    """Return the places of the codes that a list has, and how often each comes."""
-    places = {code.name: place for place, code in enumerate(codes)}
-    for name in frequencies:
-        if name not in places:
-            raise WorkloadError(f"{_NAME}: frequencies: {unknown('code', name, places)}")
-    counts = [
-        whole(_NAME, f"the frequency of {name!r}", count, 0, MOST_JOBS)
-        for name, count in frequencies.items()
-    ]
-    if not 1 <= sum(counts) <= MOST_JOBS or jobs not in (None, sum(counts)):
-        told = "" if jobs is None else f", not {jobs!r}"
-        raise WorkloadError(
-            f"{_NAME}: jobs are the sum of the frequencies, {sum(counts)}; they must be from 1 to"
-            f" {MOST_JOBS}{told}"
-        )
-    return np.array([places[name] for name in frequencies]), np.array(counts)
 
 
 def _submit_times(jobs: int, arrivals: str, interval_s: float, random: np.random.Generator) -> Ints:
@@ -460,12 +420,13 @@ def _columns(codes: Sequence[Code], place: Ints, factor: float) -> dict[str, Any
     # 1.1 * 10 is a little more than 11
     requested_s = [math.ceil(round(time * factor, 6)) for time in run_s]
     processes = np.array([code.processes for code in codes], np.int64)[place]
+    numbers = numbered(code.name for code in codes)
     return {
         "job_number": np.arange(1, len(place) + 1),
         "run_time": np.array(run_s, np.int64)[place],
         "requested_time": np.array(requested_s, np.int64)[place],
         "requested_processors": processes,
         "allocated_processors": processes,
-        "executable": place + 1,
+        "executable": np.array([numbers[code.name] for code in codes], np.int64)[place],
         "status": np.ones(len(place), np.int64),
     }
