@@ -9,7 +9,6 @@ Source of names and figures: https://www.cs.huji.ac.il/labs/parallel/workload/lo
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -171,8 +170,7 @@ def find(name: str) -> Path | None:
 
     Raises
     ------
-    WorkloadError : an unknown trace; a file in the cache that is no longer what was fetched;
-        several versions of the log in ``HPCGYM_DATA``, none of them the archive's file.
+    WorkloadError : an unknown trace; a file in the cache that is no longer what was fetched.
     """
     trace = find_trace(name)
     path = _find_in_data_folders(trace)
@@ -213,19 +211,10 @@ def fetch(name: str) -> Path:
 
 
 def _find_in_data_folders(trace: Trace) -> Path | None:
-    """Return the trace's file in ``HPCGYM_DATA``: the archive's own, or the only version there."""
-    packed = (trace.file, trace.name + ".swf.gz")
-    family = re.sub(r"(-\d{4}-).*", r"\1*", trace.file)  # such as KTH-SP2-1996-*
+    """Return a trace's file in ``HPCGYM_DATA``: the archive's, that of studies, or of its name."""
+    packed = (trace.file, trace.studied_file or trace.file, f"{trace.name}.swf.gz")
     for folder in data_folders():
         for name in (*packed, *(name.removesuffix(".gz") for name in packed)):
             if (folder / name).is_file():
                 return folder / name
-        versions = sorted([*folder.glob(f"{family}.swf"), *folder.glob(f"{family}.swf.gz")])
-        if len(versions) > 1:
-            raise WorkloadError(
-                f"{folder} has several versions of {trace.name}, name one of them by its path:"
-                f" {', '.join(path.name for path in versions)}"
-            )
-        if versions:
-            return versions[0]
     return None

@@ -344,8 +344,7 @@ def _strange_queues(
     """Return the message that jobs are in queues which the machine does not have."""
     told = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
     named = all(number in names for number in numbers)
-    told_where = "JSON and SWF tell the names of numbers; in CSV and Parquet, write names"
-    hint = "" if named else f"; {told_where}"
+    hint = "" if named else "; SWF tells the names of numbers; in tables, write names"
     return (
         f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
         f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"

@@ -97,34 +97,20 @@ def test_the_registry_agrees_with_the_files(trace, monkeypatch):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
-@pytest.mark.parametrize(
-    "file",
-    [FILE, "KTH-SP2-1996-2.swf", "KTH-SP2.swf.gz", "KTH-SP2.swf", "KTH-SP2-1996-2.1-cln.swf"],
-)
+@pytest.mark.parametrize("file", [FILE, "KTH-SP2-1996-2.swf", "KTH-SP2.swf.gz", "KTH-SP2.swf"])
 def test_the_folders_of_hpcgym_data_come_first(tmp_path, monkeypatch, cache, file):
     cache.mkdir()
     (cache / FILE).write_bytes(LOG)
     assert find("KTH-SP2") == cache / FILE
+    assert find("CTC-SP2") is None
     folder = tmp_path / "data"
     folder.mkdir()
-    (folder / file).write_bytes(LOG)
+    for name in (file, "SDSC-BLUE-2000-4.1-cln.swf.gz"):  # an edition that studies have
+        (folder / name).write_bytes(LOG)
     monkeypatch.setenv("HPCGYM_DATA", os.pathsep.join([str(tmp_path), str(folder)]))
-    assert find("kth-sp2") == folder / file
-    assert fetch("kth-sp2") == folder / file
+    assert find("kth-sp2") == fetch("kth-sp2") == folder / file
+    assert find("SDSC-BLUE") == folder / "SDSC-BLUE-2000-4.1-cln.swf.gz"
     assert find_trace("KTH-SP2").is_archive_file(folder / file) == ("1996-2.swf" in file)
-
-
-def test_the_archives_own_file_wins_over_other_versions(tmp_path, monkeypatch):
-    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
-    (tmp_path / "KTH-SP2-1996-1.swf").write_bytes(LOG)
-    (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").write_bytes(LOG)
-    with pytest.raises(WorkloadError, match="has several versions of KTH-SP2, name one of them"):
-        find("KTH-SP2")
-    (tmp_path / FILE).write_bytes(LOG)
-    assert find("KTH-SP2") == tmp_path / FILE
-    assert find("CTC-SP2") is None
-    (tmp_path / "METACENTRUM-2009-2.swf.gz").write_bytes(LOG)  # another log of the machine
-    assert find("MetaCentrum") is None
     monkeypatch.setenv("HPCGYM_DATA", str(tmp_path / "none"))
     with pytest.raises(WorkloadError, match=r"HPCGYM_DATA names .*none, which is not a folder"):
         find("KTH-SP2")

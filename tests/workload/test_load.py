@@ -99,12 +99,6 @@ def test_a_trace_by_its_name(trace, monkeypatch):
     assert all(np.array_equal(by_name.columns[c], by_path.columns[c]) for c in SWF_COLUMNS)
 
 
-def test_another_version_of_a_trace_keeps_its_own_name(log, monkeypatch):
-    shutil.copy(log, log.parent / "KTH-SP2-1996-2.1-cln.swf")
-    monkeypatch.setenv("HPCGYM_DATA", str(log.parent))
-    assert load_workload("KTH-SP2").name == "KTH-SP2-1996-2.1-cln"
-
-
 def test_the_generator():
     workload = load_workload("lublin:jobs=50, processors=16,seed=3")
     assert len(workload) == 50

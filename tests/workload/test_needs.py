@@ -118,7 +118,7 @@ def test_expected_waits_by_the_names_of_queues():
     workload = make(queue=[1, 2, 3, 4, -1], header=header)
     queues = {"debug": 60, "parallel": 7200, "other": 600}
     strange = (
-        "queues that the machine does not have, 'long', 4: .* is expected of them, 7200 s; JSON"
+        "queues that the machine does not have, 'long', 4: .* is expected of them, 7200 s; SWF"
     )
     with pytest.warns(WorkloadWarning, match=strange):
         waits = expected_waits(workload, queues)

@@ -451,7 +451,7 @@ def test_queues_of_the_machine_are_found_by_their_names(tmp_path: Path, name: st
     assert expected_waits(workload, machine.queues).tolist() == [9, 1, 9, 9]
     numbered = load_workload(table.assign(queue=[2, 1, 2, 2]), cluster=machine)
     assert "Queue" not in numbered.header
-    with pytest.warns(WorkloadWarning, match="in CSV and Parquet, write names"):
+    with pytest.warns(WorkloadWarning, match="in tables, write names"):
         assert expected_waits(numbered, machine.queues).tolist() == [9, 9, 9, 9]
 
 
