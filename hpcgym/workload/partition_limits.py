@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,10 +184,8 @@ def _kinds(
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
 _UNITS = ""  # no resource has this name
 
-# workload -> the machine for which it was last looked at; and machines of which it was told that
-# nodes of a partition differ, by their ids: many simulations of the same jobs look and tell once
+# workload -> the machine for which it was last looked at: many simulations of it look once
 _LOOKED: WeakKeyDictionary[Workload, Cluster] = WeakKeyDictionary()
-_TOLD: WeakValueDictionary[tuple[int, str], Cluster] = WeakValueDictionary()
 
 Ints = NDArray[np.int64]
 
@@ -201,9 +199,19 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     Warns
     -----
     WorkloadWarning : the nodes of such a partition are not all alike; its jobs stay as they are.
-        It is told once of each.
     """
-    exclusive = [one for one in cluster.partitions if one.exclusive]
+    for one in cluster.partitions:
+        if one.exclusive and not _are_alike(cluster, one):
+            warn_caller(
+                f"partition {one.name!r}: OverSubscribe=EXCLUSIVE is not followed, since its nodes"
+                " are not all alike: its jobs share nodes",
+                WorkloadWarning,
+            )
+    return _with_whole_nodes(workload, cluster)
+
+
+def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
+    exclusive = [one for one in cluster.partitions if one.exclusive and _are_alike(cluster, one)]
     known = workload.units is not None or bool((workload.requested_processors > 0).all())
     if not exclusive or not known:
         return workload
@@ -212,7 +220,7 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     given = {name: amount.copy() for name, amount in asked.items()}
     for one in exclusive:
         rows = np.flatnonzero(named == one.name)
-        if len(rows) and _are_alike(cluster, one):
+        if len(rows):
             _give(given, rows, workload.take(rows), cluster, one)
     if all(np.array_equal(amount, given[name]) for name, amount in asked.items()):
         return workload
@@ -240,7 +248,7 @@ def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
     if _LOOKED.get(workload) is cluster:
         return
     _LOOKED[workload] = cluster
-    if with_whole_nodes(workload, cluster) is not workload:
+    if _with_whole_nodes(workload, cluster) is not workload:
         warn_caller(
             f"{workload.name}: jobs share nodes of partitions with OverSubscribe=EXCLUSIVE: load"
             " the jobs with cluster=, or see hpcgym.workload.with_whole_nodes",
@@ -261,17 +269,9 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 
 
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
-    """Tell whether all nodes of a partition have as much of each resource; warn if they do not."""
+    """Tell whether all nodes of a partition have as much of each resource."""
     nodes = _nodes(cluster, one)
-    alike = bool((nodes == nodes[0]).all())
-    if not alike and (id(cluster), one.name) not in _TOLD:
-        _TOLD[id(cluster), one.name] = cluster
-        warn_caller(
-            f"partition {one.name!r}: OverSubscribe=EXCLUSIVE is not followed, since its nodes are"
-            " not all alike: its jobs share nodes",
-            WorkloadWarning,
-        )
-    return alike
+    return bool((nodes == nodes[0]).all())
 
 
 def _nodes(cluster: Cluster, one: Partition) -> Ints:

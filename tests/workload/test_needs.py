@@ -24,7 +24,6 @@ from hpcgym.workload import (
     expected_waits,
     fitting,
     needs_of,
-    partition_limits,
     with_whole_nodes,
     within_limits,
 )
@@ -136,6 +135,17 @@ def test_expected_waits_by_the_names_of_queues():
         assert expected_waits(known, {}).tolist() == [1.0] * 2
 
 
+# --- Whole nodes ----------------------------------------------------------------------------------
+
+
+def site(folder: Path, conf: str, head: str, *rows: str) -> tuple[str, str]:
+    """Return files of jobs, submitted a second after each other, and of a machine."""
+    lines = [f"submit_time,{head}", *(f"{place},{row}" for place, row in enumerate(rows))]
+    (folder / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (folder / "slurm.conf").write_text(conf)
+    return str(folder / "jobs.csv"), str(folder / "slurm.conf")
+
+
 RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
 CONF = """\
 NodeName=a[1-4] CPUs=8 RealMemory=1000 Gres=gpu:2
@@ -144,101 +154,79 @@ SelectTypeParameters=CR_Core_Memory
 PartitionName=some Nodes=a[1-4]
 PartitionName=whole Nodes=a[1-3] OverSubscribe=EXCLUSIVE
 PartitionName=wide Nodes=a[1-4] OverSubscribe=EXCLUSIVE MinNodes=2
-PartitionName=mixed Nodes=a4,b1 Shared=EXCLUSIVE
 """
+HEAD = "run_time,partition_name,requested_processors,requested_memory"
+UNITS = "run_time,partition_name,units,core,mem,gpu"
 
 
-def machine(folder: Path) -> str:
-    (folder / "slurm.conf").write_text(CONF)
-    return str(folder / "slurm.conf")
-
-
-def load(folder: Path, head: str, *rows: str, clean: str = "default") -> Workload:
-    (folder / "jobs.csv").write_text("\n".join([head, *rows]) + "\n")
-    return hpcgym.load_workload(folder / "jobs.csv", clean, cluster=machine(folder))
-
-
-def needs(workload: Workload) -> list[tuple[int, ...]]:
-    """Units of each job, and what each asks for: cores, MB, GPUs."""
-    assert workload.units is not None
-    nothing = np.zeros(len(workload), np.int64)
-    amounts = [workload.per_unit.get(name, nothing) for name in ("core", "mem", "gpu")]
-    return [*zip(*(a.tolist() for a in (workload.units, *amounts)), strict=True)]
-
-
-HEAD = "submit_time,partition_name,requested_processors,requested_memory,run_time"
-
-
-def test_processors_become_nodes(tmp_path: Path) -> None:
-    """By hand: 3 cores are of one node, 9 of two, one of which has 5; 125 MB a core; wide has 2."""
-    jobs = load(
-        tmp_path, HEAD, "0,some,3,,9", "1,whole,3,125000,9", "2,whole,9,125000,9", "3,wide,2,,9"
-    )
-    assert needs(jobs) == [(3, 1, 0, 0), (1, 8, 375, 2), (2, 8, 625, 2), (2, 8, 0, 2)]
-    assert jobs.requested_processors.tolist() == [3, 8, 16, 16]
-    assert jobs.cleaning[RAISED] == 3
-    found = hpcgym.machine.find_cluster(machine(tmp_path))
+@pytest.mark.parametrize(
+    ("head", "rows", "needs"),
+    [
+        # 3 cores are of one node, 9 of two, one of which has 5; 125 MB a core; wide has 2 nodes
+        (
+            HEAD,
+            ["9,some,3,", "9,whole,3,125000", "9,whole,9,125000", "9,wide,2,"],
+            [(3, 1, 0, 0), (1, 8, 375, 2), (2, 8, 625, 2), (2, 8, 0, 2)],
+        ),
+        # memory lets a node hold 2 of the units of the first job, GPUs 1 of the second's
+        (
+            UNITS,
+            ["9,whole,3,2,400,", "9,whole,2,1,,2", "9,some,1,1,,1"],
+            [(2, 8, 800, 2), (2, 8, 0, 2), (1, 1, 0, 1)],
+        ),
+        # what does not fit stays as it is
+        (
+            HEAD,
+            ["9,whole,25,", "9,whole,1,2000000", "9,whole,1,"],
+            [(25, 1, 0, 0), (1, 1, 2000, 0), (1, 8, 0, 2)],
+        ),
+    ],
+)
+def test_jobs_get_whole_nodes(
+    tmp_path: Path, head: str, rows: list[str], needs: list[tuple[int, ...]]
+) -> None:
+    """By hand: units of each job, and what each asks for: cores, MB, GPUs."""
+    path, machine = site(tmp_path, CONF, head, *rows)
+    jobs = hpcgym.load_workload(path, cluster=machine)
+    assert jobs.units is not None
+    nothing = np.zeros(len(jobs), np.int64)
+    amounts = [jobs.units, *(jobs.per_unit.get(name, nothing) for name in RESOURCES)]
+    assert [*zip(*(a.tolist() for a in amounts), strict=True)] == needs
+    assert jobs.requested_processors.tolist() == [one[0] * one[1] for one in needs]
+    assert jobs.cleaning[RAISED] == sum(one[3] == 2 for one in needs)
+    found = hpcgym.machine.find_cluster(machine)
     assert with_whole_nodes(jobs, found) is jobs
-    hpcgym.validate_schedule(hpcgym.simulate(jobs, "easy", cluster=found))
-    alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
+    kept = fitting(jobs, found.resources, found.capacity)
+    hpcgym.validate_schedule(hpcgym.simulate(kept, "easy", cluster=found))
+    if len(kept) < len(jobs):
+        with pytest.raises(WorkloadError, match=r"job 1 asks for 25 units .* in partition whole"):
+            hpcgym.simulate(jobs, cluster=found)
+    alone = fitting(hpcgym.load_workload(path, processors=36), found.resources, found.capacity)
     with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
         hpcgym.simulate(alone, cluster=found)
-    assert load(tmp_path, HEAD, "0,whole,3,,9", "1,whole,,,9", clean="none").units is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hpcgym.simulate(alone, cluster=found)  # it has been looked at
 
 
-def test_units_share_nodes_of_the_job(tmp_path: Path) -> None:
-    """By hand: memory lets a node hold 2 of the units of the first job, GPUs 1 of the second's."""
-    head = "submit_time,partition_name,units,core,mem,gpu,run_time"
-    jobs = load(tmp_path, head, "0,whole,3,2,400,,9", "1,whole,2,1,,2,9", "2,some,1,1,,1,9")
-    assert needs(jobs) == [(2, 8, 800, 2), (2, 8, 0, 2), (1, 1, 0, 1)]
-
-
-def test_jobs_that_do_not_fit_stay_as_they_are(tmp_path: Path) -> None:
-    jobs = load(tmp_path, HEAD, "0,whole,25,,9", "1,whole,1,2000000,9", "2,whole,1,,9")
-    assert needs(jobs) == [(25, 1, 0, 0), (1, 1, 2000, 0), (1, 8, 0, 2)]
-    with pytest.raises(
-        WorkloadError, match="job 1 asks for 25 units of 1 core, in partition whole"
-    ):
-        hpcgym.simulate(jobs, cluster=machine(tmp_path))
-
-
-def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
+def test_jobs_that_get_no_whole_nodes(tmp_path: Path) -> None:
+    path, machine = site(tmp_path, CONF, HEAD, "9,whole,3,", "9,whole,,")
+    assert hpcgym.load_workload(path, "none", cluster=machine).units is None
+    mixed = f"{CONF}PartitionName=mixed Nodes=a4,b1 Shared=EXCLUSIVE\n"
+    path, machine = site(tmp_path, mixed, HEAD, "9,mixed,3,", "9,some,2,")
     with pytest.warns(WorkloadWarning, match="'mixed': OverSubscribe=EXCLUSIVE is not followed"):
-        jobs = load(tmp_path, HEAD, "0,mixed,3,,9", "1,some,2,,9")
+        jobs = hpcgym.load_workload(path, cluster=machine)
     assert jobs.units is None
     assert RAISED not in jobs.cleaning
-
-
-def test_many_simulations_look_and_tell_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = hpcgym.machine.find_cluster(machine(tmp_path))
-    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,mixed,3,,9\n1,some,3,,9\n")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found)
-        looked = []
-        whole = partition_limits.with_whole_nodes
-        monkeypatch.setattr(
-            partition_limits, "with_whole_nodes", lambda *given: looked.append(1) or whole(*given)
-        )
-        for scheduler in ("easy", "fcfs"):
-            hpcgym.simulate(jobs, scheduler, cluster=found)
-    assert len(looked) <= 1
-    assert sum("is not followed" in str(one.message) for one in told) == 1
-
-
-def test_single_cores_are_whole_nodes_as_they_are() -> None:
     nodes = NodeGroup("n", 4, {"core": 1})
     cluster = Cluster(groups=(nodes,), partitions=(Partition("1", (0, 1), exclusive=True),))
     jobs = hpcgym.load_workload("lublin:jobs=9,processors=4").with_columns(partition=[1] * 9)
-    assert with_whole_nodes(jobs, cluster) is jobs
-    groups = (NodeGroup("n", 4, {"core": 4}),)
-    larger = Cluster(groups=groups, partitions=cluster.partitions)
-    whole = with_whole_nodes(make(requested_processors=[3], partition=[1]), larger)
-    asked = make(requested_processors=[3], partition=[1], requested_memory=[5000])
-    for jobs in (whole, with_whole_nodes(asked, larger)):  # which has no memory to be asked for
-        assert {name: amount.tolist() for name, amount in jobs.per_unit.items()} == {"core": [4]}
+    assert with_whole_nodes(jobs, cluster) is jobs  # single cores are whole nodes as they are
+    larger = Cluster(groups=(NodeGroup("n", 4, {"core": 4}),), partitions=cluster.partitions)
+    for memory in ([-1], [5000]):  # which the machine has not
+        asked = make(requested_processors=[3], partition=[1], requested_memory=memory)
+        per_unit = with_whole_nodes(asked, larger).per_unit
+        assert {name: amount.tolist() for name, amount in per_unit.items()} == {"core": [4]}
 
 
 @settings(max_examples=100)
@@ -269,95 +257,64 @@ def test_as_if_their_users_had_asked_for_nodes(
     assert result.start.tolist() == [job.start for job in expected]
 
 
+# --- What partitions let run ----------------------------------------------------------------------
+
 CONF_PARTITIONS = """\
 NodeName=a[1-4] CPUs=4
 PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
 PartitionName=long Nodes=a[1-4] MaxTime=100
 PartitionName=free Nodes=a[1-4]
 """
+ASKED = "partition_name,requested_processors,run_time,requested_time"
+ROWS = ["batch,8,60,3600", "batch,1,60,3601", "long,9,60,6000", "batch,9,60,60", "free,16,60,99999"]
+OWNERS = "partition_name,group,queue_name,requested_processors,run_time"
+#: The fourth is of an unknown account and QOS; the fifth is in another partition.
+OWNED = ["some,a,low,1,9", "some,b,high,1,9", "some,c,low,1,9", "some,,,1,9", "free,c,low,1,9"]
 ALLOWED = "has an account that is none of the AllowAccounts"
-_REPAIRED = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
-
-
-def table(folder: Path, *rows: tuple[str, int, int, int]) -> tuple[str, str]:
-    """Return files of jobs (partition, processors, run time, requested time) and of a machine."""
-    lines = ["submit_time,partition_name,requested_processors,run_time,requested_time"]
-    lines += [",".join(map(str, (place, *row))) for place, row in enumerate(rows)]
-    (folder / "jobs.csv").write_text("\n".join(lines) + "\n")
-    (folder / "slurm.conf").write_text(CONF_PARTITIONS)
-    return str(folder / "jobs.csv"), str(folder / "slurm.conf")
-
-
-def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
-    rows = [
-        ("batch", 8, 60, 3600),
-        ("batch", 1, 60, 3601),
-        ("long", 9, 60, 6000),
-        ("batch", 9, 60, 60),
-        ("free", 16, 60, 10**6),
-    ]
-    jobs, machine = table(tmp_path, *rows)
-    workload = hpcgym.load_workload(jobs, cluster=machine)
-    with pytest.raises(WorkloadError) as error:
-        hpcgym.simulate(workload, "easy", cluster=machine)
-    message = str(error.value)
-    assert "job 2 asks for more than 3600 s, the MaxTime of partition 'batch': it would" in message
-    assert "The same holds for 2 of 5 jobs: hpcgym.workload.within_limits(" in message
-    with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, the MaxNodes of"):
-        hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
-    found = hpcgym.machine.find_cluster(machine)
-    kept = within_limits(workload, found)
-    assert kept.job_number.tolist() == [1, 3, 5]
-    assert kept.cleaning[OVER_LIMITS] == 2
-    assert within_limits(kept, found) is kept
-    with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
-        within_limits(workload.take([1, 3]), found)
-    jobs, machine = table(tmp_path, ("wide", 3, 60, 60), ("wide", 2, 60, 60), ("free", 1, 60, 60))
-    Path(machine).write_text(f"{CONF_PARTITIONS}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
-    workload = hpcgym.load_workload(jobs, cluster=machine)
-    with pytest.raises(WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of part"):
-        hpcgym.simulate(workload, "easy", cluster=machine)
-    kept = within_limits(workload, hpcgym.machine.find_cluster(machine))
-    assert kept.job_number.tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(
-    ("limits", "refused", "why"),
+    ("limits", "head", "rows", "refused", "why"),
     [
-        ("AllowAccounts=a,b", [3], ALLOWED),
-        ("DenyAccounts=b,c", [2, 3], "has an account that is one of the DenyAccounts"),
-        ("AllowAccounts=a DenyAccounts=a", [2, 3], ALLOWED),
-        ("AllowQos=high", [1, 3], "has a QOS that is none of the AllowQos"),
-        ("DenyQos=low", [1, 3], "has a QOS that is one of the DenyQos"),
-        ("AllowQos=low DenyQos=low", [2], "has a QOS that is none of the AllowQos"),
-        ("AllowAccounts=ALL AllowQos=ALL", [], ""),
-        ("State=DOWN", [1, 2, 3, 4], "cannot start in the state DOWN"),
-        ("State=DRAIN", [1, 2, 3, 4], "cannot start in the state DRAIN"),
-        ("State=INACTIVE", [1, 2, 3, 4], "cannot start in the state INACTIVE"),
-        ("State=UP", [], ""),
+        ("", ASKED, ROWS, [2, 4], "asks for more than 3600 s, the MaxTime of partition 'batch'"),
+        ("", ASKED, ROWS[2:], [2], "needs more than 2 nodes, the MaxNodes of partition 'batch'"),
+        ("MinNodes=3", ASKED, ["some,3,9,9", "some,2,9,9"], [2], "cannot be on 3 nodes, the MinNod"),
+        ("AllowAccounts=a,b", OWNERS, OWNED, [3], ALLOWED),
+        ("DenyAccounts=b,c", OWNERS, OWNED, [2, 3], "has an account that is one of the DenyAcc"),
+        ("AllowAccounts=a DenyAccounts=a", OWNERS, OWNED, [2, 3], ALLOWED),
+        ("AllowQos=high", OWNERS, OWNED, [1, 3], "has a QOS that is none of the AllowQos"),
+        ("DenyQos=low", OWNERS, OWNED, [1, 3], "has a QOS that is one of the DenyQos"),
+        ("AllowQos=low DenyQos=low", OWNERS, OWNED, [2], "has a QOS that is none of the AllowQos"),
+        ("AllowAccounts=ALL AllowQos=ALL", OWNERS, OWNED, [], ""),
+        ("State=DOWN", OWNERS, OWNED, [1, 2, 3, 4], "cannot start in the state DOWN of partition"),
+        ("State=DRAIN", OWNERS, OWNED, [1, 2, 3, 4], "cannot start in the state DRAIN"),
+        ("State=INACTIVE", OWNERS, OWNED, [1, 2, 3, 4], "cannot start in the state INACTIVE"),
+        ("State=UP", OWNERS, OWNED, [], ""),
     ],
-)
-def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int], why: str) -> None:
-    """4 is of an unknown account and QOS; 5 is in another partition."""
-    lines = ["submit_time,partition_name,group,queue_name,requested_processors,run_time"]
-    rows = ["some,a,low", "some,b,high", "some,c,low", "some,,", "free,c,low"]
-    lines += [f"{place},{row},1,60" for place, row in enumerate(rows)]
-    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "slurm.conf").write_text(
-        f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] {limits}\n"
-    )
-    machine = hpcgym.machine.find_cluster(str(tmp_path / "slurm.conf"))
-    workload = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine)
-    kept = within_limits(workload, machine)
-    assert kept.job_number.tolist() == [number for number in range(1, 6) if number not in refused]
-    if refused:
-        assert kept.cleaning[OVER_LIMITS] == len(refused)
-        with pytest.raises(WorkloadError) as error:
-            hpcgym.simulate(workload, "easy", cluster=machine)
-        first = f"job {refused[0]} {why} of partition 'some': it would wait for ever"
-        assert first in str(error.value)
-        many = f"The same holds for {len(refused)} of 5 jobs"
-        assert (many in str(error.value)) == (len(refused) > 1)
+)  # fmt: skip
+def test_what_a_partition_refuses_is_an_error_or_dropped(
+    tmp_path: Path, limits: str, head: str, rows: list[str], refused: list[int], why: str
+) -> None:
+    conf = f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] {limits}\n"
+    path, machine = site(tmp_path, conf, head, *rows)
+    found = hpcgym.machine.find_cluster(machine)
+    workload = hpcgym.load_workload(path, cluster=machine)
+    kept = within_limits(workload, found)
+    numbers = range(1, len(rows) + 1)
+    assert kept.job_number.tolist() == [number for number in numbers if number not in refused]
+    assert within_limits(kept, found) is kept
+    if not refused:
+        return
+    assert kept.cleaning[OVER_LIMITS] == len(refused)
+    with pytest.raises(WorkloadError) as error:
+        hpcgym.simulate(workload, "easy", cluster=machine)
+    message = str(error.value)
+    assert f"job {refused[0]} {why}" in message
+    assert "it would wait for ever" in message
+    many = f"The same holds for {len(refused)} of {len(rows)} jobs: hpcgym.workload.within_limits("
+    assert (many in message) == (len(refused) > 1)
+    with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
+        within_limits(workload.take(np.array(refused) - 1), found)
 
 
 @pytest.mark.parametrize(
@@ -365,31 +322,33 @@ def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int]
 )
 def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[int]) -> None:
     """At second 5 job 1 runs, and goes on; job 2 waits, and starts where no new one may come."""
-    lines = ["submit_time,wait_time,partition_name,requested_processors,run_time"]
-    lines += ["0,0,some,16,60", "1,59,some,16,60", "7,113,some,16,60", "8,172,free,16,60"]
-    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "slurm.conf").write_text(
-        f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] State={state}\n"
+    conf = f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] State={state}\n"
+    head = "wait_time,partition_name,requested_processors,run_time"
+    path, machine = site(
+        tmp_path, conf, head, "0,some,16,60", "59,some,16,60", "113,some,16,60", "172,free,16,60"
     )
-    machine = hpcgym.machine.find_cluster(str(tmp_path / "slurm.conf"))
-    extract = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine).extract(5)
-    assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
+    workload = hpcgym.load_workload(path, cluster=machine)
+    part = workload.with_columns(submit_time=[0, 1, 7, 8]).extract(5)
+    found = hpcgym.machine.find_cluster(machine)
+    assert within_limits(part, found).job_number.tolist() == [*kept, 4]
 
 
 def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
     """One that ran for longer than DefaultTime asked for more, but for no more than MaxTime."""
-    rows = [("batch", 1, 60, -1), ("batch", 1, 700, -1), ("long", 1, 60, -1), ("free", 1, 60, -1)]
-    jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90), ("batch", 1, 3610, -1))
-    workload = hpcgym.load_workload(jobs, cluster=machine)
+    rows = ["batch,1,60,", "batch,1,700,", "long,1,60,", "free,1,60,", "batch,1,60,90"]
+    path, machine = site(tmp_path, CONF_PARTITIONS, ASKED, *rows, "batch,1,3610,")
+    workload = hpcgym.load_workload(path, cluster=machine)
     assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90, 3600]
     assert workload.run_time.tolist() == [60, 700, 60, 60, 60, 3600]
+    by_default = "requested_time taken from the DefaultTime or MaxTime of its partition"
     assert workload.cleaning == {
-        _REPAIRED: 3,
+        "repaired: missing requested_time set to -1": 5,
+        f"repaired: {by_default}": 3,
         "repaired: requested_time taken from run_time": 2,
         "repaired: run_time cut at requested_time": 1,
     }
-    assert hpcgym.load_workload(jobs, "none", cluster=machine).requested_time[0] == -1
-    pool = hpcgym.load_workload(jobs, processors=16)
+    assert hpcgym.load_workload(path, "none", cluster=machine).requested_time[0] == -1
+    pool = hpcgym.load_workload(path, processors=16)
     assert pool.requested_time.tolist() == [60, 700, 60, 60, 90, 3610]
 
 
