@@ -20,26 +20,6 @@ from hpcgym.workload.generators.lublin import WINDOW, default_users, lublin
 H, M = 3600, 60
 
 
-def test_the_twenty_popular_values_of_an_18_hour_machine():
-    values = estimates._head_values(18 * H)
-    assert values[0] == 18 * H
-    minutes = {5 * M, 10 * M, 15 * M, 20 * M, 30 * M}
-    hours = {h * H for h in (1, 2, 3, 4, 5, 6, 8, 10, 12)}  # the 18 hours are the limit itself
-    filled_up = {h * H for h in (15, 16, 14, 17, 13)}  # multiples of 5, 2 and 1 hours
-    assert set(values[1:]) == minutes | hours | filled_up
-    assert values[1:] == sorted(values[1:])
-
-
-def test_shares_of_the_popular_values():
-    """The published curve: 14.05 exp(-0.18 x) + 0.46 % for ranks 2 to 20, 89 % in all."""
-    shares = 100 * estimates._head_shares()
-    assert shares.sum() == pytest.approx(89)
-    assert shares[1] == pytest.approx(14.0491 * math.exp(-0.355062) + 0.462513)
-    assert shares[19] == pytest.approx(14.0491 * math.exp(-3.55062) + 0.462513)
-    assert shares[0] == pytest.approx(21.73, abs=0.01)
-    assert (np.diff(shares) < 0).all()
-
-
 @pytest.mark.parametrize(
     ("jobs", "number"), [(1000, 35), (10_000, 90), (40_000, 215), (250_000, 565), (10**7, 565)]
 )
@@ -48,19 +28,16 @@ def test_number_of_distinct_values(jobs, number):
     assert number - 2 <= len(values) <= number  # a value of the tail that finds no place is left
     assert (np.diff(values) > 0).all()
     assert shares.sum() == pytest.approx(1)
-    in_head = np.isin(values, estimates._head_values(48 * H))
-    assert shares[in_head].sum() == pytest.approx(0.89)
+    # 5 minutes to 18 hours, which all logs had in common; then multiples of 10 and 5 hours, and the most
+    minutes, hours = (5, 10, 15, 20, 30), (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 30, 40, 45, 48)
+    in_head = np.isin(values, [*(m * M for m in minutes), *(h * H for h in hours)])
+    head, tail = np.sort(shares[in_head])[::-1], np.sort(shares[~in_head])
+    assert len(head) == 20
+    assert head.sum() == pytest.approx(0.89)
     assert shares.argmax() == len(values) - 1  # the longest
-    tail = np.sort(shares[~in_head])
+    # the published curve: 14.05 exp(-0.18 x) + 0.46 % for ranks 2 to 20
+    assert head[1:] == pytest.approx(0.140491 * np.exp(-0.177531 * np.arange(2, 21)) + 0.00462513)
     assert tail[-1] / tail[0] == pytest.approx((len(values) / 21) ** 2.267)
-
-
-def test_tail_lies_on_the_published_curve():
-    values = estimates._tail_values(70, 90, 48 * H, set())
-    bend = 1 + 12.1039 / 90**0.6026
-    for place in (1, 20, 50):
-        x = place / 70
-        assert values[place - 1] == pytest.approx((bend - 1) * x / (bend - x) * 48 * H, abs=30)
 
 
 def test_requests_are_distributed_as_the_model_says():
@@ -270,6 +247,8 @@ def test_units_by_figure_6_keep_each_job_alone_below_a_tenth():
         return (1 + 4 * units) / (1 + 64 * min(units, held))
 
     assert np.array_equal(few.submit_time, assumed.submit_time)  # the same jobs but for that
+    assert np.array_equal(assumed.units, eurora(jobs=3000, seed=3).units)
+    assert ["units=figure-6" in w.header["Note"][0] for w in (few, assumed)] == [True, False]
     drawn, cut = assumed.units.tolist(), 0
     for job, units in enumerate(few.units.tolist()):
         assert ratio(units, job) < 0.1
@@ -282,15 +261,6 @@ def test_units_by_figure_6_keep_each_job_alone_below_a_tenth():
     assert (few.units > 1).any()
     assert (assumed.units > 25).any()
     assert few.units.max() <= 25
-
-
-def test_units_as_assumed_are_the_default():
-    one, same = eurora(jobs=300, seed=4), eurora(jobs=300, seed=4, units="assumed")
-    assert np.array_equal(one.units, same.units)
-    few = load_workload("eurora:jobs=300,seed=4,units=figure-6")
-    assert few.units.sum() < one.units.sum()
-    assert "units=figure-6" in few.header["Note"][0]
-    assert "units" not in one.header["Note"][0]
 
 
 @both
@@ -315,35 +285,12 @@ def test_size_and_the_published_load_of_days(generator):
     assert 0.45 < np.mean(loads) < 0.65  # as the page of machines says
 
 
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("eurora:jobs=0", "eurora: jobs must be a whole number from 1 to"),
-        ("eurora:jobs=2.5", "eurora: jobs must be a whole number"),
-        ("eurora:days=0", "eurora: days must be a number above 0"),
-        ("kit:load=-1", "kit: load must be a number above 0"),
-        ("kit:seed=-1", "kit: seed must be a whole number from 0 to"),
-        ("kit:load=1,jobs=5,days=3", "kit: give two of jobs, days and load, not all three"),
-        ("kit:load=1e-300", "kit: the jobs spread over more than"),
-        ("eurora:units=3", "eurora: units must be assumed or figure-6, not"),
-        ("eurora:users=3", "generator 'eurora' has no argument 'users', only jobs, days"),
-    ],
-)
-def test_arguments_that_make_no_workload(source, problem):
-    with pytest.raises(WorkloadError, match=problem):
-        load_workload(source)
-
-
-def test_the_theoretic_run_time_of_the_table() -> None:
-    assert sum(kind.jobs for kind in TYPES) == 230
-    assert round(WORK_S) == 935
-
-
 def test_the_whole_machine_is_used_by_fractions() -> None:
     """On a machine on which all fractions but two are whole numbers of processors."""
     log = light_esp(processors=80_640)
     work = (log.requested_processors * log.run_time).sum() / 80_640
     assert work == pytest.approx(935.21, abs=0.01)
+    assert len(log) == 230
     by_type = {kind.name: log.requested_processors[log.executable == k + 1]
                for k, kind in enumerate(TYPES)}  # fmt: skip
     assert set(by_type["A"].tolist()) == {2520}
@@ -399,11 +346,17 @@ def test_users_have_unequal_jobs() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("eurora:jobs=0", "eurora: jobs must be a whole number from 1 to"),
+        ("eurora:jobs=2.5", "eurora: jobs must be a whole number"),
+        ("eurora:days=0", "eurora: days must be a number above 0"),
+        ("kit:load=-1", "kit: load must be a number above 0"),
+        ("kit:seed=-1", "kit: seed must be a whole number from 0 to"),
+        ("kit:load=1,jobs=5,days=3", "kit: give two of jobs, days and load, not all three"),
+        ("kit:load=1e-300", "kit: the jobs spread over more than"),
+        ("eurora:units=3", "eurora: units must be assumed or figure-6, not"),
+        ("eurora:users=3", "generator 'eurora' has no argument 'users', only jobs, days"),
         ("light-esp:users=0", "light-esp: users must be a whole number from 1 to 10000, not 0"),
-        (
-            "light-esp:repeat=1.5",
-            "repeat must be a whole number from 1 to 10000, not 1.5",
-        ),
+        ("light-esp:repeat=1.5", "repeat must be a whole number from 1 to 10000, not 1.5"),
         ("light-esp:load=0", "light-esp: load must be a number above 0, not 0"),
         ("light-esp:load=1e-300", "light-esp: load must be so large"),
         ("light-esp:spread=1", "light-esp: spread must be from 0 to less than 1, not 1"),

@@ -7,7 +7,6 @@ import pytest
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, cluster_toml
-from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import Workload, archive, load_workload
 
 LOG = """; MaxProcs: 8
@@ -85,18 +84,6 @@ def test_frames_and_workloads_are_cleaned_too():
     with pytest.raises(WorkloadError, match="no job is left"):
         load_workload(raw)
     assert load_workload(raw, "none") is raw
-
-
-def test_a_trace_by_its_name(trace, monkeypatch):
-    path = trace("KTH-SP2-1996-2.swf.gz")
-    monkeypatch.setenv("HPCGYM_DATA", str(path.parent))
-    by_name = load_workload("kth-sp2", "glesser")
-    by_path = load_workload(path, "glesser")
-    assert len(by_name) == 28_481
-    assert by_name.name == "KTH-SP2"
-    assert by_path.name == "KTH-SP2-1996-2"
-    assert by_name.weeks()[0].name == "KTH-SP2 week 1"
-    assert all(np.array_equal(by_name.columns[c], by_path.columns[c]) for c in SWF_COLUMNS)
 
 
 def test_the_generator():

@@ -336,10 +336,6 @@ def test_jobs_fit_any_machine(processors, classes):
     assert 2 * size.max() > processors
 
 
-def test_numbers_of_a_command_line():
-    assert len(lublin(1e3, 64.0, 5.0, load=1, classes=1.0, users=9.0)) == 1000
-
-
 @pytest.mark.parametrize(
     ("argument", "value"),
     [

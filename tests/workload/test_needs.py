@@ -278,7 +278,7 @@ ALLOWED = "has an account that is none of the AllowAccounts"
     [
         ("", ASKED, ROWS, [2, 4], "asks for more than 3600 s, the MaxTime of partition 'batch'"),
         ("", ASKED, ROWS[2:], [2], "needs more than 2 nodes, the MaxNodes of partition 'batch'"),
-        ("MinNodes=3", ASKED, ["some,3,9,9", "some,2,9,9"], [2], "cannot be on 3 nodes, the MinNod"),
+        ("MinNodes=3", ASKED, ["some,3,9,9", "some,2,9,9"], [2], "cannot be on 3 nodes, the MinN"),
         ("AllowAccounts=a,b", OWNERS, OWNED, [3], ALLOWED),
         ("DenyAccounts=b,c", OWNERS, OWNED, [2, 3], "has an account that is one of the DenyAcc"),
         ("AllowAccounts=a DenyAccounts=a", OWNERS, OWNED, [2, 3], ALLOWED),

@@ -14,7 +14,6 @@ from sacct_dumps import EPOCH, STATUS, dump
 
 from hpcgym import load_workload, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
-from hpcgym.machine import NodeGroup
 from hpcgym.naming import MOST_NICE
 from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import names_of
@@ -95,12 +94,6 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         number = sum(job["limit"] == limit for job in made.jobs)
         assert cleaning.get(f"repaired: time limit {limit} taken for unknown", 0) == number
     return workload
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_large_dump_is_all_there(tmp_path: Path, seed: int) -> None:
-    assert len(check_dump(tmp_path, seed, 20_000)) > 15_000
 
 
 @given(seed=st.integers(0, 2**32), records=st.integers(20, 120))
@@ -393,8 +386,3 @@ def test_nice_of_squeue_and_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"line 2: Nice is 'much', no whole number from -2,147"):
         read(tmp_path, text(f"{JOB}|much", head=f"{HEAD}|Nice"))
     assert "nice" not in read(tmp_path, text(f"{JOB}|0", head=f"{HEAD}|Nice")).to_pandas()
-
-
-def test_network_cards_may_be_a_resource() -> None:
-    """Gres of Slurm are often called nic, which is not nice mistyped."""
-    assert NodeGroup("node", 2, {"core": 4, "nic": 1}).resources["nic"] == 1
