@@ -68,19 +68,10 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or error
-        if isinstance(error.filename, str) and not _is_on_the_way(Path(error.filename), path):
+        named = Path(error.filename) if isinstance(error.filename, str) else path
+        if named.suffix != ".part" and named.absolute() != path.absolute():
             raise WorkloadError(f"{error.filename}: {reason}") from None
         raise WorkloadError(f"{path} cannot be written: {reason}{hint}") from None
-
-
-def _is_on_the_way(named: Path, path: Path) -> bool:
-    """Return whether a file is one to write, its part, or a folder that it is in."""
-    named = named.absolute()
-    for place in (path.absolute(), Path(os.path.realpath(path))):
-        beside = named.parent == place.parent and named.suffix == ".part"
-        if beside or named == place or named in place.parents:
-            return True
-    return False
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from damages import damages
@@ -30,7 +29,7 @@ from hpcgym.study.suite.tasks import find_tasks
 from hpcgym.study.sweep import run as sweeps
 from hpcgym.study.sweep.experiment import load_experiment
 from hpcgym.study.sweep.run import read_table
-from hpcgym.workload import load_workload, write_swf, write_table
+from hpcgym.workload import from_pandas, load_workload, write_swf, write_table
 
 _GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")
 CASES, SEED = int(_GIVEN[0]), int(_GIVEN[1])
@@ -46,8 +45,6 @@ def table(path: Path) -> Reader:
     jobs = trace()
     frame = jobs.to_pandas()[["submit_time", "run_time", "requested_time", "queue"]]
     frame = frame.assign(units=2, core=4, mem="2 GB", code="lu", power_w=1.5)
-    from hpcgym.workload import from_pandas
-
     write_table(from_pandas(frame, processors=64), path)
     return lambda path: load_workload(path, processors=64)
 
@@ -113,51 +110,6 @@ def xnes(path: Path) -> Reader:
     return agents.load
 
 
-def network(path: Path) -> Reader:
-    module = agents.maskable_ppo
-    made = module.JobNetwork(8, 12, 4)
-    options = {"features": ["wait"], "window": 16}
-    contents = {"agent": "maskable-ppo", "env_id": module.ENV_ID, "env_options": options}
-    shape = {"network": module.shape_of(made), "weights": made.state_dict(), "steps": 3, "seed": 0}
-    agents.network_files.write(path, {**contents, **shape})
-    return agents.load
-
-
-def small_recording() -> Any:
-    about = {"policy": "sjf", "env_id": "hpcgym/JobSelection-v0", "env_options": {"window": 4}}
-    about |= {"episodes": ["one", "two"], "seeds": [3, 4], "policies": ["sjf", "sjf"], "seed": 0}
-    seen = {"jobs": np.ones((5, 4, 8), np.float32), "mask": np.ones((5, 4), np.int8)}
-    last = {name: field[:2] for name, field in seen.items()}
-    zeros, ends = np.zeros(5), np.array([0, 1, 0, 0, 0]) > 0
-    cut = np.array([0, 0, 0, 0, 1]) > 0
-    rest = (zeros.astype(int), zeros, ends, cut, last, np.zeros((5, 0), np.int32), zeros, about)
-    return agents.recordings.Recording(seen, *rest)
-
-
-def recording(path: Path) -> Reader:
-    agents.recordings.save_recording(path, small_recording())
-    return agents.recordings.load_recording
-
-
-def of_minari(path: Path) -> Reader:
-    """A file of a data set; the other ones are as they were."""
-    pytest.importorskip("pyarrow")
-    folder = path.parent / "set-v0"
-    box = gymnasium.spaces.Box(-1, 1, (4, 8), np.float32)
-    seen = gymnasium.spaces.Dict({"jobs": box, "mask": gymnasium.spaces.MultiBinary(4)})
-    done = gymnasium.spaces.Discrete(4)
-    spec = json.dumps({"id": "hpcgym/JobSelection-v0", "kwargs": {"window": 4}})
-    agents.recordings.write_minari(folder, small_recording(), seen, done, spec)
-    home = folder / "data" / ("." if path.name == "metadata.json" else "0")
-    shutil.copy(home / path.name, path)
-
-    def read(path: Path) -> Any:
-        shutil.copy(path, home / path.name)
-        return agents.recordings.load_recording(folder)
-
-    return read
-
-
 def checkpoint(path: Path) -> Reader:
     known = agents.search.Checkpoint(path, "these")
     known.add(np.ones((4, 2)))
@@ -183,10 +135,6 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "signal.csv": written(SIGNAL, lambda path: read_signal(path, time_zero=0)),
     "failures.csv": failures,
     "xnes.json": xnes,
-    "network.pt": network,
-    "recording.npz": recording,
-    "metadata.json": of_minari,
-    "part-0.parquet": of_minari,
     "checkpoint.npz": checkpoint,
 }
 

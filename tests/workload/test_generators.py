@@ -28,7 +28,7 @@ def test_number_of_distinct_values(jobs, number):
     assert number - 2 <= len(values) <= number  # a value of the tail that finds no place is left
     assert (np.diff(values) > 0).all()
     assert shares.sum() == pytest.approx(1)
-    # 5 minutes to 18 hours, which all logs had in common; then multiples of 10 and 5 hours, and the most
+    # 5 minutes to 18 hours, which all logs had in common; then multiples of 10 and 5 hours
     minutes, hours = (5, 10, 15, 20, 30), (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 30, 40, 45, 48)
     in_head = np.isin(values, [*(m * M for m in minutes), *(h * H for h in hours)])
     head, tail = np.sort(shares[in_head])[::-1], np.sort(shares[~in_head])

@@ -18,8 +18,6 @@ from hpcgym.workload import (
     Workload,
     clean,
     interesting_extracts,
-    months,
-    read_swf,
     slices,
     weeks,
 )
@@ -284,27 +282,6 @@ def test_every_job_is_in_its_slice_or_counted():
         assert len(part) + dropped == np.count_nonzero(submit // 500 == number)
     assert len(parts) == 9
     assert parts[0].submit_time.base is parts[1].submit_time.base  # they share memory
-
-
-def test_weeks_of_a_real_trace(trace):
-    workload = clean(read_swf(trace("SDSC-SP2-1998-4.2-cln.swf.gz")), "legrand")
-    parts = weeks(workload, origin_s=0)
-    numbers = [int(part.name.split()[-1]) for part in parts]
-    assert numbers == list(range(1, 106))
-    whole = sum(len(part) + sum(part.cleaning.values()) for part in parts)
-    assert whole == np.count_nonzero(workload.submit_time >= WEEK_S)
-    start = workload.submit_time + workload.wait_time
-    inside = start // WEEK_S == (start + workload.run_time) // WEEK_S
-    second = (workload.submit_time // WEEK_S == 2) & inside
-    assert parts[1].job_number.tolist() == workload.job_number[second].tolist()
-    assert len(months(workload)) == 24
-    # the log begins in the last hours of week 0 of its clock
-    usual = weeks(workload)
-    assert [int(part.name.split()[-1]) for part in usual] == list(range(1, 105))
-    assert workload.first_submit_s == 566_129
-    first = usual[0].submit_time
-    assert first.min() - 566_129 >= WEEK_S
-    assert first.max() - 566_129 < 2 * WEEK_S
 
 
 # --- Digests --------------------------------------------------------------------------------------

@@ -200,17 +200,6 @@ def test_files_that_are_no_logs(tmp_path, content, problem):
         read(tmp_path, content)
 
 
-def test_missing_file_folder_and_wrong_option(tmp_path):
-    with pytest.raises(WorkloadError, match=r"none\.swf: no such file"):
-        read_swf(tmp_path / "none.swf")
-    with pytest.raises(WorkloadError, match="is a folder"):
-        read_swf(tmp_path)
-    with pytest.raises(WorkloadError, match="errors must be 'raise' or 'skip', not 'ignore'"):
-        read_swf(tmp_path, errors="ignore")
-    with pytest.raises(WorkloadError, match="cannot be written"):
-        write_swf(read(tmp_path, JOB), tmp_path / "none" / "log.swf")
-
-
 _NO_SIZE = "no size of a machine: taken to be"
 
 
@@ -416,12 +405,3 @@ def test_the_fast_path_takes_ordinary_lines(tmp_path, monkeypatch):
     path = tmp_path / "log.swf"
     path.write_text(line * 3)
     assert len(read_swf(path)) == 3
-
-
-@pytest.mark.parametrize(
-    "number", ["7.3785690282684228", "7524304.1405630618", "0.1", "-121.04192482052569", "1e-7"]
-)
-def test_decimals_are_the_nearest_doubles(tmp_path, number):
-    path = tmp_path / "log.swf"
-    path.write_text(f"1 0 0 9 1 {number}" + " 1" * 12)
-    assert read_swf(path).average_cpu_time[0] == float(number)

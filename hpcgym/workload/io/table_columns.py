@@ -51,7 +51,9 @@ def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]
         return series
     if not (truths or pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
         raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{_how(column)}")
-    return numbers_alone(series.map(_in_megabytes) if column == naming.MEMORY else series)
+    if read := _TEXTS.get(column):
+        series = series.map(lambda value: read(value) if isinstance(value, str) else value)
+    return numbers_alone(series)
 
 
 def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -111,10 +113,27 @@ def _how(column: str) -> str:
     return ", nor a name" if column in naming.NAME_COLUMNS.values() else ""
 
 
-def _in_megabytes(value: Any) -> Any:
-    """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
-    found = naming.megabytes(value) if isinstance(value, str) else None
-    return value if found is None else found
+def _megabytes(text: str) -> int | str:
+    """Return the megabytes of a text such as ``16 GB``, or what is none as it is."""
+    found = naming.megabytes(text)
+    return text if found is None else found
+
+
+def _seconds(text: str) -> float | str:
+    """Return the seconds of a duration such as ``1-02:03:04``, or what is none as it is."""
+    try:
+        return naming.seconds_in(text.strip()) if ":" in text else text
+    except ValueError:
+        return text
+
+
+#: Columns -> what reads their texts.
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    naming.MEMORY: _megabytes,
+    **dict.fromkeys(
+        ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time"), _seconds
+    ),
+}
 
 
 # --- Names in tables ------------------------------------------------------------------------------
@@ -371,13 +390,12 @@ def pairs_in(
 # --- Times in tables ------------------------------------------------------------------------------
 
 SUBMIT = "submit_time"
-_DURATIONS = ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time")
 
 
 def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Return a table with seconds in place of dates and durations, and lines of its header.
+    """Return a table with seconds in place of dates of submission, and lines of its header.
 
-    Dates of ``submit_time`` become seconds from the first of them on; the header tells when it was.
+    They are seconds from the first of them on; the header tells when it was.
 
     Parameters
     ----------
@@ -391,45 +409,24 @@ def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dic
     import pandas as pd
 
     clock = naming.Clock(tz)
-    header: dict[str, list[str]] = {}
-    for column in map(str, frame.columns):
-        values = frame[column]
-        if column in _DURATIONS and _has(values, lambda text: ":" in text):
-            frame = frame.assign(**{column: values.map(_seconds)})
-        elif column == SUBMIT and _holds_dates(values):
-            seconds = [_unix(value, clock) for value in values]
-            first = min((one for one in seconds if isinstance(one, int)), default=0)
-            since = [one - first if isinstance(one, int) else one for one in seconds]
-            frame = frame.assign(**{column: pd.Series(since, frame.index, dtype=object)})
-            header = clock.header(first)
-    return frame, header
-
-
-def _has(values: pd.Series[Any], test: Callable[[str], bool]) -> bool:
-    """Tell whether a column has a text for which the test holds."""
-    import pandas as pd
-
-    dtype = values.dtype
-    if not (pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)):
-        return False
-    return any(isinstance(value, str) and test(value) for value in values)
+    if SUBMIT not in frame or not _holds_dates(frame[SUBMIT]):
+        return frame, {}
+    seconds = [_unix(value, clock) for value in frame[SUBMIT]]
+    first = min((one for one in seconds if isinstance(one, int)), default=0)
+    since = [one - first if isinstance(one, int) else one for one in seconds]
+    frame = frame.assign(**{SUBMIT: pd.Series(since, frame.index, dtype=object)})
+    return frame, clock.header(first)
 
 
 def _holds_dates(values: pd.Series[Any]) -> bool:
     """Tell whether a column has dates, as such or as texts."""
     import pandas as pd
 
-    return pd.api.types.is_datetime64_any_dtype(values.dtype) or _has(values, naming.is_date)
-
-
-def _seconds(value: Any) -> Any:
-    """Return the seconds of a duration, or what is none as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return naming.seconds_in(value.strip())
-    except ValueError:
-        return value
+    dtype = values.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return True
+    texts = pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
+    return texts and any(isinstance(value, str) and naming.is_date(value) for value in values)
 
 
 def _unix(value: Any, clock: naming.Clock) -> Any:
