@@ -69,7 +69,8 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         named = Path(error.filename) if isinstance(error.filename, str) else path
-        if named.suffix != ".part" and named.absolute() != path.absolute():
+        ours = (path.absolute(), *path.absolute().parents)
+        if named.suffix != ".part" and named.absolute() not in ours:
             raise WorkloadError(f"{error.filename}: {reason}") from None
         raise WorkloadError(f"{path} cannot be written: {reason}{hint}") from None
 

@@ -6,19 +6,18 @@ import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError, check_choice
+from hpcgym.errors import WorkloadError, check_choice, nearest
 from hpcgym.files import head_of
 from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
 from hpcgym.workload.io.batsim import is_batsim, read_batsim
-from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table, stem
+from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table
 from hpcgym.workload.io.pbs import is_pbs, read_pbs
 from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
@@ -213,7 +212,8 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
         return read_jobs(own, how)
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
         return read_jobs(path, how)  # which says what is wrong with it
-    raise WorkloadError(_unknown(source))
+    known = map(str.casefold, (*archive.TRACES, *GENERATORS, *archive.own_traces()))
+    raise WorkloadError(f"{source!r} is no file, trace or generator; {nearest(source, known)}")
 
 
 def _read_trace(name: str, how: Reading) -> Workload:
@@ -256,19 +256,3 @@ def _number(name: str, key: str, value: str) -> int | float:
         except ValueError:
             continue
     raise WorkloadError(f"generator {name!r}: {key}={value or '(nothing)'} is not a number")
-
-
-def _unknown(source: str) -> str:
-    """Say that nothing has this name, and which names come near it."""
-    known = {name.casefold(): name for name in (*archive.TRACES, *GENERATORS)}
-    known |= {stem(Path(trace.file)).casefold(): name for name, trace in archive.TRACES.items()}
-    own = archive.own_traces()
-    known |= {name.casefold(): name for name in own}
-    near = [known[name] for name in get_close_matches(source.casefold(), known, n=3)]
-    near = list(dict.fromkeys(near))
-    hint = (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else f"traces: {', '.join((*archive.TRACES, *own))}"
-    )
-    return f"{source!r} is no file, trace or generator; {hint}"

@@ -207,7 +207,7 @@ def test_files_in_data_folders_are_named_without_their_endings(tmp_path, monkeyp
     assert file_of("mine", tmp_path, of_jobs=True) == first / "mine.swf.gz"  # of sweeps
     assert load_workload("plain_1").name == "Plain_1"
     assert load_workload("kth-sp2").name == "KTH-SP2"
-    with pytest.raises(WorkloadError, match=r"'plain1' is no file, .*did you mean Plain_1"):
+    with pytest.raises(WorkloadError, match=r"'plain1' is no file, .*did you mean 'plain_1'"):
         load_workload("plain1")
     with pytest.raises(WorkloadError, match="unknown trace 'plain1'; did you mean 'plain_1'"):
         find_trace("plain1")

@@ -11,13 +11,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import CORE, MEMORY, MOST_NICE, printable, resource_problem
+from hpcgym.naming import CORE, MEMORY, MOST_NICE, near_name, printable, resource_problem
 from hpcgym.workload.io.log_lines import (
     GENERIC,
     Ints,
@@ -137,8 +136,8 @@ def state_of(text: str) -> str:
     word = text.split(" ", 1)[0].rstrip("+").upper()
     if word in STATES or word in OPEN_STATES:
         return word
-    near = get_close_matches(word, [*STATES, *OPEN_STATES], 1)
-    raise ValueError(f"no state of a job{f'; did you mean {near[0]}?' if near else ''}")
+    near = near_name(word, (*STATES, *OPEN_STATES))
+    raise ValueError(f"no state of a job{f'; did you mean {near}?' if near else ''}")
 
 
 def status_of(text: str) -> int:
