@@ -226,21 +226,15 @@ def record_of_file(path: Path) -> dict[str, Any]:
 
 def _is_record(record: Any) -> bool:
     """Tell whether a value has the parts that every record has."""
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("hpcgym"), str)
-        and isinstance(record.get("date"), str)
-        and isinstance(record.get("files"), dict)
-        and _are(record.get("command", 0), str, none=True)
-        and _are(record.get("workloads"), dict)
-        and _are(record.get("schedules", []), dict)
+    if not isinstance(record, dict) or "command" not in record:
+        return False
+    lists = {str: record["command"] or [], dict: record.get("workloads")}
+    lists_right = all(
+        isinstance(some, list) and all(isinstance(one, kind) for one in some)
+        for kind, some in (*lists.items(), (dict, record.get("schedules", [])))
     )
-
-
-def _are(values: Any, kind: type, *, none: bool = False) -> bool:
-    if values is None:
-        return none
-    return isinstance(values, list) and all(isinstance(one, kind) for one in values)
+    kinds = {"hpcgym": str, "date": str, "files": dict}
+    return lists_right and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
 
 
 def _of_swf(path: Path) -> str | None:
