@@ -12,7 +12,6 @@ import pytest
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.generators import lublin as module
-from hpcgym.workload.generators import lublin as users
 from hpcgym.workload.generators.lublin import BATCH, INTERACTIVE, WHOLE_SAMPLE, lublin, slot_weights
 
 KINDS = {"interactive": INTERACTIVE, "batch": BATCH, "whole": WHOLE_SAMPLE}
@@ -251,7 +250,6 @@ def columns_of(workload):
 def test_chunks_of_work_do_not_change_the_jobs(monkeypatch, load):
     before = columns_of(lublin(5000, seed=2, load=load))
     monkeypatch.setattr(module, "_CHUNK", 700)
-    monkeypatch.setattr(users, "_CHUNK", users.WINDOW)
     after = columns_of(lublin(5000, seed=2, load=load))
     assert all(np.array_equal(before[c], after[c]) for c in before)
 

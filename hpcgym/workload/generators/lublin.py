@@ -40,8 +40,7 @@ from hpcgym.workload.model import MAX_TIME, Workload
 # one, whereas the program rounds its running clock down at each job, and so lets the daily cycle
 # drift by half a second a job.
 #
-# Everything is drawn job by job from streams of its own, so that neither the number of jobs nor
-# the size of the chunks in which they are drawn changes a job.
+# Everything is drawn job by job from streams of its own, so that the number of jobs changes none.
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,7 +52,7 @@ SLOT_S = 1800
 DAY_S = 86_400
 FIRST_SLOT = 11  # the model's day starts at the 11th half-hour, 05:00; earlier slots end it
 
-_CHUNK = 1 << 18  # jobs at a time, to bound memory; the jobs do not depend on it
+_CHUNK = 1 << 18  # arrivals drawn at a time; the jobs do not depend on it
 
 
 @dataclass(frozen=True)
@@ -167,10 +166,8 @@ def submit_times(points: FloatArray, kind: JobClass, factor: float = 1.0) -> Int
     job arrives when the integral of the daily cycle reaches the sum of the gaps so far.
     """
     edges, counted = _day_knots(kind)
-    times = np.empty(len(points), np.int64)
-    for start in range(0, len(points), _CHUNK):
-        day, rest = np.divmod(points[start : start + _CHUNK] * factor, DAY_S)
-        times[start : start + _CHUNK] = day * DAY_S + np.interp(rest, counted, edges)
+    day, rest = np.divmod(points * factor, DAY_S)
+    times: IntArray = (day * DAY_S + np.interp(rest, counted, edges)).astype(np.int64)
     return times
 
 
@@ -226,17 +223,14 @@ def sizes(jobs: int, processors: int, kind: JobClass, rng: np.random.Generator) 
     """Return the numbers of processors of ``jobs`` jobs of one class."""
     high = max(math.log2(processors) - kind.high_below, kind.low)
     medium = max(high - kind.medium_below, kind.low)
-    drawn = np.empty(jobs, np.int64)
-    for start in range(0, jobs, _CHUNK):
-        sort, stage, place = rng.random((min(_CHUNK, jobs - start), 3)).T
-        lower = stage <= kind.lower_stage
-        exponent = np.where(lower, kind.low, medium)
-        exponent += place * np.where(lower, medium - kind.low, high - medium)
-        rounded = np.minimum(np.floor(exponent + 0.5), processors.bit_length() - 1)
-        exponent = np.where(sort <= kind.serial + kind.power_of_two, rounded, exponent)
-        size = np.minimum(np.floor(np.exp2(exponent) + 0.5), processors)
-        drawn[start : start + _CHUNK] = np.where(sort <= kind.serial, 1, size)
-    return drawn
+    sort, stage, place = rng.random((jobs, 3)).T
+    lower = stage <= kind.lower_stage
+    exponent = np.where(lower, kind.low, medium)
+    exponent += place * np.where(lower, medium - kind.low, high - medium)
+    rounded = np.minimum(np.floor(exponent + 0.5), processors.bit_length() - 1)
+    exponent = np.where(sort <= kind.serial + kind.power_of_two, rounded, exponent)
+    size = np.minimum(np.floor(np.exp2(exponent) + 0.5), processors)
+    return np.where(sort <= kind.serial, 1, size).astype(np.int64)
 
 
 def run_times(size: IntArray, kind: JobClass, seed: np.random.SeedSequence) -> IntArray:
@@ -252,14 +246,9 @@ def run_times(size: IntArray, kind: JobClass, seed: np.random.SeedSequence) -> I
 def _log_run_times(size: IntArray, kind: JobClass, seed: np.random.SeedSequence) -> FloatArray:
     """Return hyper-gamma variates, one for each size, from the next two streams of the seed."""
     choice, variate = (np.random.default_rng(s) for s in seed.spawn(2))
-    logs = np.empty(len(size))
-    for start in range(0, len(size), _CHUNK):
-        part = size[start : start + _CHUNK]
-        short = choice.random(len(part)) <= np.clip(kind.slope * part + kind.intercept, 0, 1)
-        logs[start : start + _CHUNK] = variate.standard_gamma(
-            np.where(short, kind.short_shape, kind.long_shape)
-        ) * np.where(short, kind.short_scale, kind.long_scale)
-    return logs
+    short = choice.random(len(size)) <= np.clip(kind.slope * size + kind.intercept, 0, 1)
+    drawn: FloatArray = variate.standard_gamma(np.where(short, kind.short_shape, kind.long_shape))
+    return drawn * np.where(short, kind.short_scale, kind.long_scale)
 
 
 # --- A model of users -----------------------------------------------------------------------------
@@ -291,8 +280,6 @@ WINDOW = 512  # consecutive submissions among which similar jobs are sought
 SESSION_JOBS = 5.0  # mean length of a session, not counting cuts at the ends of windows
 ZIPF_EXPONENT = 0.9  # activity of a user of rank r: r ** -0.9
 
-_USERS_CHUNK = WINDOW * 512  # jobs at a time, to bound memory; the users do not depend on it
-
 
 def default_users(jobs: int) -> int:
     """Return a plausible number of users, 4 jobs^0.4: 242 for KTH-SP2's 28,481 (there were 214)."""
@@ -318,19 +305,17 @@ def assign_users(
     cuts, choice, shifts = np.random.default_rng(seed).spawn(3)
     activity = np.cumsum(np.arange(1, users + 1) ** -ZIPF_EXPONENT)
     place = choice.permutation(users)  # of a user in the order of a window, up to its shift
+    window = np.arange(len(run_time)) // WINDOW
+    magnitude = np.searchsorted((100, 10_000), run_time, "right")
+    order = np.lexsort((run_time, processors, magnitude, window))
+    begins = cuts.random(len(run_time)) < 1 / SESSION_JOBS
+    begins[::WINDOW] = True
+    drawn = np.searchsorted(activity, choice.random(begins.sum()) * activity[-1], "right")
+    of_window = window[begins]
+    shift = shifts.integers(users, size=int(window[-1]) + 1)
+    drawn = drawn[np.lexsort(((place[drawn] + shift[of_window]) % users, of_window))]
     user_id = np.empty(len(run_time), np.int64)
-    for start in range(0, len(run_time), _USERS_CHUNK):
-        run = run_time[start : start + _USERS_CHUNK]
-        window = np.arange(len(run)) // WINDOW
-        magnitude = np.searchsorted((100, 10_000), run, "right")
-        order = np.lexsort((run, processors[start : start + _USERS_CHUNK], magnitude, window))
-        begins = cuts.random(len(run)) < 1 / SESSION_JOBS
-        begins[::WINDOW] = True
-        drawn = np.searchsorted(activity, choice.random(begins.sum()) * activity[-1], "right")
-        of_window = window[begins]
-        shift = shifts.integers(users, size=int(window[-1]) + 1)
-        drawn = drawn[np.lexsort(((place[drawn] + shift[of_window]) % users, of_window))]
-        user_id[start : start + _USERS_CHUNK][order] = drawn[np.cumsum(begins) - 1] + 1
+    user_id[order] = drawn[np.cumsum(begins) - 1] + 1
     return user_id
 
 
@@ -432,7 +417,6 @@ def _model_columns(
         [run_times(q, kind, s[2]) for q, kind, s in zip(class_sizes, kinds, seeds, strict=True)]
     )
     size = np.concatenate(class_sizes)
-    del class_sizes
     factor = 1.0
     if load is not None:
         span = float(np.sum(size * run_time, dtype=np.float64)) / (processors * load)
@@ -441,10 +425,9 @@ def _model_columns(
         factor = min(
             day_points(span, k) / p[-1] for k, p in zip(kinds, points, strict=True) if len(p)
         )
-    times = [submit_times(p, k, factor) for k, p in zip(kinds, points, strict=True)]
-    del points
-    submit_time = np.concatenate(times)
-    del times
+    submit_time = np.concatenate(
+        [submit_times(p, k, factor) for k, p in zip(kinds, points, strict=True)]
+    )
     if factor != 1.0:
         order = np.argsort(submit_time, kind="stable")
     columns: dict[str, Any] = {
