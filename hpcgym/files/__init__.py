@@ -289,6 +289,7 @@ MOST_JSON = 16 * MEGABYTE
 
 MOST_DEPTH = 64  # of lists and tables in each other
 MOST_DIGITS = 300  # of a number: what is longer is no float
+_TOO_LONG = 10**MOST_DIGITS
 
 
 def json_file(path: str | os.PathLike[str], most: int = MOST_JSON, *, finite: bool = True) -> Any:
@@ -322,8 +323,7 @@ def json_of(
     text : in JSON; bytes are UTF-8, or UTF-16 or UTF-32, as the beginning tells.
     where : what messages call it: the file, the line.
     error : what is raised.
-    flat : the caller looks at every value by itself (:func:`check_values`), of which there may be
-        many million.
+    flat : the values are not looked at, of which there may be many million.
     finite : infinity, and what is no number, is wrong; Python writes both.
 
     Raises
@@ -360,7 +360,7 @@ def json_of(
     except ValueError:  # of Python, for whole numbers of over 4,300 digits
         raise error(_too_long(where)) from None
     if not flat:
-        check_values(parsed, where, error, finite)
+        _check_values(parsed, where, error, finite)
     return parsed
 
 
@@ -397,26 +397,16 @@ def toml_of(text: str | bytes, where: str) -> dict[str, Any]:
         raise HpcgymError(_too_deep(where)) from None
     except ValueError:
         raise HpcgymError(_too_long(where)) from None
-    check_values(parsed, where, finite=False)
+    _check_values(parsed, where, HpcgymError, finite=False)
     return parsed
 
 
-def check_values(
-    parsed: Any, where: str, error: type[HpcgymError] = HpcgymError, finite: bool = True
-) -> None:
+def _check_values(parsed: Any, where: str, error: type[HpcgymError], finite: bool) -> None:
     """Raise an error if some value is one that no reader can do anything with.
 
-    Parameters
-    ----------
-    parsed : what a text held: a value, or lists and dicts of them.
-    where : what messages call it.
-    error : what is raised.
-    finite : infinity and what is no number are wrong, too.
-
-    Raises
-    ------
-    HpcgymError : lists and objects are more than 64 deep in each other, or a value is one that
-        :func:`check_value` refuses.
+    That is a text with half a character, which nobody could print or write; a number that is
+    infinite, if ``finite``, or has over 300 digits; and lists and objects that are more than 64
+    deep in each other.
     """
     level = [parsed]
     for _ in range(MOST_DEPTH + 1):
@@ -427,34 +417,20 @@ def check_values(
                 below += value.values()
             elif isinstance(value, list):
                 below += value
-            else:
-                check_value(value, where, error, finite)
+            elif isinstance(value, str):
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    shown = ascii(value[:40])
+                    raise error(f"{where}: the text {shown} has half a character in it") from None
+            elif isinstance(value, int) and abs(value) >= _TOO_LONG:
+                raise error(_too_long(where))
+            elif isinstance(value, float) and finite and not math.isfinite(value):
+                raise error(f"{where} has a number that is too large")
         level = below
         if not level:
             return
     raise error(_too_deep(where))
-
-
-def check_value(
-    value: Any, where: str, error: type[HpcgymError] = HpcgymError, finite: bool = True
-) -> None:
-    """Raise an error if a text or a number is one that no reader can do anything with.
-
-    Raises
-    ------
-    HpcgymError : a text with half a character, which nobody could print or write; a number that is
-        infinite or has over 300 digits.
-    """
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            shown = ascii(value[:40])
-            raise error(f"{where}: the text {shown} has half a character in it") from None
-    elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        raise error(_too_long(where))
-    elif isinstance(value, float) and finite and not math.isfinite(value):
-        raise error(f"{where} has a number that is too large")
 
 
 def _too_deep(where: str) -> str:

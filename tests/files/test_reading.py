@@ -110,9 +110,9 @@ def test_numbers_in_json_are_finite(number: str) -> None:
     [
         ('[{"submit_time": "\\ud800"}]', "half a character"),
         ('[{"submit_time": 1e999}]', "too large"),
-        ('[{"submit_time": ' + "9" * 400 + "}]", "job 1, submit_time: a number has more than 300"),
+        ('[{"submit_time": ' + "9" * 400 + "}]", ": a number has more than 300"),
         ('[{"submit_time": 1, "\\ud800": 1}]', "half a character"),
-        ('[{"submit_time": [[[1]]]}]', "job 1: submit_time is a list, not a number"),
+        ('[{"submit_time": [[[1]]]}]', "job 1: submit_time is a list or an object"),
         ('{"jobs": [{"submit_time": 1}], "processors": 1e999}', "too large"),
         (json.dumps([{f"x{k}": 1 for k in range(3000)}]), "jobs have 3,000 fields"),
         ('[{"submit_time": 1, "submit_time": 2}]', "the key 'submit_time' stands there twice"),

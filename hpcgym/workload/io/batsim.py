@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import bytes_of, check_values, json_of
+from hpcgym.files import bytes_of, json_of
 from hpcgym.workload.io.files import Reading, no_job, stem
 from hpcgym.workload.io.tables import from_pandas, told_processors
 from hpcgym.workload.model import Workload
@@ -70,7 +70,6 @@ def read_batsim(path: Path, how: Reading) -> Workload:
     frame = pd.DataFrame(rows, index=pd.Index(places, name="job", dtype="int64"))
     told = given.get("nb_res")
     size = told_processors(told, f"{path}: nb_res") if how.processors is None else how.processors
-    check_values(frame.to_dict("list"), str(path), WorkloadError)
     workload = from_pandas(frame, processors=size, name=str(path), errors=how.errors)
     header = {} if told is None else {"MaxProcs": [str(told)]}
     workload = replace(workload.counted(counts), name=stem(path))
