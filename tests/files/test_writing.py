@@ -205,7 +205,9 @@ def test_pipes_are_written_to(tmp_path):
     assert pipe.is_fifo()
     assert names(tmp_path) == ["pipe.csv.gz"]
     assert is_stream(pipe)
+    (tmp_path / "link").symlink_to("/dev/stdout")
     assert is_stream(Path("/dev/stdout"))  # wherever it leads to
+    assert is_stream(tmp_path / "link")
     assert not is_stream(tmp_path / "none")
     with whole_text("/dev/null") as file:
         file.write("text")

@@ -91,6 +91,8 @@ def test_logs_of_pbs(tmp_path: Path) -> None:
         "repaired: missing group_id set to -1": 1,
     }
     assert len(simulate(load_workload(path), "easy").wait) == 2
+    path.write_text(TORQUE.replace("end=1118088437", "end=0"))  # not told: by its walltime
+    assert load_workload(path, "none").run_time.tolist() == [71]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,7 @@ BATSIM: dict[str, Any] = {
     "jobs": [
         {"id": "w0!7", "subtime": 10.5, "walltime": 30, "res": 2, "profile": "a"},
         {"id": 8, "subtime": 3, "res": 4, "profile": "b", "dependencies": ["w0!7"]},
+        {"id": 9, "subtime": 20, "walltime": 0, "res": 1, "profile": "b"},
     ],
     "profiles": {"a": {"type": "delay", "delay": 20.25},
                  "b": {"type": "DelayProfile", "delay": 7}},
@@ -164,11 +167,11 @@ def test_workloads_of_batsim(tmp_path: Path) -> None:
     assert format_of(path) == "batsim"
     workload = load_workload(path, "none")
     assert (workload.name, workload.processors) == ("jobs", 4)
-    assert workload.job_number.tolist() == [8, 7]
-    assert workload.submit_time.tolist() == [3, 11]
-    assert workload.run_time.tolist() == [7, 20]
-    assert workload.requested_time.tolist() == [-1, 30]
-    assert workload.requested_processors.tolist() == [4, 2]
+    assert workload.job_number.tolist() == [8, 7, 9]
+    assert workload.submit_time.tolist() == [3, 11, 20]
+    assert workload.run_time.tolist() == [7, 20, 7]
+    assert workload.requested_time.tolist() == [-1, 30, -1]
+    assert workload.requested_processors.tolist() == [4, 2, 1]
     assert workload.cleaning["not used: dependencies"] == 1
     assert load_workload(path, "none", processors=9).processors == 9
 
@@ -201,7 +204,7 @@ def test_profiles_that_are_no_delays_are_skipped_by_name(tmp_path: Path) -> None
     path.write_text(json.dumps({**BATSIM, "profiles": profiles}))
     workload = load_workload(path, "none", errors="skip")
     assert workload.cleaning["dropped: profile of type smpi"] == 1
-    assert workload.job_number.tolist() == [8]
+    assert workload.job_number.tolist() == [8, 9]
 
 
 def test_the_formats_and_what_they_are_of(tmp_path: Path) -> None:

@@ -450,7 +450,7 @@ def test_json_with_the_machine(tmp_path: Path, name: str) -> None:
     assert workload.per_unit["gpu"].tolist() == [1, 0]
     assert workload.per_unit["mem"].tolist() == [0, 500]
     assert workload.header == {"MaxProcs": ["32"], "Queue": ["1 debug", "2 long"]}
-    assert load_workload(str(tmp_path / name), processors=16).processors == 16
+    assert read_table(tmp_path / name, processors=16).processors == 16
 
 
 @pytest.mark.parametrize(
