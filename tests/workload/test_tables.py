@@ -202,7 +202,7 @@ def test_truths_are_no_numbers(dtype: str) -> None:
             r"unknown columns: 'start' \(write wait_time and run_time .*\); 'cpus' \(did you mean"
             r" 'requested_processors'\?\); 'job_id' \(did you mean 'job_number'\?\)$",
         ),
-        ({"mem": 500}, "'mem'; it is a resource, .* table lacks: 'units', .* or 'core'"),
+        ({"mem": 500}, "'mem'; SWF has .*; a resource, .* needs the column 'units' or 'core'"),
         ({"user_id": ["alice", "b\tb", "c"]}, r"workload, row 1: 'b\\tb' is no name of a user"),
         ({"user": ["alice", "bob", "eve"], "user_id": [1, 1, 2]}, "row 1: user_id 1 is 'bob' here"),
         ({"user_id": [True, "x", 3]}, "workload, row 0: column user_id is 'True', not a number"),

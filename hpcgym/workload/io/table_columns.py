@@ -277,7 +277,7 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
     for column in names:
         if column in naming.JOB_COLUMNS or column == naming.KILLED:
             continue
-        if column not in (naming.UNITS, naming.CORE) and (hint := _hint(column, has_units, name)):
+        if column not in (naming.UNITS, naming.CORE) and (hint := _hint(column, has_units)):
             unknown[column] = hint
         resources.append(column)
     if len(unknown) == 1:
@@ -298,34 +298,20 @@ def _check_separator(names: list[str], name: str) -> None:
             raise WorkloadError(f"{name} has {called} between its columns; write commas")
 
 
-def _hint(column: str, has_units: bool, name: str) -> str:
+def _hint(column: str, has_units: bool) -> str:
     """Return why a column is no resource and what may be meant; nothing if it is one."""
     if column.strip().casefold() in _TIMES:
         return _FOR_TIMES
     problem = naming.resource_problem(column)
     if has_units and not problem:
         return ""
-    if column == naming.MEMORY:
-        return (
-            "it is a resource, of which each unit of a job asks for some, and needs a column that"
-            f" the table lacks: {naming.UNITS!r}, how many units a job has, or {naming.CORE!r}, the"
-            " cores of each"
-        )
     if not has_units and naming.near_name(column, (naming.CORE,)):
         return "did you mean 'requested_processors'?"
-    known = (
-        *naming.JOB_COLUMNS,
-        naming.KILLED,
-        naming.UNITS,
-        naming.CORE,
-        naming.MEMORY,
-        *naming.NAME_COLUMNS,
-    )
+    names = (*naming.JOB_COLUMNS, naming.KILLED, naming.UNITS, naming.CORE, *naming.NAME_COLUMNS)
+    known = (*names, naming.MEMORY) if has_units else names
     if near := naming.near_name(column, known, 0.8 if has_units else 0.6):
         return f"did you mean {near!r}?"
-    if has_units:
-        raise WorkloadError(f"{name} has an unknown column; {problem}")
-    return (
+    return problem or (
         f"{naming.known_columns()}, {', '.join(naming.NAME_COLUMNS)}; a resource, of which each"
         f" unit of a job asks for some, needs the column {naming.UNITS!r} or {naming.CORE!r}"
         " beside it"
