@@ -86,7 +86,7 @@ def parse_line(line: bytes) -> tuple[list[int | float], int, bool]:
     rounded = 0
     for k, (token, column) in enumerate(zip(tokens, SWF_COLUMNS, strict=False)):
         try:
-            value, changed = _parse_field(token, _kind(column))
+            value, changed = _parse_field(token, model.kind_of(column))
         except BadLineError as error:
             shown = token[:24].decode("utf-8", "backslashreplace")
             problem = f"field {k + 1} ({column}) is {shown!r}, {error}"
@@ -103,13 +103,13 @@ def parse_line(line: bytes) -> tuple[list[int | float], int, bool]:
     return values, rounded, len(tokens) > FIELDS
 
 
-def _parse_field(token: bytes, kind: int) -> tuple[int | float, bool]:
+def _parse_field(token: bytes, kind: model.Kind) -> tuple[int | float, bool]:
     """Return the value of a field as it is stored, and whether it was rounded."""
     if not _NUMBER.fullmatch(token):
         raise BadLineError("not a number", "line with text in a numeric field")
     if len(token) > _MOST_DIGITS:
         raise BadLineError("too long", "line with a number too large")
-    if kind == DECIMAL:
+    if kind.dtype is np.float64:
         number = float(token)
         if math.isinf(number):
             raise BadLineError("too large", "line with a number too large")
@@ -118,11 +118,9 @@ def _parse_field(token: bytes, kind: int) -> tuple[int | float, bool]:
     if not exact:
         return 0, False
     nearest = exact.quantize(Decimal(1), ROUND_HALF_UP) if exact.adjusted() < 20 else exact
-    if kind == TIME and abs(nearest) > model.MAX_TIME:
-        raise BadLineError("beyond 2^53 s", "line with a number too large")
-    if abs(nearest) >= 2**63:
-        raise BadLineError("beyond 2^63", "line with a number too large")
-    if nearest != exact and kind == WHOLE:
+    if not kind.lowest <= nearest <= kind.highest:
+        raise BadLineError(kind.problem, "line with a number too large")
+    if nearest != exact and not kind.rounded:
         raise BadLineError(
             "not a whole number", "line with a fraction where only whole numbers make sense"
         )
