@@ -17,7 +17,6 @@ from hpcgym.progress import working
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster, Partition
-    from hpcgym.machine.slurm import OtherSetting
     from hpcgym.machine.speedups import Heatmap
 
 
@@ -107,12 +106,6 @@ def _slurm_text(path: str) -> str:
         lines.append("# Not of the machine; --scheduler names those that it does not follow:")
         lines += [*map(_setting, conf.others), ""]
     return "\n".join(lines)
-
-
-def _setting(one: OtherSetting) -> str:
-    """Return a setting as a comment, and what is probably meant by one that is not known."""
-    hint = f" (unknown; did you mean {one.near}?)" if one.near else ""
-    return f"# {one.where}: {one.name}={one.value}{hint}"
 
 
 def _limits(partition: Partition) -> str:

@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files import toml_of
 from hpcgym.machine.partitions import STATES, Partition, hosts
 from hpcgym.machine.pool import Cluster, NodeGroup
@@ -20,9 +19,7 @@ from hpcgym.machine.slurm import lines as slurm_lines
 from hpcgym.machine.slurm.lines import Setting, Thing
 from hpcgym.naming import CORE, MEMORY
 
-# --- Which settings there are, and unknown names that are close to a known one --------------------
-
-_ALIKE = 0.85  # least similarity of a name and what is meant by it
+# --- Which settings there are ---------------------------------------------------------------------
 
 
 @cache
@@ -50,39 +47,6 @@ def _scheduling() -> tuple[str, ...]:
 def _usual(table: str) -> dict[str, list[str]]:
     """Return the values with which settings change nothing, by lower case name."""
     return {name.casefold(): values for name, values in known()[table]["usual"].items()}
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return the known name closest to an unknown one; "" if it is known, or none is close."""
-    folded = {one.casefold(): one for one in names}
-    if name.casefold() in folded:
-        return ""
-    near = get_close_matches(name.casefold(), folded, 1, _ALIKE)
-    return folded[near[0]] if near else ""
-
-
-def warn_of_typos(settings: Iterable[OtherSetting], parameters: Mapping[str, str]) -> None:
-    """Say which settings are probably other ones, mistyped.
-
-    Parameters
-    ----------
-    settings : those that are not of the machine.
-    parameters : ``SchedulerParameters`` by name.
-
-    Warns
-    -----
-    HpcgymWarning : for each; it names file, line and what is probably meant.
-    """
-    found = [(one.where, one.key, one.near) for one in settings if one.near]
-    places = [one.where for one in settings if one.is_called("schedulerparameters")]
-    found += [
-        (where, f"SchedulerParameters {name}", near)
-        for where in places[-1:]
-        for name in parameters
-        if (near := meant(name, known()["parameters"]))
-    ]
-    for where, name, near in found:
-        warn_caller(f"{where}: unknown setting {name}; did you mean {near}?", HpcgymWarning)
 
 
 # --- Nodes of a slurm.conf as groups of a machine -------------------------------------------------
@@ -178,16 +142,7 @@ def _partition(
     ------
     HpcgymError : a partition without nodes, nodes that the machine does not have, or a value that
         cannot be; the message names file, line and partition.
-
-    Warns
-    -----
-    HpcgymWarning : a DenyQos or DenyAccounts of ALL, which is nobody's name.
     """
-    for key in ("denyaccounts", "denyqos"):
-        if line.text(key) == "all":
-            written, value = line.told[key]
-            text = f"{line.called}: {written}={value} denies nobody: ALL is no name"
-            warn_caller(text, HpcgymWarning)
     written, state = line.told.get("state", ("State", "up"))
     if state.casefold() not in STATES:
         raise HpcgymError(f"{line.called}: {written}: {unknown('state', state, STATES)}")
@@ -243,14 +198,12 @@ class OtherSetting(NamedTuple):
     where : file and line.
     of : the node or partition that it is of, "" of a general setting.
     key, value : as they are written.
-    near : the setting that is probably meant by one that is not known; "" of all others.
     """
 
     where: str
     of: str
     key: str
     value: str
-    near: str = ""
 
     @property
     def name(self) -> str:
@@ -267,32 +220,26 @@ def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
 
     Settings that say nothing of schedules, such as ports and log files, are left out.
     """
-    general, found = known()["general"], list[OtherSetting]()
-    silent = re.compile(general["silent"], re.VERBOSE)
-    names = [*general["machine"], *general["scheduling"]]
+    silent = re.compile(known()["general"]["silent"], re.VERBOSE)
+    found: list[OtherSetting] = []
     for setting in settings:
-        name, near = setting.name.casefold(), ""
+        name = setting.name.casefold()
         if name in ("nodename", "partitionname"):
             found += _of_keys(setting)
-            continue
-        if name in _scheduling():
-            if setting.value.casefold() in _usual("general").get(name, ()):
-                continue
-        elif name != "downnodes":
-            if name in _folded("general", "machine") or silent.fullmatch(name):
-                continue
-            near = meant(setting.name, names)
-        found.append(OtherSetting(setting.where, "", setting.name, setting.value, near))
+        elif name in _scheduling():
+            if setting.value.casefold() not in _usual("general").get(name, ()):
+                found.append(OtherSetting(setting.where, "", setting.name, setting.value))
+        elif name not in _folded("general", "machine") and not silent.fullmatch(name):
+            found.append(OtherSetting(setting.where, "", setting.name, setting.value))
     return found
 
 
 def _of_keys(line: Setting) -> list[OtherSetting]:
     """Return what the line of a node or partition says that is not followed."""
     kind = "NodeName" if line.name.casefold() == "nodename" else "PartitionName"
-    passed = (*_folded("keys", kind, "read"), *_folded("keys", "silent"))
-    names = [*known()["keys"][kind]["read"], *known()["keys"][kind]["others"]]
+    passed = (*_folded("keys", "read", kind), *_folded("keys", "silent"))
     return [
-        OtherSetting(line.where, line.value, name, value, meant(name, names))
+        OtherSetting(line.where, line.value, name, value)
         for key, (name, value) in line.others.items()
         if key not in passed and value.casefold() not in _usual("keys").get(key, ())
     ]
@@ -351,14 +298,9 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     ------
     HpcgymError : a file that cannot be read, a line that is no setting, no nodes, a node or
         partition that stands twice, or a value that cannot be; the message names file and line.
-
-    Warns
-    -----
-    HpcgymWarning : unknown settings whose names are close to a known one, and settings that stand
-        there twice, of which the last counts.
     """
     settings = slurm_lines.settings_of(Path(path))
-    general = _general(settings)
+    general = {one.name.casefold(): one.value for one in settings if not one.others}
     groups = _groups(settings, "memory" in general.get("selecttypeparameters", "").casefold())
     if not groups:
         raise HpcgymError(f"{path}: it has no nodes, NodeName=...")
@@ -375,42 +317,22 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         name=general.get("clustername") or Path(path).name,
         partitions=tuple(_partition(line, numbers, sets) for line in lines),
     )
-    others = other_settings(settings)
-    parameters = _parameters(settings, general.get("schedulerparameters", ""))
-    warn_of_typos(others, parameters)
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(names),
         scheduling={name: value for name, value in general.items() if name in _scheduling()},
         where={s.name.casefold(): s.where for s in settings if not s.others},
-        parameters=parameters,
+        parameters=_parameters(general.get("schedulerparameters", "")),
         preempt_modes={
             line.name: line.told["preemptmode"][1] for line in lines if line.text("preemptmode")
         },
-        others=tuple(others),
+        others=tuple(other_settings(settings)),
     )
 
 
-def _general(settings: Iterable[Setting]) -> dict[str, str]:
-    """Return the general settings, lower case name -> value; Slurm too takes the last of two."""
-    found: dict[str, str] = {}
-    for setting in settings:
-        name = setting.name.casefold()
-        if setting.others:
-            continue
-        if name in _scheduling() and found.get(name, setting.value) != setting.value:
-            slurm_lines.warn_of_later(setting.where, setting.name)
-        found[name] = setting.value
-    return found
-
-
-def _parameters(settings: Iterable[Setting], text: str) -> dict[str, str]:
+def _parameters(text: str) -> dict[str, str]:
     """Return ``SchedulerParameters`` by name; of two Slurm looks up the first."""
-    parts = (part.partition("=") for part in text.split(",") if part.strip())
     found: dict[str, str] = {}
-    for name, _, value in ((name.strip(), sign, value.strip()) for name, sign, value in parts):
-        if found.setdefault(name, value) != value:
-            places = [s.where for s in settings if s.name.casefold() == "schedulerparameters"]
-            text = f"{places[-1]}: SchedulerParameters has {name} twice; {found[name]} counts"
-            warn_caller(text, HpcgymWarning)
+    for name, _, value in (part.partition("=") for part in text.split(",") if part.strip()):
+        found.setdefault(name.strip(), value.strip())
     return found

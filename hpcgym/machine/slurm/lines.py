@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
@@ -101,11 +101,6 @@ def settings_of(path: str | Path) -> list[Setting]:
     return list(_settings(Path(path), 0))
 
 
-def warn_of_later(where: str, name: str) -> None:
-    """Warn that what stands there has been set before: Slurm takes the later value."""
-    warn_caller(f"{where}: {name} is set twice; this later value counts", HpcgymWarning)
-
-
 def _settings(path: Path, depth: int) -> Iterator[Setting]:
     """Yield the settings of a file and of those that it includes."""
     for number, line in _joined(text_of(path, _MOST, _KIND)):
@@ -157,10 +152,6 @@ def _of_line(where: str, line: str) -> Iterator[Setting]:
         place = found.end()
     name, value = pairs[0]
     if name.casefold() in OBJECTS:
-        known: dict[str, str] = {}
-        for key, given in pairs[1:]:
-            if known.setdefault(key.casefold(), given) != given:
-                warn_of_later(where, key)
         yield Setting(where, name, value, {n.casefold(): (n, v) for n, v in pairs[1:]})
         return
     for name, value in pairs:

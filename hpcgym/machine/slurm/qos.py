@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
+from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.files import text_of
-from hpcgym.machine.slurm.conf import known, meant
 from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
 
 _MOST = 1 << 24  # bytes of a file
@@ -73,20 +72,12 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     HpcgymError : a file that cannot be read, without a header of columns between ``|``, a row of
         another length, a QOS that stands twice, or a value that cannot be; the message names file,
         line and column.
-
-    Warns
-    -----
-    HpcgymWarning : unknown columns whose names are close to a known one.
     """
     lines = text_of(path, _MOST, "a table of QOS").splitlines()
     header = lines[0].split("|") if lines else []
     columns = [name.strip().casefold() for name in header]
     if "name" not in columns or len(columns) < 2:
         raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
-    for name in map(str.strip, header):
-        if near := meant(name, known()["qos"]):
-            text = f"{path}, line 1: unknown column {name}; did you mean {near}?"
-            warn_caller(text, HpcgymWarning)
     found = []
     for number, line in enumerate(lines[1:], 2):
         check_printable(f"{path}, line {number}", line)
