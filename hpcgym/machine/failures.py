@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError, real, whole, whole_column
 from hpcgym.files.tables import csv_rows
 from hpcgym.files.writing import whole_text
 from hpcgym.machine.files import find_cluster
+from hpcgym.machine.partitions import check_node
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -107,6 +108,22 @@ class Failures:
         lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
         with whole_text(path) as file:
             file.write("\n".join(lines) + "\n")
+
+
+def find_failures(source: Any, cluster: Cluster) -> Failures:
+    """Return failures, or those of a CSV file, of the nodes of a machine.
+
+    Raises
+    ------
+    HpcgymError : no failures, a file that cannot be read, or a node that there is not.
+    """
+    found = Failures.read(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(found, Failures):
+        raise HpcgymError(
+            f"failures must be Failures or a CSV file of them, not a {type(found).__name__}"
+        )
+    check_node("failures", int(found.node.max(initial=-1)), cluster.nodes)
+    return found
 
 
 def failures_of(

@@ -96,12 +96,16 @@ def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
     found = named_once(partitions, Partition, "partitions", "Partition after Partition")
     for one in found:
-        if one.nodes[-1] >= n_nodes:
-            raise HpcgymError(
-                f"partition {one.name!r}: node {one.nodes[-1]} is none of the machine, which has"
-                f" {n_nodes:,} nodes, counted from 0"
-            )
+        check_node(f"partition {one.name!r}", one.nodes[-1], n_nodes)
     return found
+
+
+def check_node(where: str, node: int, n_nodes: int) -> None:
+    """Raise an HpcgymError of a node that a machine does not have; ``where`` begins the message."""
+    if node >= n_nodes:
+        raise HpcgymError(
+            f"{where}: the machine has no node {node}: it has {n_nodes:,}, counted from 0"
+        )
 
 
 def named_once(given: Any, kind: type[T], what: str, must: str, many: str = "") -> tuple[T, ...]:
@@ -148,11 +152,7 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
             nodes += ranges[part] if part in ranges else _by_name(part, ranges, where)
             continue
         begin, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        if last >= first:
-            raise HpcgymError(
-                f"{where}: node {last} is none of the machine, which has {first:,} nodes,"
-                " counted from 0"
-            )
+        check_node(where, last, first)
         if last < begin:
             raise HpcgymError(f"{where}: nodes: {part} is no range of nodes")
         nodes += range(begin, last + 1)

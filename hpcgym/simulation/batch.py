@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym._engine import Features, Many
 from hpcgym._engine import Simulation as Native
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.errors import HpcgymError, RuleWarning, check_choice, check_whole
+from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import TAU_S, check_tau
@@ -25,10 +24,11 @@ from hpcgym.scheduler.policies.features import (
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.fair_share import places_of_usage, warn_of_weights
+from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import Agent, check_allocation, machine_of
-from hpcgym.simulation.restricted import Order, check_weighed, columns_of, warn_of_unused
+from hpcgym.simulation.restricted import Order, check_weighed, columns_of
+from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
@@ -63,15 +63,12 @@ def slices_of(
     made = [weighed(of, features, len(of.times)) for of in columns]
     usage = places_of_usage(features).tolist()
     simulations = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuleWarning)  # told of all slices together
-        for part, own, of in zip(parts, made, columns, strict=True):
-            simulation = _simulation(part, rules, machine)
-            told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
-            simulation.features = Features(*told)
-            simulations.append(simulation.native)
-    warn_of_unused(parts, [rules], machine)
-    warn_of_weights(parts, rules, features)
+    for part, own, of in zip(parts, made, columns, strict=True):
+        simulation = _simulation(part, rules, machine)
+        told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
+        simulation.features = Features(*told)
+        simulations.append(simulation.native)
+    warn_of_unused(parts, [rules], features)
     largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]
     return Slices(simulations, np.max(largest, axis=0), made[0].places)
 

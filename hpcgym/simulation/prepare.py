@@ -210,7 +210,6 @@ def prepare(
     Warns
     -----
     HpcgymWarning : see :func:`hpcgym.simulation.restricted.check_restricted`.
-    RuleWarning : see :func:`hpcgym.simulation.restricted.restrictions_of`.
     """
     cluster, units = place.cluster, place.units
     check_allocation(scheduler.allocation, cluster)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadError, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.naming import so_many
 from hpcgym.scheduler import allocations
@@ -24,7 +24,7 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
-from hpcgym.workload.model import MAX_TIME, MISSING, Workload
+from hpcgym.workload.model import MAX_TIME, Workload
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -247,30 +247,6 @@ def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> 
     )
 
 
-def warn_of_none(
-    slices: Sequence[Workload], quotas: tuple[Quota, ...], made: Sequence[Quotas]
-) -> None:
-    """Warn of quotas that are of no job of any slice; ``made`` are those of each of them.
-
-    Warns
-    -----
-    RuleWarning : there are such.
-    """
-    of_none = [
-        str(quota)
-        for k, quota in enumerate(quotas)
-        if not any((one.counts[:, k] >= 0).any() for one in made)
-    ]
-    if of_none:
-        name = called_together(slices)
-        warn_caller(f"{name}: no job falls under these quotas: {'; '.join(of_none)}", RuleWarning)
-
-
-def called_together(slices: Sequence[Workload]) -> str:
-    """Return what slices are called in messages about all of them."""
-    return slices[0].name if len(slices) == 1 else f"{slices[0].name} to {slices[-1].name}"
-
-
 # --- Windows --------------------------------------------------------------------------------------
 #
 # On nodes somebody holds these then.
@@ -375,31 +351,6 @@ def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     return Windows(begin, end, taken, np.concatenate(nodes))
 
 
-def warn_of_unmet(slices: Sequence[Workload], windows: Sequence[Windows]) -> None:
-    """Warn of windows that no job of any slice meets; ``windows`` are those of each of them.
-
-    Warns
-    -----
-    RuleWarning : all are before the first submission, or after the latest and its request.
-    """
-    pairs = [(one, other) for one, other in zip(slices, windows, strict=True) if len(one)]
-    if not any(len(of.end) for _, of in pairs):
-        return
-    spans = [
-        (int(jobs.submit_time[0]), int((jobs.submit_time + jobs.requested_time).max()))
-        for jobs, _ in pairs
-    ]
-    for (first, last), (_, of) in zip(spans, pairs, strict=True):
-        if ((of.end > first) & (of.begin <= last)).any():
-            return
-    first, last = min(one for one, _ in spans), max(one for _, one in spans)
-    warn_caller(
-        f"{called_together(slices)}: no window is between the first submission ({first} s) and"
-        f" {last} s, when the last job may have ended: no job meets one",
-        RuleWarning,
-    )
-
-
 def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
     """Return what who holds the nodes asks for, (n_closings, 1 + R): all of each, a unit."""
     rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]]] for one in closings]
@@ -420,27 +371,6 @@ def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any
         "exempt": rule.exempt_of_groups,
         "mode": np.array([_MODES.index(rule.mode)]),
     }
-
-
-def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> None:
-    """Warn where nobody, or somebody whom a rule of preemption names, is in no slice.
-
-    Warns
-    -----
-    RuleWarning : no job of any slice may stop another, or names are of no job.
-    """
-    groups = [rule.groups(one) for one in slices]
-    name, may = called_together(slices), rule.may
-    rows = [np.bincount(group[group >= 0], minlength=len(may)) > 0 for group in groups]
-    there: NDArray[np.bool_] = np.array(rows)
-    if not (may & there[:, :, np.newaxis] & there[:, np.newaxis, :]).any():
-        warn_caller(f"{name}: preemption {rule}: no job may stop another", RuleWarning)
-        return
-    present = np.flatnonzero(np.count_nonzero(there, axis=0)).tolist()
-    absent = [called for place, called in enumerate(rule.levels) if place not in present]
-    if absent:
-        text = f"{name}: preemption {rule}: there is no job of {', '.join(absent)}"
-        warn_caller(text, RuleWarning)
 
 
 # --- Submissions that the schedule makes ----------------------------------------------------------
@@ -466,6 +396,7 @@ def arrivals_of(
     Raises
     ------
     HpcgymError : an order that looks at when the log says that jobs are submitted.
+    WorkloadError : jobs that follow each other, or think times beyond the clock.
     """
     n, rule = len(workload), scheduler.dependencies
     by_arrival = _orders_of_arrival(workload, scheduler)
@@ -474,6 +405,7 @@ def arrivals_of(
     following = Following(none, none, np.zeros(n, np.bool_))
     if rule != "none":
         following = followed(workload)
+        _check_following(workload, following, rule)
     by_other = np.argsort(following.other, kind="stable")
     told = {
         "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
@@ -551,47 +483,19 @@ def what_moves(scheduler: Scheduler) -> str:
     return scheduler.said("dependencies")
 
 
-def check_following(slices: Sequence[Workload], dependencies: str) -> None:
-    """Check which jobs of each slice follow which; warn of what is odd.
-
-    Raises
-    ------
-    WorkloadError : jobs that follow each other, or think times beyond the clock.
-
-    Warns
-    -----
-    RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
-    """
-    made = [followed(one) for one in slices]
-    pairs, name = list(zip(slices, made, strict=True)), called_together(slices)
-    odd = [one.think_time[np.unique(following.job)] < MISSING for one, following in pairs]
-    if number := sum(int(np.count_nonzero(one)) for one in odd):
-        who = "1 job has" if number == 1 else f"{number:,} jobs have"
-        warn_caller(
-            f"{name}: {who} a think time below {MISSING}: it is taken for unknown", RuleWarning
+def _check_following(workload: Workload, following: Following, rule: str) -> None:
+    """Raise a WorkloadError for jobs that follow each other, or think times beyond the clock."""
+    if ring := _ring(following):
+        names = [workload.called(job) for job in ring]
+        if len(names) > _SHOWN:
+            names = [*names[: _SHOWN - 1], "...", names[-1]]
+        raise WorkloadError(
+            f"{workload.name}: {names[0]} follows a job that follows itself, and would never come:"
+            f" {', which follows '.join(names)}"
         )
-    if number := sum(int(np.count_nonzero(following.missing)) for following in made):
-        who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
-        warn_caller(
-            f"{name}: {who} jobs that are not there. A job is submitted when the log"
-            " says if none of those that it follows is there",
-            RuleWarning,
-        )
-    elif not any(len(following.job) for following in made):
-        warn_caller(f"{name}: no job follows another: the log has no preceding_job", RuleWarning)
-    for one, following in pairs:
-        if ring := _ring(following):
-            names = [one.called(job) for job in ring]
-            if len(names) > _SHOWN:
-                names = [*names[: _SHOWN - 1], "...", names[-1]]
-            raise WorkloadError(
-                f"{one.name}: {names[0]} follows a job that follows itself, and would never come:"
-                f" {', which follows '.join(names)}"
-            )
-    for one, following in pairs:
-        total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
-        if total > MAX_TIME:
-            raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
+    total = float(think_times(workload, following, rule).sum(dtype=np.float64))
+    if total > MAX_TIME:
+        raise WorkloadError(f"{workload.name}: think times are {total:.3g} s together, over 2^53 s")
 
 
 def _ring(following: Following) -> list[int]:
@@ -680,29 +584,6 @@ def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None
         )
 
 
-def warn_of_unused(
-    slices: Sequence[Workload], schedulers: Sequence[Scheduler], cluster: Cluster
-) -> None:
-    """Warn of what restricts no job of any slice, once for the same rules.
-
-    Warns
-    -----
-    RuleWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
-        that follow jobs that are not there.
-    """
-    for quotas in {one.quota: None for one in schedulers if one.quota}:
-        warn_of_none(slices, quotas, [make_quotas(one, quotas) for one in slices])
-    for scheduler in {one.maintenance: one for one in schedulers if one.maintenance}.values():
-        closed = [closings(one, scheduler, cluster) for one in slices]
-        warn_of_unmet(slices, [make_windows(some, bool(cluster.groups)) for some in closed])
-    for preempts in {str(one.preemption): one.preemption for one in schedulers}.values():
-        if preempts is not None:
-            warn_of_absent(slices, preempts)
-    follows = {one.dependencies: None for one in schedulers if one.dependencies != "none"}
-    for rule in list(follows)[:1]:
-        check_following(slices, rule)
-
-
 def restrictions_of(
     workload: Workload,
     scheduler: Scheduler,
@@ -726,15 +607,9 @@ def restrictions_of(
         submitted.
     WorkloadError : a job that exceeds a quota by itself, or follows itself, and would wait for
         ever.
-
-    Warns
-    -----
-    RuleWarning : quotas that are of no job, windows before the first job or after the last,
-        jobs that follow jobs that are not there, preemption of nobody.
     """
     quotas = make_quotas(workload, scheduler.quota)
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
-    warn_of_unused([workload], [scheduler], cluster)
     if workload.initial is not None and not several:
         use_up(quotas, workload.initial.running)
     told: dict[str, Any] = {

@@ -11,12 +11,12 @@ from typing import Any
 from hpcgym.baselines import schedulers
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
-from hpcgym.machine.failures import Failures
+from hpcgym.machine.failures import Failures, find_failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups.files import find_speedups
 from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import check_fair_share
+from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
@@ -32,12 +32,11 @@ from hpcgym.simulation.driver import (
     new_simulation,
     with_room,
 )
-from hpcgym.simulation.failing import check_failures, find_failures, warn_of_others
-from hpcgym.simulation.fair_share import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, on_own_nodes, takes_whole_nodes
 from hpcgym.simulation.nodes import needs_on, place_of
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.simulation.results import Columns, result_of, with_nodes
+from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.workload.model import MAX_TIME, Workload
 
 
@@ -123,16 +122,16 @@ def simulate(
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
-    warn_of_schedulers(workload, [chosen])
-    found = None
-    if failures is not None:
+    found = None if failures is None else find_failures(failures, cluster)
+    warn_of_unused([workload], [chosen], failures=found)
+    if found is not None:
         asked = {
+            "extract": workload.initial is not None,
             "shared nodes": speedups is not None,
             "shutdown": cluster.shutdown_after_s is not None,
             "whole nodes": limits is not None or chosen.power != "none",
         }
-        check_failures(workload, chosen, cluster, *(name for name in asked if asked[name]))
-        found = find_failures(failures, cluster)
+        _check_failures(chosen, cluster, *(name for name in asked if asked[name]))
     if engine is not None:
         check_power_rule(chosen, limits)
         asked_for = {
@@ -153,10 +152,17 @@ def simulate(
             run = on_own_nodes(workload, chosen, cluster, limits, learned)
         else:
             run = on_pool_or_nodes(workload, chosen, cluster, learned, found)
-    result = _result(run, chosen)
-    if found is not None:
-        warn_of_others(found, result)
-    return result
+    return _result(run, chosen)
+
+
+def _check_failures(scheduler: Scheduler, cluster: Cluster, *others: str) -> None:
+    """Raise an HpcgymError for what does not go with failures; ``others`` are asked for too."""
+    check_scheduler(scheduler, "failures", "nodes" if cluster.groups else "pool", *others)
+    if scheduler.preemption is not None and scheduler.preemption.mode == "suspend":
+        raise HpcgymError(
+            f"{scheduler.said('preemption')} and failures of nodes do not go together: who is"
+            " suspended has its memory on nodes that may fail; take requeue or cancel"
+        )
 
 
 def _result(run: Run, scheduler: Scheduler) -> Result:

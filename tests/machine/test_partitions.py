@@ -60,7 +60,7 @@ def test_numbers_of_nodes_as_text_and_back(nodes: set[int]) -> None:
 
 def test_groups_by_name() -> None:
     assert nodes_of_text("gpu, 0-1", [("thin", 3), ("gpu", 2)], "here") == [3, 4, 0, 1]
-    with pytest.raises(HpcgymError, match="here: node 5 is none of the machine, which has 5 nodes"):
+    with pytest.raises(HpcgymError, match="here: the machine has no node 5: it has 5"):
         nodes_of_text("5", [("thin", 3), ("gpu", 2)], "here")
     slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
     assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
@@ -88,7 +88,7 @@ def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
         ('name = "a"', "partition 'a': 'nodes' is missing"),
         ('name = "a"\nnodes = ""', "partition 'a': nodes must be numbers of nodes"),
         ('name = "a"\nnodes = [0, 1]', "partition 'a': nodes must be a text such as '0-3,7'"),
-        ('name = "a"\nnodes = "0-5"', "partition 'a': node 5 is none of the machine, which has 5"),
+        ('name = "a"\nnodes = "0-5"', "partition 'a': the machine has no node 5: it has 5,"),
         ('name = "a"\nnodes = "3-1"', "partition 'a': nodes: 3-1 is no range of nodes"),
         ('name = "a"\nnodes = "fat"', "'fat' is neither a group nor a number"),
         ('name = "a"\nnodes = "0"\nprioritytier = 1', "unknown key 'prioritytier'; did you mean"),
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, lines: str, message: str) -> 
     [
         ({"processors": 8, "partitions": (Partition("a", (0,)),)}, "a pool of processors has none"),
         ({"groups": GROUPS, "partitions": (BATCH, BATCH)}, "two partitions have the name 'batch'"),
-        ({"groups": GROUPS, "partitions": (Partition("a", (0, 7)),)}, "node 7 is none of the mach"),
+        ({"groups": GROUPS, "partitions": (Partition("a", (0, 7)),)}, "the machine has no node 7"),
         ({"groups": GROUPS, "partitions": ("a",)}, "must be Partition after Partition"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_job_on_a_node_that_fails_runs_again_from_the_beginning() -> None:
 def test_failures_after_the_last_end_change_nothing() -> None:
     rows = [(0, 9, 4), (3, 5, 1)]
     before = hpcgym.simulate(jobs(*rows), cluster=PAIR)
-    with pytest.warns(HpcgymWarning, match=r"none of 2 is between .* \(0 s\) and .* \(14 s\)"):
+    with pytest.warns(HpcgymWarning, match="no failure is between .*: they begin at 14 s"):
         result = failing(rows, [(0, 14, 99), (1, 5000, 6000)])
     assert result.start.tolist() == before.start.tolist()
     assert result.metrics["makespan_s"] == before.metrics["makespan_s"]
@@ -244,7 +244,7 @@ def test_a_file_of_failures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("failures", "told"),
     [
-        (Failures([2], [1], [2]), "failures: node 2 is none of the machine, which has 2 nodes"),
+        (Failures([2], [1], [2]), "failures: the machine has no node 2: it has 2, counted from 0"),
         ([(0, 1, 2)], "failures must be Failures or a CSV file of them, not a list"),
         ("nowhere.csv", r"nowhere\.csv"),
     ],

@@ -53,11 +53,12 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.simulation.driver import expressions_of
-from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage, warn_of_weights
+from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import Agent, Place, Told, check_jobs, prepare
 from hpcgym.simulation.restricted import Order, what_moves
 from hpcgym.simulation.run import simulate
+from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import (
     Beginning,
     Learning,
@@ -132,8 +133,7 @@ class World:
         layout, machines = layout_of(definition), machines_of(definition, episodes)
         counts = counts_usage(scheduler, weighs)
         check_fair_share(scheduler.fair_share, counts)
-        if counts:
-            warn_of_weights([workload], scheduler, weighs)
+        warn_of_unused([workload], [scheduler], weighs)
         told, learning = told_of(workload, machines, definition, counts), None
         if asks_for_predictions(scheduler):
             learns = Learning(workload, scheduler, told)

@@ -30,11 +30,10 @@ from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.fair_share import told_already, warn_of_schedulers, warn_of_weights
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
-from hpcgym.simulation.restricted import warn_of_unused
 from hpcgym.simulation.run import learn_at
+from hpcgym.simulation.unused import told_already, warn_of_unused
 from hpcgym.study.evaluation.brought import acts
 from hpcgym.study.evaluation.leaderboard import Leaderboard
 from hpcgym.study.evaluation.lineup import STATIC, Lineup, lineup_of, of_shared_nodes
@@ -441,10 +440,8 @@ def _with_references(
     always = (OF_BUDGETS,) if has_budgets(site.limits, slices) else ()
     rows, row_of = rows_of(lineup, stage, slices, always)
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    if stage.counts_usage:
-        warn_of_weights([jobs], Scheduler().but(**stage.rules), stage.features)
-    warn_of_schedulers(jobs, known)
-    warn_of_unused(slices, known, machine)
+    weighed = [Scheduler().but(**stage.rules)] if stage.counts_usage else []
+    warn_of_unused([jobs], [*known, *weighed], stage.features if weighed else ())
     by_chance, found = chance(stage, len(part.workload), seed)
     rows[by_chance], static = found, static_row(stage)
     row_of |= {RANDOM: by_chance, STATIC: static}

@@ -1,0 +1,118 @@
+"""Rules that mean nothing to the jobs of a workload, and so are perhaps not as they were meant."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import RuleWarning, warn_caller
+from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
+from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.workload.followers import followed
+from hpcgym.workload.model import MISSING
+
+if TYPE_CHECKING:
+    from hpcgym.machine.failures import Failures
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+@contextmanager
+def told_already() -> Iterator[None]:
+    """Silence these warnings while parts of a workload are simulated: they were given for all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuleWarning)
+        yield
+
+
+def warn_of_unused(
+    slices: Sequence[Workload],
+    schedulers: Iterable[Scheduler],
+    features: Iterable[str] = (),
+    failures: Failures | None = None,
+) -> None:
+    """Warn of what rules say that is of no job of any slice.
+
+    Parameters
+    ----------
+    features : whose weights order the queue, if that is said from outside.
+    failures : of nodes.
+
+    Raises
+    ------
+    HpcgymError : a window with a date, for which the log has no clock.
+
+    Warns
+    -----
+    RuleWarning : one for each kind of what there is no job of.
+    """
+    rules, parts = list(schedulers), [one for one in slices if len(one)]
+    weighs_usage = not USER_FEATURES.keys().isdisjoint(features)
+    found: dict[str, list[str]] | None = None
+    for part in parts:
+        told: dict[str, list[str]] = {}
+        for one in rules:
+            for what, things in _unused(part, one, weighs_usage, failures):
+                told.setdefault(what, []).extend(things)
+        found = told if found is None else _in_both(found, told)
+    for what, things in (found or {}).items():
+        if things:
+            name = parts[0].name + (f" to {parts[-1].name}" if len(parts) > 1 else "")
+            warn_caller(f"{name}: {what}: {', '.join(dict.fromkeys(things))}", RuleWarning)
+
+
+def _in_both(one: dict[str, list[str]], other: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what two slices both have no job of."""
+    return {
+        what: [thing for thing in things if thing in other.get(what, ())]
+        for what, things in one.items()
+    }
+
+
+def _unused(
+    workload: Workload, scheduler: Scheduler, weighs_usage: bool, failures: Failures | None
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield what is wrong with a kind of rule, and those of the kind with which it is."""
+    quotas = [str(one) for one in scheduler.quota if (one.counted(workload) < 0).all()]
+    yield "no job falls under these quotas", quotas
+    first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
+    span = "is between the first submission and when the last job may end"
+    windows = {str(one): one.seconds(workload.header) for one in scheduler.maintenance}
+    met = any(end > first and begin <= last for begin, end in windows.values())
+    yield f"no window {span}", [] if met else [*windows]
+    if failures is not None and len(failures):
+        met = bool(((failures.repaired > first) & (failures.time <= last)).any())
+        yield f"no failure {span}", [] if met else [f"they begin at {failures.time[0]} s"]
+    if scheduler.preemption is not None:
+        rule = scheduler.preemption
+        there = set(rule.groups(workload).tolist())
+        absent = [name for place, name in enumerate(rule.levels) if place not in there]
+        yield f"preemption {rule}: there is no job of", absent
+    if scheduler.dependencies != "none":
+        following, said = followed(workload), [scheduler.said("dependencies")]
+        missing, none = bool(following.missing.any()), not len(following.job)
+        yield "who only follows jobs that are not there comes when the log says", said * missing
+        yield "no job follows another by its preceding_job", said * (none and not missing)
+    if weighs_usage or any(scheduler.usage_orders):
+        yield from _unused_shares(workload, scheduler.fair_share or FairShare())
+
+
+def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:
+    """Yield the same of shares of users."""
+    parts = [workload] if workload.initial is None else [workload.initial.past, workload]
+    users, groups = (
+        {number for one in parts for number in one.columns[name].tolist()}
+        for name in ("user_id", "group_id")
+    )
+    by_group = rules.accounts == BY_GROUP
+    told = {"user_id": users, **({"group_id": groups} if by_group else {})}
+    yield "fair share: no job tells its", [name for name, of in told.items() if of == {MISSING}]
+    busy: set[Any] = {*users, *(f"{BY_GROUP}:{one}" for one in groups if by_group)}
+    above = rules.accounts if isinstance(rules.accounts, Mapping) else {}
+    for name in users:
+        while (name := above.get(name)) is not None:
+            busy.add(name)
+    named = [*rules.shares, *(() if busy & above.keys() else above)]
+    yield "fair share: there is no job of", [str(one) for one in named if one not in busy]
