@@ -1,15 +1,12 @@
-"""What machines draw, and what to switch off or slow down so that they keep under a cap.
+"""What machines draw, and how many nodes are switched off so that they keep under a cap.
 
-The latter is chapter 4 of Glesser 2016. First the model of section 4.2.1, of equal nodes: N of
-them, some switched off, some at a low frequency, the others at the highest, all computing. Then
-which nodes of a machine are switched off (section 4.2.2): whole racks and chassis, so that what
-stands above nodes is saved with them.
+The latter is section 4.2 of Glesser 2016. Nodes are switched off by number, so that whole racks and
+chassis are off, and what stands above nodes is saved with them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,25 +167,7 @@ def _all_off(
     return where[full], time[full], time[full + 1] if full.size else full
 
 
-# --- Which nodes are off, and which are slow ------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How many of equal nodes are off and how many slow; the others are as fast as they can.
-
-    Attributes
-    ----------
-    nodes, off, slow : numbers of nodes, ``off`` + ``slow`` at most ``nodes`` (C2).
-    work : what they compute, 1 for a node at the highest frequency: the right side of C1.
-    watts : what they draw if all compute: the left side of C3.
-    """
-
-    nodes: int
-    off: int
-    slow: int
-    work: float
-    watts: float
+# --- Which nodes are off --------------------------------------------------------------------------
 
 
 def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> float:
@@ -196,7 +175,8 @@ def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> 
 
     To save a watt, switching off costs 1 / (Pmax - Poff) of the work of a node, and slowing down
     (1 - 1/deg) / (Pmax - Pdvfs). So by C1 and C3 slowing down computes more if rho is below 0, and
-    switching off if it is above. The document says the opposite; see :func:`algorithm_2`.
+    switching off if it is above. The document says the opposite; see
+    :func:`hpcgym.benchmarks.energy.plans.algorithm_2`.
 
     Parameters
     ----------
@@ -210,97 +190,8 @@ def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> 
     HpcgymError : a node with one level, or that draws no more busy than off, or a degradation below
         1.
     """
-    slow, fast, deg = _levels(power, degradation, lowest)
+    slow, fast, deg = slow_and_fast(power, degradation, lowest)
     return 1 - 1 / deg - (fast - slow) / (fast - power.off_w)
-
-
-def best_plan(
-    nodes: int,
-    watts: float,
-    power: NodePower,
-    degradation: float | None = None,
-    lowest: int = 0,
-) -> Plan:
-    """Return the plan that computes most under a cap, by C1, C2 and C3.
-
-    Nodes are switched off where rho is at least 0, else slowed down; and where not even all nodes
-    at the lowest frequency keep under the cap, some are switched off and all others are slow.
-    Numbers of nodes are whole, rounded so that the cap is kept.
-
-    Parameters
-    ----------
-    nodes : N.
-    watts : P, the cap, of the nodes alone.
-    power, degradation, lowest : as in :func:`rho`.
-
-    Raises
-    ------
-    HpcgymError : a cap that not even nodes that are off keep, or what :func:`rho` raises.
-    """
-    model = _Model(nodes, watts, power, degradation, lowest)
-    if model.rho >= 0:
-        return model.only_off()
-    return model.both() if model.too_low else model.only_slow()
-
-
-def algorithm_2(
-    nodes: int,
-    watts: float,
-    power: NodePower,
-    degradation: float | None = None,
-    lowest: int = 0,
-) -> Plan:
-    """Return the plan of algorithm 2 of Glesser 2016, as it is printed.
-
-    It mixes where not even all nodes at the lowest frequency keep under the cap, whatever rho is;
-    else it switches off where rho is at most 0, which is where slowing down computes more. So
-    :func:`best_plan` never computes less. Parameters and errors are its own.
-    """
-    model = _Model(nodes, watts, power, degradation, lowest)
-    if model.too_low:
-        return model.both()
-    return model.only_off() if model.rho <= 0 else model.only_slow()
-
-
-def shutdown_order(cluster: Cluster) -> Ints:
-    """Return all nodes in the order in which they are switched off, (nodes,) int64.
-
-    Whole components of the highest level one after the other, within them those of the level below,
-    and so on: as many components as possible are off, however many nodes are. Those come first
-    that save most for each node (a group that draws more, the last chassis with fewer nodes), then
-    the last ones: allocations fill machines from node 0 on. The order is the same for all caps, so
-    that of two caps the lower one has the nodes of the higher, and more.
-    """
-    saved = _saved(cluster)
-    keys: list[Any] = [-np.arange(cluster.nodes), -saved]
-    total = saved.astype(np.float64)
-    for number, above in enumerate(_all_above(cluster)):
-        bonus = np.full(len(above.size), above.power_w)
-        if number == 0:  # where all is off, not even what is off draws anything
-            bonus += np.bincount(above.of_node, _off_w(cluster))
-        total += (bonus / above.size)[above.of_node]
-        of_each = np.bincount(above.of_node, total) / above.size
-        keys += [-above.of_node, -np.round(of_each, 9)[above.of_node]]
-    return np.lexsort(keys).astype(np.int64)
-
-
-def savings_w(cluster: Cluster, order: Ints, level: int | None = None) -> Floats:
-    """Return what switching off the first nodes of an order saves, (nodes + 1,) float64 [W].
-
-    Against nodes that are all busy at ``level``, by default the highest; entry k is of k nodes.
-    Components that are below no other node are saved too (table 4.1).
-    """
-    saved = _saved(cluster, level)[order]
-    rank = np.empty(cluster.nodes, np.int64)
-    rank[order] = np.arange(1, cluster.nodes + 1)
-    for number, above in enumerate(_all_above(cluster)):
-        complete = np.zeros(len(above.size), np.int64)
-        np.maximum.at(complete, above.of_node, rank)
-        bonus = np.full(len(above.size), above.power_w)
-        if number == 0:
-            bonus += np.bincount(above.of_node, _off_w(cluster))
-        saved += np.bincount(complete - 1, bonus, cluster.nodes)
-    return np.concatenate([[0.0], np.cumsum(saved)])
 
 
 def greatest_w(cluster: Cluster, level: int | None = None) -> float:
@@ -318,79 +209,47 @@ def idle_w(cluster: Cluster) -> float:
     return greatest_w(cluster) - float(busy_more[cluster.group_of].sum())
 
 
-def nodes_to_switch_off(cluster: Cluster, watts: float, level: int | None = None) -> Ints:
-    """Return the nodes that are switched off so that the machine keeps under a cap.
+def fewest_off(cluster: Cluster, watts: float, level: int | None = None) -> int:
+    """Return how many nodes, from node 0 on, are off so that a machine keeps under a cap.
 
-    They are the first of :func:`shutdown_order`, as few as reach it with all others busy. Of equal
-    nodes in components of equal size no fewer nodes would do.
+    All others are busy. Of equal nodes in components of equal size no fewer would do.
 
     Parameters
     ----------
     watts : the cap, of the whole machine with what stands above its nodes.
     level : at which the others compute, by default the highest.
 
-    Returns
-    -------
-    nodes : (k,) int64, in the order in which they are switched off.
-
     Raises
     ------
     HpcgymError : a cap below what the machine draws with all nodes off.
     """
-    order = shutdown_order(cluster)
-    return order[: fewest_off(cluster, watts, order, level)]
-
-
-def fewest_off(cluster: Cluster, watts: float, order: Ints, level: int | None = None) -> int:
-    """Return how many of the first nodes of an order are off so that a machine keeps under a cap.
-
-    Parameters and errors are those of :func:`nodes_to_switch_off`.
-    """
-    savings, most = savings_w(cluster, order, level), greatest_w(cluster, level)
-    number = int(np.searchsorted(savings, _clean(most - _cap(watts))))
+    savings, most = _savings_w(cluster, level), greatest_w(cluster, level)
+    number = int(np.searchsorted(savings, round(most - cap_w(watts), 9)))
     if number > cluster.nodes:
         left = most - savings[-1]
         raise HpcgymError(f"a cap of {watts:g} W: with all nodes off the machine draws {left:g} W")
     return number
 
 
-class _Model:
-    """The model of section 4.2.1 under one cap."""
+def _savings_w(cluster: Cluster, level: int | None) -> Floats:
+    """Return what switching off the first k nodes saves, (nodes + 1,) [W].
 
-    def __init__(
-        self, nodes: int, watts: float, power: NodePower, degradation: float | None, lowest: int
-    ):
-        self.slow_w, self.fast_w, self.deg = _levels(power, degradation, lowest)
-        self.off_w = power.off_w
-        self.rho = rho(power, degradation, lowest)
-        self.nodes, self.cap = whole("nodes", nodes, 1, 2**31), _cap(watts)
-        least = self.nodes * self.off_w
-        if self.cap < least:
-            raise HpcgymError(
-                f"a cap of {self.cap:g} W: {nodes} nodes that are off draw {least:g} W"
-            )
-        self.too_low = self.cap < self.nodes * self.slow_w
-        self._excess = max(self.nodes * self.fast_w - self.cap, 0)
-
-    def only_off(self) -> Plan:
-        return self._plan(_up(self._excess / (self.fast_w - self.off_w)), 0)
-
-    def only_slow(self) -> Plan:
-        return self._plan(0, _up(self._excess / (self.fast_w - self.slow_w)))
-
-    def both(self) -> Plan:
-        spare = self.cap - self.nodes * self.off_w
-        slow = -_up(-spare / (self.slow_w - self.off_w))
-        return self._plan(self.nodes - slow, slow)
-
-    def _plan(self, off: int, slow: int) -> Plan:
-        fast = self.nodes - off - slow
-        watts = off * self.off_w + slow * self.slow_w + fast * self.fast_w
-        return Plan(self.nodes, off, slow, fast + slow / self.deg, watts)
+    Components that are below no other node are saved too (table 4.1).
+    """
+    powers, groups = powers_of(cluster), cluster.group_of
+    off = powers.off[groups]
+    saved = powers.busy[:, -1 if level is None else level][groups] - off
+    for number, above in enumerate(_all_above(cluster)):
+        saved[np.cumsum(above.size) - 1] += above.power_w
+        if number == 0:  # where all is off, not even what is off draws anything
+            saved[np.cumsum(above.size) - 1] += np.bincount(above.of_node, off)
+    return np.concatenate([[0.0], np.cumsum(saved)])
 
 
-def _levels(power: NodePower, degradation: float | None, lowest: int) -> tuple[float, float, float]:
-    """Return the watts at the lowest level and the highest, and the degradation, checked."""
+def slow_and_fast(
+    power: NodePower, degradation: float | None = None, lowest: int = 0
+) -> tuple[float, float, float]:
+    """Return the watts of a busy node, slow and fast, and the degradation: see :func:`rho`."""
     if power.levels < 2:
         raise HpcgymError("nodes with one level of frequency cannot be slowed down")
     level = whole("lowest", lowest, 0, power.levels - 2)
@@ -406,34 +265,12 @@ def _levels(power: NodePower, degradation: float | None, lowest: int) -> tuple[f
     return slow, fast, deg
 
 
-def _cap(watts: Any) -> float:
+def cap_w(watts: Any) -> float:
     """Return a cap as a float, checked."""
     cap = real(watts)
     if not 0 <= cap < math.inf:
         raise HpcgymError(f"a cap must be a power of at least 0 W, not {watts!r}")
     return cap
-
-
-def _up(number: float) -> int:
-    """Return the next whole number."""
-    return math.ceil(_clean(number))
-
-
-def _clean(number: float) -> float:
-    """Return a number without what is left of rounding, so that no node depends on it."""
-    return round(number, 9)
-
-
-def _saved(cluster: Cluster, level: int | None = None) -> Floats:
-    """Return what switching off each node saves by itself, (nodes,) [W]."""
-    powers = powers_of(cluster)
-    saved = powers.busy[:, -1 if level is None else level] - powers.off
-    return saved[cluster.group_of]
-
-
-def _off_w(cluster: Cluster) -> Floats:
-    """Return what each node draws that is off, (nodes,) [W]."""
-    return powers_of(cluster).off[cluster.group_of]
 
 
 def _all_above(cluster: Cluster) -> list[Any]:

@@ -322,8 +322,8 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
     """Return how many of the first nodes are off under a cap.
 
     ``shut``: as few as let all others run at the highest frequency. ``mix``: by algorithm 2 of
-    Glesser 2016, :func:`hpcgym.machine.power_plans.algorithm_2`, the others at the highest or the
-    lowest frequency. What stands above nodes is counted too.
+    Glesser 2016 (:mod:`hpcgym.benchmarks.energy.plans`), the others at the highest or the lowest
+    frequency. What stands above nodes is counted too.
 
     Raises
     ------
@@ -338,7 +338,7 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
             level = lowest
         elif rho(power, lowest=lowest) > 0:
             return 0
-    return fewest_off(cluster, cap.watts, np.arange(cluster.nodes), level)
+    return fewest_off(cluster, cap.watts, level)
 
 
 def _check_clock(workload: Workload, machine: LimitedMachine) -> None:
