@@ -104,7 +104,7 @@ def _slurm_text(path: str) -> str:
         lines.append("")
     if conf.others:
         lines.append("# Not of the machine; --scheduler names those that it does not follow:")
-        lines += [*map(_setting, conf.others), ""]
+        lines += [f"# {one.where}: {one.name}={one.value}" for one in conf.others] + [""]
     return "\n".join(lines)
 
 

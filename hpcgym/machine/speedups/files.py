@@ -15,9 +15,7 @@ to 0.4), the speedups are less so (0.4 to 0.8).
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
 import json
 import math
 import os
@@ -26,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, real, unknown
 from hpcgym.files import check_is_there, json_of, text_of
@@ -128,14 +125,12 @@ def _mean(what: str, times: Any) -> float:
 
 # --- Heatmaps from and to files -------------------------------------------------------------------
 #
-# A square table has a row for each code and a column for each neighbour; what was not measured is
-# empty. What codes read and write may be in columns behind the codes. And JSON, where null is what
-# is not known::
+# A square table in CSV has a row for each code and a column for each neighbour; what was not
+# measured is empty. JSON holds all that is known, with null for what is not::
 #
-#     code,lu,mg,io_share,io_demand_mb_s        {"codes": ["lu", "mg"],
-#     lu,1.04,0.94,0.05,2                        "speedup": [[1.04, 0.94], [1.25, null]],
-#     mg,1.25,,0.3,8.5                           "alone": [1.1, 1.3], "compact_s": [280, 150],
-#                                                "processes": [64, 64]}
+#     code,lu,mg                {"codes": ["lu", "mg"], "speedup": [[1.04, 0.94], [1.25, null]],
+#     lu,1.04,0.94               "alone": [1.1, 1.3], "compact_s": [280, 150],
+#     mg,1.25,                   "processes": [64, 64]}
 
 _MOST_BYTES = 32 << 20
 #: Keys of JSON with a value for each code -> the most that it can be, None: any above 0.
@@ -174,60 +169,68 @@ def read_speedups(path: str | os.PathLike[str]) -> Heatmap:
 def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
     """Write a heatmap as a file that :func:`read_speedups` reads.
 
-    A JSON file holds all of it but the source. A square table in CSV holds the speedups beside each
-    other, and what codes read and write; run times and numbers of processes have no place in it.
+    A JSON file holds all of it but the source; a square table in CSV the speedups of pairs.
 
     Raises
     ------
     HpcgymError : the name ends neither in .csv nor in .json, the file cannot be written, or it is
-        CSV and would not tell all: a speedup alone is not the greatest of its code, or a code is
-        called as a column of what codes read and write.
+        CSV and would not tell all that simulations go by: speedups alone that are not the greatest
+        of their codes, or what codes read and write.
     """
     path = Path(path)
-    suffix = path.suffix.casefold()
-    if suffix not in (".csv", ".json"):
+    if path.suffix.casefold() == ".csv":
+        usual = Heatmap(heatmap.codes, heatmap.speedup)
+        if heatmap.io_share is not None or (heatmap.alone != usual.alone).any():
+            raise HpcgymError(
+                f"{path}: a table in CSV has the speedups of pairs only, and these have more: of"
+                " codes alone, or what they read and write; write them as .json"
+            )
+        text = heatmap.to_frame().to_csv(lineterminator="\n")
+    elif path.suffix.casefold() == ".json":
+        values = {name: getattr(heatmap, name) for name in ("codes", "speedup", *_OF_CODES)}
+        held = {name: np.array(of).tolist() for name, of in values.items() if of is not None}
+        held["processes"] = [n if n > 0 else None for n in held["processes"]]
+        text = json.dumps(_nulls(held), ensure_ascii=False) + "\n"
+    else:
         raise HpcgymError(f"{path}: speedups are written as .csv or .json")
-    text = _csv(heatmap, path) if suffix == ".csv" else _json(heatmap)
     with whole_text(path) as file:
         file.write(text)
 
 
+def _nulls(value: Any) -> Any:
+    """Return lists and numbers with None for what is not known."""
+    if isinstance(value, dict):
+        return {name: _nulls(of) for name, of in value.items()}
+    if isinstance(value, list):
+        return [_nulls(one) for one in value]
+    return None if value != value else value
+
+
 def _of_csv(where: str, text: str) -> Heatmap:
     """Return the heatmap of a square table in CSV."""
-    found = csv_rows_of(text, where)
-    rows = [(line, [cell.strip() for cell in row]) for line, row in found]
+    rows = [(line, [cell.strip() for cell in row]) for line, row in csv_rows_of(text, where)]
     if len(rows) < 2:
         raise HpcgymError(f"{where} has no speedups below a line with names")
-    (_, names), body = rows[0], rows[1:]
-    table: dict[str, dict[str, str]] = {}
-    lines: dict[str, str] = {}
-    for line, row in body:
-        if len(row) != len(names):
-            raise HpcgymError(f"{where}, line {line}: {len(row)} columns, not {len(names)}")
-        if row[0] in table:
-            raise HpcgymError(f"{where}, line {line}: the code {row[0]!r} stands there twice")
-        table[row[0]] = dict(zip(names[1:], row[1:], strict=True))
-        lines[row[0]] = f"{where}, line {line}"
-    io = [name for name in IO_OF_CODES if name in names and name not in table]
-    codes = tuple(name for name in names[1:] if name not in io)
-    for code in table:
-        if code not in codes:
-            raise HpcgymError(f"{lines[code]}: no column for {code!r}; a table is square")
+    codes = rows[0][1][1:]
+    table: dict[str, list[float]] = {}
+    for line, (code, *cells) in rows[1:]:
+        here = f"{where}, line {line}"
+        if len(cells) != len(codes):
+            raise HpcgymError(f"{here}: {1 + len(cells)} columns, not {1 + len(codes)}")
+        if code in table or code not in codes:
+            problem = "stands there twice" if code in table else "has no column: a table is square"
+            raise HpcgymError(f"{here}: the code {code!r} {problem}")
+        pairs = zip(codes, cells, strict=True)
+        table[code] = [_cell(f"{here}: speedup of {code!r} beside {b!r}", one) for b, one in pairs]
     for code in codes:
         if code not in table:
-            raise HpcgymError(f"{where}: no row for {code!r}; a table is square")
+            raise HpcgymError(f"{where}: the code {code!r} has no row: a table is square")
+    return Heatmap(tuple(codes), np.array([table[code] for code in codes]), source=where)
 
-    def cell(code: str, name: str, what: str, most: float | None = None) -> float:
-        text, number = table[code][name], real(table[code][name])
-        read = number > 0 or (most is not None and number == 0)
-        return _known(f"{lines[code]}: {what}", number if read else text or None, most)
 
-    speedup = [[cell(a, b, f"speedup of {a!r} beside {b!r}") for b in codes] for a in codes]
-    of_files = {
-        name: np.array([cell(one, name, f"{name} of {one!r}", IO_OF_CODES[name]) for one in codes])
-        for name in io
-    }
-    return Heatmap(codes, np.array(speedup), **of_files, source=where)  # type: ignore[arg-type]
+def _cell(what: str, text: str) -> float:
+    """Return the number in a cell, NaN of an empty one."""
+    return _known(what, real(text) if real(text) > 0 else text or None)
 
 
 def _of_json(where: str, text: str) -> Heatmap:
@@ -246,23 +249,23 @@ def _of_json(where: str, text: str) -> Heatmap:
         raise HpcgymError(f"{where}: 'codes' without 'speedup'")
     codes = given["codes"]
 
-    def of_each(values: Any, called: str, what: str, most: float | None = None) -> list[float]:
+    def of_each(values: Any, called: str) -> list[Any]:
         if not isinstance(values, list) or len(values) != len(codes):
             raise HpcgymError(
                 f"{where}: {called} must be a list of {len(codes)} values, one for each code"
             )
-        each = zip(codes, values, strict=True)
-        return [_known(f"{where}: {what} {code!r}", value, most) for code, value in each]
+        return values
 
-    rows = given["speedup"]
-    if not isinstance(rows, list) or len(rows) != len(codes):
-        of_each(rows, "'speedup'", "")
+    def numbers(values: Any, called: str, what: str, most: float | None = None) -> list[float]:
+        pairs = zip(codes, of_each(values, called), strict=True)
+        return [_known(f"{where}: {what} {code!r}", value, most) for code, value in pairs]
+
     speedup = [
-        of_each(row, f"speedups of {code!r}", f"speedup of {code!r} beside")
-        for code, row in zip(codes, rows, strict=True)
+        numbers(row, f"speedups of {code!r}", f"speedup of {code!r} beside")
+        for code, row in zip(codes, of_each(given["speedup"], "'speedup'"), strict=True)
     ]
     others: dict[str, Any] = {
-        name: of_each(given[name], repr(name), f"{name} of", most)
+        name: numbers(given[name], repr(name), f"{name} of", most)
         for name, most in _OF_CODES.items()
         if given.get(name) is not None
     }
@@ -274,53 +277,6 @@ def _of_json(where: str, text: str) -> Heatmap:
 def _known(what: str, value: Any, most: float | None = None) -> float:
     """Return a number above 0, or from 0 to ``most``, of a file; NaN where there is none."""
     return math.nan if value is None else positive(what, value, most)
-
-
-def _csv(heatmap: Heatmap, path: Path) -> str:
-    """Return the square table in CSV."""
-    usual = Heatmap(heatmap.codes, heatmap.speedup).alone
-    for code, own, greatest in zip(heatmap.codes, heatmap.alone, usual, strict=True):
-        if own != greatest:
-            raise HpcgymError(
-                f"{path}: a table in CSV does not tell that the speedup of {code!r} alone is"
-                f" {own:g}; write it as .json"
-            )
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    of_files = _io_of(heatmap)
-    for name in of_files:
-        if name in heatmap.codes:
-            raise HpcgymError(f"{path}: in CSV {name!r} is a column, not a code; write it as .json")
-    writer.writerow(["", *heatmap.codes, *of_files])
-    table = np.column_stack([heatmap.speedup, *of_files.values()])
-    for code, row in zip(heatmap.codes, map(_nulls, table.tolist()), strict=True):
-        writer.writerow([code, *("" if value is None else repr(value) for value in row)])
-    return file.getvalue()
-
-
-def _json(heatmap: Heatmap) -> str:
-    """Return all of a heatmap as JSON, a line for each code's speedups."""
-    rows = ",\n  ".join(json.dumps(_nulls(row)) for row in heatmap.speedup.tolist())
-    entries = {
-        "codes": json.dumps(list(heatmap.codes), ensure_ascii=False),
-        "speedup": f"[\n  {rows}]",
-        "alone": json.dumps(heatmap.alone.tolist()),
-        "compact_s": json.dumps(_nulls(heatmap.compact_s.tolist())),
-        "processes": json.dumps([n if n > 0 else None for n in heatmap.processes.tolist()]),
-    }
-    entries |= {name: json.dumps(values.tolist()) for name, values in _io_of(heatmap).items()}
-    return "{" + ",\n ".join(f'"{name}": {text}' for name, text in entries.items()) + "}\n"
-
-
-def _io_of(heatmap: Heatmap) -> dict[str, NDArray[np.float64]]:
-    """Return what is known of a code's files by name, nothing if it is not known."""
-    values = {name: getattr(heatmap, name) for name in IO_OF_CODES}
-    return {name: of for name, of in values.items() if of is not None}
-
-
-def _nulls(values: Sequence[float]) -> list[float | None]:
-    """Return numbers with None for what is unknown."""
-    return [None if math.isnan(value) else value for value in values]
 
 
 # --- Heatmaps from a seed, and heatmaps by name ---------------------------------------------------
