@@ -31,8 +31,9 @@ from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, 
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import check_pool
+from hpcgym.simulation.orders import Order
 from hpcgym.simulation.prepare import Agent, machine_of, pool_of
-from hpcgym.simulation.restricted import Order, check_weighed
+from hpcgym.simulation.restricted import check_weighed
 from hpcgym.simulation.results import as_came, result_of
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload

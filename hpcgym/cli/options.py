@@ -273,10 +273,7 @@ class LimitOptions:
         if not limited and self.power is None:
             return None
         if not limited and self.power != "none":
-            raise HpcgymError(
-                f"--power {self.power} says how limits are kept, and there are none: give --cap or"
-                " --budget"
-            )
+            raise HpcgymError(f"--power {self.power} needs limits: give --cap or --budget")
         if machine is None or not machine.groups:
             raise HpcgymError(
                 "--cap, --budget and --power are for machines whose nodes have a power; --cluster"

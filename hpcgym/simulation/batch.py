@@ -26,8 +26,9 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.nodes import place_of
+from hpcgym.simulation.orders import Order, columns_of
 from hpcgym.simulation.prepare import Agent, check_allocation, machine_of
-from hpcgym.simulation.restricted import Order, check_weighed, columns_of
+from hpcgym.simulation.restricted import check_weighed
 from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload

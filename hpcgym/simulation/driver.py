@@ -19,8 +19,8 @@ from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
+from hpcgym.simulation.orders import columns_of
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, prepare
-from hpcgym.simulation.restricted import columns_of
 from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:

@@ -21,13 +21,8 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.restricted import (
-    Order,
-    check_restricted,
-    columns_of,
-    orders,
-    restrictions_of,
-)
+from hpcgym.simulation.orders import Order, columns_of, orders
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.model import MAX_TIME, Workload
 
 _NOBODY = np.zeros(0, np.int64)

@@ -21,7 +21,7 @@ from hpcgym.workload.model import Workload
 pytestmark = [
     *DRAWN,
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
-    pytest.mark.filterwarnings("ignore:failures. none of"),
+    pytest.mark.filterwarnings("ignore:.*no failure is between"),
 ]
 SEEDS = st.integers(0, 10**6)
 

@@ -43,7 +43,7 @@ from hpcgym.workload.model import Workload
 pytestmark = [
     *DRAWN,
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
-    pytest.mark.filterwarnings("ignore:failures. none of"),
+    pytest.mark.filterwarnings("ignore:.*no failure is between"),
     pytest.mark.filterwarnings("ignore:.*fair share"),
     pytest.mark.filterwarnings("ignore:.*no job f"),
 ]

@@ -55,8 +55,9 @@ from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.simulation.driver import expressions_of
 from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
 from hpcgym.simulation.nodes import check_limits_kept
+from hpcgym.simulation.orders import Order
 from hpcgym.simulation.prepare import Agent, Place, Told, check_jobs, prepare
-from hpcgym.simulation.restricted import Order, what_moves
+from hpcgym.simulation.restricted import what_moves
 from hpcgym.simulation.run import simulate
 from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import (
