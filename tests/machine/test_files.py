@@ -90,37 +90,6 @@ def test_written_and_read_again(tmp_path: Path, cluster: Cluster) -> None:
 GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (GROUP.replace("nodes", "node"), "group 'a': unknown key 'node'; did you mean 'nodes'"),
-        (GROUP.replace("core", "cores"), "group 'a': unknown key 'cores'; did you mean 'core'"),
-        (GROUP + 'memory = "2 GB"', "group 'a': unknown key 'memory'; did you mean 'mem'"),
-        (GROUP + "socket = 2", "group 'a': unknown key 'socket'; did you mean 'sockets'"),
-        (GROUP.replace("core = 4", "gpu = 4"), "group 'a': 'core' is missing"),
-        (GROUP.replace("nodes = 2", ""), "group 'a': 'nodes' is missing"),
-        (GROUP.replace('name = "a"', ""), "group 1: 'name' is missing"),
-        (GROUP + 'mem = "2 G"', "group 'a': mem must be whole MB or such as '16 GB', not '2 G'"),
-        (f"[[groups]]\n{GROUP}", "unknown key 'groups'; did you mean 'group'"),
-        ("[group]\nname = 'a'", r"'group' must be tables, each under \[\[group\]\]"),
-        ("name = 'a'", "has neither groups of nodes"),
-        ("[[group", "is not TOML"),
-        (GROUP + "[[queue]]\nname = 'q'", "queue 'q': 'expected_wait_s' is missing"),
-        (GROUP + "[[queue]]\nexpected_wait_s = 1", "queue 1: 'name' is missing"),
-        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait = 3", "did you mean 'expected_wait_s'"),
-        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait_s = 0", "queue 'q': the expected wait"),
-        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait_s = 1\n" * 2, "needs a name of its own"),
-        ("processors = 0", "processors must be a whole number"),
-    ],
-)
-def test_files_that_describe_no_machine(tmp_path: Path, text: str, problem: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(HpcgymError, match=problem) as caught:
-        read_cluster(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=r"nowhere\.toml: no such file"):
         find_cluster(tmp_path / "nowhere.toml")
@@ -173,20 +142,6 @@ def test_equal_nodes_by_their_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
     workload = Workload.from_columns({**columns, "requested_processors": [8]}, processors=9)
     assert simulate(workload, "easy", cluster="2x2x2").cluster.processors == 8
     assert json.loads(run("2x2x2", "--format", "json"))["resources"] == {"core": 8}
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("100x2", "is NODESxSOCKETSxCORES, three numbers of at least 1 .*, not '100x2'"),
-        ("2x-2x3", "three numbers of at least 1"),
-        ("9999999x2x3", "machine 9999999x2x3: .* nodes must be a whole number from 1 to 1048576"),
-        ("2x3by4", "unknown machine '2x3by4'; .* or a TOML file, or such as 100x2x24"),
-    ],
-)
-def test_equal_nodes_that_are_none(text: str, problem: str) -> None:
-    with pytest.raises(HpcgymError, match=problem):
-        find_cluster(text)
 
 
 def run(*arguments: str) -> str:

@@ -15,7 +15,6 @@ from strategies import EVERY_INTERVAL, cases, schedulers, workloads
 
 import hpcgym
 from hpcgym import load_workload, simulate
-from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import POLICIES, changes_with_time, looks_at_times
 from hpcgym.reference.pool import simulate_pool
@@ -23,8 +22,6 @@ from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload import Workload, clean
 from hpcgym.workload.extracts import WEEK_S
@@ -292,33 +289,3 @@ def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
     assert notes.begun == 2
     assert notes.times == sorted(set(notes.times))
     assert_same(first, hpcgym.simulate(JOBS, "easy"))
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (lambda view: [1.0], r"a number for each of the \d+ queued jobs, the highest first, not"),
-        (lambda view: "high", "not 'high'"),
-        (lambda view: None, "not None"),
-        (lambda view: np.full(len(view.job), np.nan), "numbers of which some are nan"),
-        (lambda view: np.zeros((len(view.job), 2)), r"not an array of shape \(\d+, 2\), float64$"),
-        (lambda view: view.wait + 1j, "complex128"),
-        (lambda view: ["3"] * len(view.job), "<U1"),
-        (lambda view: [10**400] * len(view.job), "object"),
-        (lambda view: "x" * 10_000, "not 'xxx"),
-    ],
-)
-def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
-    with pytest.raises(HpcgymError, match=told) as caught:
-        hpcgym.simulate(JOBS, policy=answer)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith("policy <lambda> at ")
-
-
-def test_what_it_does_not_go_with() -> None:
-    with pytest.raises(HpcgymError, match="and a batch do not go together"):
-        BatchSimulator([JOBS], ["area"], Scheduler(policy=least_area))
-    with pytest.raises(HpcgymError, match="policy may be a function"):
-        hpcgym.simulate(JOBS, backfill_order=least_area)
-    with pytest.raises(HpcgymError, match=r"must not be the class PassView; give PassView\(\)"):
-        hpcgym.simulate(JOBS, policy=PassView)

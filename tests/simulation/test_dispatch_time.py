@@ -22,7 +22,6 @@ from hpcgym.machine import Cluster
 from hpcgym.reference.dispatching import LISTS, Dispatching
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
 
@@ -217,37 +216,6 @@ def test_extracts_and_pools_that_are_switched_off_go_too() -> None:
 
 
 # --- Errors ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrong", [-1, math.nan, math.inf, 2e9, "mesured", True, [3], "5"])
-def test_a_wrong_time_is_told(wrong: Any) -> None:
-    message = r"^dispatch_time must be 0 to 1,000,000,000 s, 'measured' or a callable, not "
-    with pytest.raises(HpcgymError, match=message):
-        Scheduler(dispatcher="prb", dispatch_time=wrong)
-    jobs = pool_jobs([(5, 1, 1)])
-    if not isinstance(wrong, list | str) and wrong != 2e9:
-        said = rf"^dispatcher prb at 5 s: it takes {wrong!r} by dispatch_time, not 0 to 1,000,000"
-        with pytest.raises(DispatchError, match=said):
-            simulate(jobs, "prb", dispatch_time=lambda view: wrong)
-    with pytest.raises(HpcgymError, match=r"^dispatch_time is for dispatchers only"):
-        simulate(jobs, "easy", dispatch_time=3)
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ([0, 1], r"starts the job of row 1 \(place 1\), which does not fit into what is free"),
-        ([(1, [0, 0, 0])], r"must name a node for each of the 1 units"),
-        ([(0, [0]), (1, [0])], r"row 1 \(place 1\), which does not fit on the nodes it names"),
-        ([1, (0, [0])], r"row 0 \(place 0\), which does not fit on the nodes it names"),
-    ],
-    ids=str,
-)
-def test_a_wrong_answer_is_told_when_it_is_given(answer: Any, message: str) -> None:
-    jobs = pool_jobs([(4, 9, 3), (4, 9, 3)])
-    for takes in (None, 2):
-        with pytest.raises(DispatchError, match=rf"at 4 s: it .*{message}"):
-            simulate(jobs, lambda view: answer, dispatch_time=takes)
 
 
 # --- What is proved -------------------------------------------------------------------------

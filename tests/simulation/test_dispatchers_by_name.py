@@ -280,32 +280,3 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(view: PassView, seed: 
     # what a view is asked changes nothing in it
     assert view.plan(order).start.tolist() == start
     assert view.fits().tolist() == alone
-
-
-@pytest.mark.parametrize(
-    ("order", "message"),
-    [
-        ([0, 0], "places from 0 to 1, each once"),
-        ([2], "places from 0 to 1, each once"),
-        ([-1, 0], "places from 0 to 1, each once"),
-        ([0.0, 1.0], "a list of places"),
-        ([[0, 1]], "a list of places"),
-        ("01", "a list of places"),
-        ([True, False], "a list of places"),
-    ],
-    ids=str,
-)
-def test_an_order_that_is_none_is_told(order: Any, message: str) -> None:
-    queue = {"submit": [0, 0], "duration": [1, 1], "units": [1, 1], "per_unit": [[1], [1]]}
-    view = PassView.of(0, ("core",), [[4]], queue=queue)
-    for way in (view.in_order, view.plan):
-        with pytest.raises(HpcgymError, match=message):
-            way(order)
-    with pytest.raises(HpcgymError, match="a plan needs an order of all 2 places"):
-        view.plan([1])
-    assert view.in_order([]) == []
-    never = PassView.of(0, ("core",), [[4]], queue={**queue, "per_unit": [[5], [1]]})
-    assert never.fits().tolist() == [False, True]
-    message = r"^the job of row 0 never fits: it asks for 1 x \(5 core\), which the empty machine"
-    with pytest.raises(HpcgymError, match=message):
-        never.plan([0, 1])

@@ -13,14 +13,13 @@ from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
 
 import hpcgym
-from hpcgym import Cluster, HpcgymError, Workload, simulate, validate_schedule
+from hpcgym import Cluster, Workload, simulate, validate_schedule
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -113,126 +112,7 @@ def test_it_is_asked_once_a_pass_at_which_some_job_fits() -> None:
     assert seen == [(0, [0, 1, 2], True), (3, [2, 3], True), (10, [2], True)]
 
 
-class Waits:
-    """Starts nothing while a job is still to come."""
-
-    name = "waits"
-
-    def __call__(self, view: PassView) -> list[int]:
-        return view.in_order(range(len(view.job))) if view.time >= 3 else []
-
-
 # --- Wrong answers --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (None, r"at 0 s: it must return the places that start, not None"),
-        (0, r"must return the places that start, not 0"),
-        ("0", r"starts '0', which is no place from 0 to 2"),
-        ([0.0], r"starts 0\.0, which is no place from 0 to 2"),
-        ([[0, [0, 0]]], r"starts \[0, \[0, 0\]\], which is no place"),
-        ([3], r"starts 3, which is no place from 0 to 2"),
-        ([0, -1], r"starts -1, which is no place"),
-        ([10**30], r"which is no place"),
-        ([1, 1], r"starts job 12 \(place 1\) twice"),
-        ([2, 0], r"starts the job of row \d \(place 0\), which does not fit into what is free"),
-        ([(0, [0])], r"must name a node for each of the 2 units of the job of row \d \(place 0\)"),
-        ([(0, [[0], [0, 1]])], r"must name a node for each of the 2 units"),
-        ([(0, [0.0, 1.0])], r"must name a node for each of the 2 units"),
-        ([(0, [True, False])], r"must name a node for each of the 2 units"),
-        ([(0, [0, 2])], r"names a node for the job of row \d \(place 0\) beyond 0 to 1"),
-        (
-            [(2, [0, 1, 1])],
-            r"the job of row \d \(place 2\), which does not fit on the nodes it names",
-        ),
-        ([(0, [1, 1]), (1, [1])], r"\(place 1\), which does not fit on the nodes it names"),
-    ],
-    ids=str,
-)
-def test_a_wrong_answer_is_told(answer: Any, message: str) -> None:
-    def wrong(view: PassView) -> Any:
-        return answer
-
-    given = FEW
-    if "job 12" in message:  # by its number, if it has one
-        given = FEW.with_columns(job_number=np.array([11, 12, 13, 14]))
-    with pytest.raises(DispatchError, match=message) as told:
-        simulate(given, wrong, cluster=TWO)
-    assert str(told.value).startswith("dispatcher wrong at 0 s: it ")
-    assert "\n" not in str(told.value)
-
-
-def test_what_starts_nothing_for_ever_is_told() -> None:
-    with pytest.raises(
-        DispatchError,
-        match=r"^dispatcher <lambda> at 3 s: it starts nothing, when nothing runs and no job is"
-        r" still to come: the job of row 0 \(place 0\) and 3 others would wait for ever$",
-    ):
-        simulate(FEW, lambda view: [], cluster=TWO)
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        {"policy": "saf"},
-        {"policy": (0.0, 0.0, 0.0, 0.0, 0.0, -1.0)},
-        {"policy": "fcfs"},
-        {"backfill": "conservative"},
-        {"backfill": "easy"},
-        {"backfill_order": "sjbf"},
-        {"threshold": 3600},
-        {"passes": "per-event"},
-        {"policy_estimate": "e-loss"},
-        {"policy_estimate": [1, 2, 3, 4]},
-    ],
-    ids=str,
-)
-def test_rules_of_the_queue_do_not_go_beside_a_dispatcher(rule: dict[str, Any]) -> None:
-    (name,) = rule
-    why = "is asked once at each time" if name == "passes" else "says itself what starts"
-    for called, dispatcher in (("prb", "prb"), ("smallest_first", smallest_first)):
-        message = f"^{name} does not go with the dispatcher {called}, which {why}: leave {name} out"
-        with pytest.raises(HpcgymError, match=message):
-            simulate(FEW, dispatcher, cluster=TWO, **rule)
-        with pytest.raises(HpcgymError, match=message):
-            simulate(FEW, dispatcher=dispatcher, cluster=TWO, **rule)
-
-
-def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
-    rules = Scheduler(dispatcher="prb", estimate="ave2", correction="kill").describe()
-    for rule in OF_THE_QUEUE:
-        assert rules.pop(rule) is None
-    assert rules == {
-        "estimate": "ave2",
-        "correction": "kill",
-        "passes": "per-timestamp",
-        "allocation": "first-fit",
-        "dispatcher": "prb",
-        "dispatch_time": None,
-        "fair_share": None,
-        "power": "none",
-        "partners": "fill",
-        "pairs_above": None,
-        "pair_estimate": "known",
-    }
-    assert Scheduler(backfill="none").describe()["backfill"] == "none"
-
-
-@pytest.mark.parametrize(
-    ("given", "rules", "message"),
-    [
-        (["prb"], {"dispatcher": "sdprb"}, r"^dispatcher: there is one already"),
-        ([Waits], {}, r"not be the class Waits; give Waits\(\)"),
-        ([], {"dispatcher": 7}, "dispatcher must be a name or a callable, not 7"),
-        ([], {"dispatcher": "prbb"}, "unknown dispatcher 'prbb'; did you mean 'prb'"),
-        ([lambda view: 1 / 0], {}, "division by zero"),  # its errors are its own
-    ],
-)
-def test_what_is_no_dispatcher_is_told(given: Any, rules: Any, message: str) -> None:
-    with pytest.raises((HpcgymError, ZeroDivisionError), match=message):
-        simulate(FEW, *given, cluster=TWO, **rules)
 
 
 # --- What is shown --------------------------------------------------------------------------

@@ -238,25 +238,6 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
 GROUPED = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,))),))
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "match"),
-    [
-        (1.5, None, "start must be a whole number"),
-        (-1, None, "start must be a whole number of seconds of the trace's clock, from 0 on, not"),
-        ("a", None, "start must be a whole number"),
-        (10, 10, "end must be later than start"),
-        (10, np.nan, "end must be a whole number"),
-        (1000, None, r"has no job from 1000 s on; it has submissions from \d+ s to \d{1,3} s"),
-    ],
-)
-def test_times_that_are_none(start: Any, end: Any, match: str) -> None:
-    workload = small(**SMALL)
-    with pytest.raises(hpcgym.WorkloadError, match=match):
-        workload.extract(start, end)
-    with pytest.raises(hpcgym.WorkloadError, match=match):
-        hpcgym.continued(hpcgym.simulate(workload), start, end)
-
-
 def test_simulations_that_cannot_be_made_again() -> None:
     workload = small(**SMALL)
     results = [

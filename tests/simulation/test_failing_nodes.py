@@ -241,19 +241,6 @@ def test_a_file_of_failures(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("failures", "told"),
-    [
-        (Failures([2], [1], [2]), "failures: the machine has no node 2: it has 2, counted from 0"),
-        ([(0, 1, 2)], "failures must be Failures or a CSV file of them, not a list"),
-        ("nowhere.csv", r"nowhere\.csv"),
-    ],
-)
-def test_failures_that_cannot_be(failures: Any, told: str) -> None:
-    with pytest.raises(HpcgymError, match=told):
-        hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR, failures=failures)
-
-
 def test_a_function_is_shown_what_is_free_and_who_waits_again() -> None:
     seen = []
 

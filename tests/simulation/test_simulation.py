@@ -21,8 +21,6 @@ import hpcgym
 import hpcgym.reference
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.envs.job_selection import JobSelection
-from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
@@ -84,46 +82,6 @@ def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
     ):
         with pytest.raises(hpcgym.HpcgymError, match="'best-fit' is for machines with nodes"):
             run()
-
-
-@pytest.mark.parametrize("processors", [0, -4, 4.0, 2.5, "4", 2**40, float("nan")])
-def test_wrong_processors(processors: Any) -> None:
-    with pytest.raises(hpcgym.HpcgymError, match="processors must be a whole number from 1 to"):
-        hpcgym.simulate(tiny(), processors=processors)
-
-
-def test_a_cluster_or_processors_but_not_both() -> None:
-    with pytest.raises(hpcgym.HpcgymError, match="either cluster or processors"):
-        hpcgym.simulate(tiny(), cluster=hpcgym.Cluster(4), processors=4)
-
-
-@pytest.mark.parametrize("workload", ["KTH-SP2", None, [1, 2]])
-def test_a_workload_has_to_be_loaded(workload: Any) -> None:
-    with pytest.raises(hpcgym.HpcgymError, match="simulate takes a workload of load_workload"):
-        hpcgym.simulate(workload)
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (
-            {"run_time": [10, 0, 1]},
-            "tiny: 1 of 3 jobs cannot be simulated: run_time must be from 1 to 9007199254740992, "
-            "and that of job 8 is 0; "
-            "load_workload(..., clean='default', processors=4), or with the machine as cluster=...",
-        ),
-        ({"run_time": [10, -1, -1]}, "2 of 3 jobs cannot be simulated: run_time"),
-        ({"requested_time": [20, 60, 0]}, "requested_time must be from 1 to"),
-        ({"requested_time": [-1, -1, -1]}, "3 of 3 jobs cannot be simulated: requested_time"),
-        ({"requested_processors": [1, 0, 4]}, "requested_processors must be from 1 to 4"),
-        ({"requested_processors": [1, 2, 5]}, "that of job 9 is 5"),
-        ({"submit_time": [-1, 0, 5]}, "submit_time must be from 0 to"),
-    ],
-)
-def test_jobs_that_cannot_be_simulated(columns: dict[str, Any], message: str) -> None:
-    with pytest.raises(hpcgym.WorkloadError) as caught:
-        hpcgym.simulate(tiny(**columns))
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
@@ -244,36 +202,3 @@ def test_the_reference_shares_nothing_with_the_engine() -> None:
                 found |= {name.name for name in node.names}
     others = {name for name in found if not name.startswith("hpcgym.reference")}
     assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names}
-
-
-@pytest.mark.parametrize(
-    ("rules", "lacks"),
-    [
-        ({"policy": "-2 * processors"}, "policy='-2 \\* processors'"),
-        ({"policy": lambda view: view.wait}, "a policy that is a function"),
-        ({"backfill_order": "wait_time ** 2"}, "backfill_order='wait_time"),
-        ({"policy": {"area": -1.0}}, "policy='area=-1'"),
-        ({"policy": "wait ** 2 if user == 'ann' else 0"}, "policy="),
-        ({"policy": "fairshare"}, "orders by what users have used"),
-        ({"estimate": "e-loss"}, "estimate='e-loss'"),
-        ({"policy_estimate": "data-driven"}, "policy_estimate='data-driven'"),
-        ({"scheduler": "sjf-list"}, "a dispatcher"),
-        ({"speedups": "generated", "cluster": "4x2x2"}, "speedups"),
-        ({"cluster": "eurora", "limits": []}, "limits"),
-        ({"cluster": "4x1x4", "allocation": "contiguous"}, "jobs with nodes of their own"),
-        ({"cluster": Cluster(16, shutdown_after_s=9)}, "processors that are switched off"),
-    ],
-)
-def test_what_it_does_not_have_is_named(rules: dict[str, Any], lacks: str) -> None:
-    workload = hpcgym.load_workload(JOBS)
-    with pytest.raises(HpcgymError, match=f'^engine="reference" does not have {lacks}'):
-        hpcgym.simulate(workload, **rules, engine="reference")
-
-
-def test_what_no_engine_can_do_is_said_alike() -> None:
-    workload = hpcgym.load_workload(JOBS)
-    for engine in (None, "reference"):
-        with pytest.raises(HpcgymError, match="do not go together"):
-            hpcgym.simulate(workload, backfill="conservative", quota="user:jobs=1", engine=engine)
-    with pytest.raises(HpcgymError, match="unknown engine 'fast'; known are reference"):
-        hpcgym.simulate(workload, engine="fast")

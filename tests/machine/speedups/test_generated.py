@@ -12,7 +12,6 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 
-from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups, write_speedups
 
 
@@ -69,26 +68,6 @@ def test_so_are_those_that_were_measured(file: str, measured: Callable[[str], He
     assert 0.8 < together < 0.98
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"codes": 0}, "codes must be a whole number from 1 to 1000, not 0"),
-        ({"codes": 2.5}, "codes must be a whole number"),
-        ({"seed": -1}, "seed must be a whole number from 0"),
-        ({"mean": 0}, "mean must be a number above 0, not 0"),
-        ({"mean": "x"}, "mean must be a number, not 'x'"),
-        ({"mean": float("nan")}, "mean must be a number, not nan"),
-        ({"spread": -0.1}, "spread must be a number of at least 0, not -0.1"),
-        ({"spread": float("inf")}, "spread must be a number, not inf"),
-        ({"codes": 1}, "spread must be at most 0 for a mean of 1.1 and 1 codes, not 0.1"),
-        ({"spread": 20}, r"spread must be at most 3\.\d+ for a mean of 1.1 and 16 codes, not 20"),
-    ],
-)
-def test_what_cannot_be_generated(arguments: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=f"generated speedups: {message}"):
-        generate_speedups(**arguments)
-
-
 # --- By name --------------------------------------------------------------------------------
 
 
@@ -113,20 +92,3 @@ def test_files_are_found(tmp_path: Path) -> None:
     path = tmp_path / "generated.csv"
     write_speedups(heatmap, path)
     assert find_speedups(path).digest == find_speedups(str(path)).digest == heatmap.digest
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("generated:sed=1", "unknown argument of generated speedups 'sed'; did you mean 'seed'"),
-        ("generated:mean=1,mean=2", "mean is given twice"),
-        ("generated:mean=", "mean must be a number, not ''"),
-        ("generated:codes", "codes must be a number, not ''"),
-        ("generate", "no speedups 'generate': neither such a file .* nor generated:codes=16"),
-        ("nothing.csv", "nothing.csv: no such file"),
-        (7, "speedups must be a heatmap, a file or a text, not a int"),
-    ],
-)
-def test_what_names_no_speedups(source: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        find_speedups(source)

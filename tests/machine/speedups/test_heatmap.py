@@ -63,10 +63,6 @@ def test_taking_codes() -> None:
     assert taken.codes == ("mg", "lu")
     np.testing.assert_array_equal(taken.speedup, [[NAN, 1.5], [0.5, 1.0]])
     assert taken.alone.tolist() == [2.0, 1.0]  # mg's best neighbour is not there any more
-    with pytest.raises(HpcgymError, match="the heatmap: unknown code 'ft'"):
-        SMALL.take(["mg", "ft"])
-    with pytest.raises(HpcgymError, match="'mg' stands there twice"):
-        SMALL.take(["mg", "mg"])
 
 
 def test_the_table() -> None:
@@ -112,46 +108,6 @@ def test_what_codes_read_and_write() -> None:
     assert taken.io_share is not None
     assert taken.io_share.tolist() == [0, 0.25]
     assert SMALL.take(["ep"]).io_share is None
-
-
-@pytest.mark.parametrize(
-    ("share", "demand", "message"),
-    [
-        ([0.5, 0, 0], None, "io_share and io_demand_mb_s are given together"),
-        (None, [1, 0, 0], "io_share and io_demand_mb_s are given together"),
-        ([0.5, 0], [1, 0], r"io_share must be \(3,\), not \(2,\)"),
-        ([-0.5, 0, 0], [1, 0, 0], "io_share of 'lu' must be a number from 0 to 1, not -0.5"),
-        ([0.5, 0, 0], [1001, 0, 0], "io_demand_mb_s of 'lu' must be a .* to 1000, not 1001"),
-        ([0.5, 0, 0], ["x", 0, 0], "io_demand_mb_s must hold numbers"),
-        ([0, 0.5, NAN], [0, 1, 2], "io_demand_mb_s of 'ep' is 2, but its io_share is 0"),
-    ],
-)
-def test_what_no_code_reads_and_writes(share: Any, demand: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=f"the heatmap: {message}"):
-        with_io(SMALL, share, demand)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (((), np.ones((0, 0))), "codes must be names, at least one"),
-        (("ab", np.ones((2, 2))), "codes must be names"),
-        ((("a", "a"), np.ones((2, 2))), "the code 'a' stands there twice"),
-        ((("a", " b"), np.ones((2, 2))), "' b' is no name of a code"),
-        ((("a", 7), np.ones((2, 2))), "7 is no name of a code"),
-        ((("a", "b"), np.ones((2, 3))), r"speedup must be \(2, 2\), not \(2, 3\)"),
-        ((("a", "b"), [["x", 1], [1, 1]]), "speedup must hold numbers"),
-        ((("a", "b"), [[1, 0], [1, 1]]), "speedup of 'a' beside 'b' must be .* above 0, not 0"),
-        ((("a", "b"), [[1, 1], [1, math.inf]]), "speedup of 'b' beside 'b' must be .* not inf"),
-        ((("a", "b"), np.ones((2, 2)), [1.0]), r"alone must be \(2,\), not \(1,\)"),
-        ((("a", "b"), np.ones((2, 2)), [1, 0]), "speedup alone of 'b' must be .* not 0"),
-        ((("a", "b"), np.ones((2, 2)), None, [-3, 1]), "compact run time of 'a' must be .* not -3"),
-        ((("a", "b"), np.ones((2, 2)), None, None, [4, 1.5]), "processes of 'b' must be a whole"),
-    ],
-)
-def test_what_is_no_heatmap(arguments: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=f"the heatmap: {message}"):
-        Heatmap(*arguments)
 
 
 # --- Files ----------------------------------------------------------------------------------
@@ -242,44 +198,6 @@ TABLE = '{"codes": ["a"], "speedup": [[%s]]}'
 MORE = '{"codes": ["a"], "speedup": [[1]], %s}'
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "code,a\n", "no speedups below a line with names"),
-        ("a.csv", "code,a,b\na,1,2\n\nb,1\n", "line 4: 2 columns, not 3"),
-        ("a.csv", "code,a,b\na,1,x\nb,1,1\n", "line 2: speedup of 'a' beside 'b' must .* not 'x'"),
-        ("a.csv", "code,a,b\na,1,1\nb,nan,1\n", "line 3: speedup of 'b' beside 'a' .* 'nan'"),
-        ("a.csv", "code,a,b\na,1,1\nb,1,0\n", "line 3: speedup of 'b' beside 'b' .* not '0'"),
-        ("a.csv", "code,a,b\na,1,1\na,1,1\n", "line 3: the code 'a' stands there twice"),
-        ("a.csv", "code,a\na,1\nc,1\n", "line 3: the code 'c' has no column: a table is square"),
-        ("a.csv", "code,a,b\nb,1,1\n", "the code 'a' has no row: a table is square"),
-        ("a.csv", 'code,"a\n', "no speedups below"),
-        ("a.json", MORE % '"io_share": ["0.5"], "io_demand_mb_s": [1]', "from 0 to 1, not '0.5'"),
-        ("a.json", MORE % '"io_share": [1]', "io_share and io_demand_mb_s are given together"),
-        ("a.json", MORE % '"io_share": [0.5, 1]', "'io_share' must be a list of 1 values"),
-        ("a.json", MORE % '"speedup": null', "the key 'speedup' stands there twice"),
-        ("a.json", "{", "is not JSON"),
-        ("a.json", "[1]", "holds no speedups: neither 'codes' and 'speedup'"),
-        ("a.json", '{"codes": ["a"], "codes": ["b"]}', "the key 'codes' stands there twice"),
-        ("a.json", TABLE % 0, "speedup of 'a' beside 'a' must be .* above 0, not 0"),
-        ("a.json", TABLE % "NaN", "speedup of 'a' beside 'a' must be .* not nan"),
-        ("a.json", TABLE % ("1" + 400 * "0"), "a number has more than 300 digits"),
-        ("a.json", '{"codes": ["a"]}', "'codes' without 'speedup'"),
-        ("a.json", '{"codes": ["a"], "speedup": [[1]], "alon": [1]}', "unknown key 'alon'; did"),
-        ("a.json", '{"codes": ["a"], "speedup": [[1, 2]]}', "speedups of 'a' must be a list of 1"),
-        ("a.json", '{"codes": ["a"], "speedup": 1}', "'speedup' must be a list of 1 values"),
-        ("a.json", '{"codes": [], "speedup": []}', "codes must be names, at least one"),
-        ("a.json", MORE % '"compact_s": [-1]', "compact_s of 'a' must be .* above 0, not -1"),
-        ("a.json", MORE % '"processes": [1.5]', "processes of 'a' must be a whole number"),
-    ],
-)
-def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, text: str, message: str) -> None:
-    path = written(tmp_path, text, name)
-    with pytest.raises(HpcgymError, match=message) as caught:
-        read_speedups(path)
-    assert str(caught.value).startswith(str(path))
-
-
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="no such file"):
         read_speedups(tmp_path / "a.csv")
@@ -323,43 +241,6 @@ def test_neighbours_without_a_load_are_counted(tmp_path: Path) -> None:
     path = loads(tmp_path, load("a", [2.0], {"b": [[1.0]], "c": [[1.0]], "a": [[2.0]]}))
     found = read_speedups(path)
     assert (found.codes, found.dropped, found.describe()["dropped"]) == (("a",), 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("one", "message"),
-    [
-        ("{", "load 1 is not JSON"),
-        ('{"load_name": "a", "load_name": "b"}', "load 1: the key 'load_name' stands there twice"),
-        (7, "load 1 is no object"),
-        ({"compact_timelogs": []}, "load 1 has no 'load_name' that is of kind str"),
-        ({"load_name": "a"}, "load 1 has no 'compact_timelogs' that is of kind list"),
-        (load("a", [1.0], []), "load 1 has no 'coscheduled_timelogs' that is of kind dict"),  # type: ignore[arg-type]
-        (load("a", [], {}), "load 'a', compact: there is no time"),
-        (load("a", [1.0, 0.0], {}), "load 'a', compact: a time must be .* above 0, not 0"),
-        (load("a", [1.0], {"b": [[]]}), "load 'a' beside 'b': there is no time"),
-        (load("a", [1.0], {"b": [[1.0], [-2]]}), "load 'a' beside 'b': a time must be .* not -2"),
-        (load("a", [1.0], {"b": [["x"]]}), "load 'a' beside 'b': a time must be .* not 'x'"),
-        (load("a", [1.0], {"b": 3}), "load 'a' beside 'b': times must be a list"),
-        (load("a", [1.0], {}, num_of_processes="4"), "load 1: 'num_of_processes' must be a whole"),
-        (load("a", [1.0], {}, num_of_processes=0), "processes of 'a' must be a whole number"),
-    ],
-)
-def test_what_is_wrong_with_a_load(tmp_path: Path, one: Any, message: str) -> None:
-    path = loads(tmp_path, one)
-    with pytest.raises(HpcgymError, match=message) as caught:
-        read_speedups(path)
-    assert str(caught.value).startswith(str(path))
-
-
-def test_a_load_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = loads(tmp_path, load("a", [1.0], {}), load("a", [1.0], {}))
-    with pytest.raises(HpcgymError, match="load 2: 'a' stands there twice"):
-        read_speedups(path)
-    with pytest.raises(HpcgymError, match="codes must be names, at least one"):
-        read_speedups(loads(tmp_path))
-    monkeypatch.setattr("hpcgym.machine.speedups.files.MOST_CODES", 1)
-    with pytest.raises(HpcgymError, match=r"loads\.json has 2 codes, at most 1"):
-        read_speedups(loads(tmp_path, load("a", [1.0], {}), load("b", [1.0], {})))
 
 
 def test_the_loads_of_aris(measured: Callable[[str], Heatmap], tmp_path: Path) -> None:

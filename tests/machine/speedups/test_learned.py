@@ -180,34 +180,6 @@ def test_a_regressor_of_ones_own() -> None:
         model.predict("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("abc",), "codes must be different names, at least one, not 'abc'"),
-        (((),), "codes must be different names"),
-        ((["a", "a"],), "codes must be different names"),
-        ((["a"], object()), "regressor: a object has no predict_one"),
-        ((["a"], None, {"b": {}}), "features: unknown code 'b'"),
-        ((["a"], None, {"a": {"ipc": "x"}}), "features: ipc of 'a' must be a number, not 'x'"),
-        ((["a"], None, {"a": {"ipc": math.nan}}), "features: ipc of 'a' must be a number, not nan"),
-    ],
-)
-def test_what_cannot_learn(arguments: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        LearnedSpeedups(*arguments)
-
-
-def test_what_cannot_be_learned() -> None:
-    model = learned([])
-    with pytest.raises(HpcgymError, match="unknown code 'x'"):
-        model.learn("a", "x", 1.0)
-    with pytest.raises(HpcgymError, match="unknown code 'x'"):
-        model.predict("x", "a")
-    with pytest.raises(HpcgymError, match=r"speedup of 'a' beside 'b' must be .* above 0, not 0"):
-        model.learn("a", "b", 0.0)
-    assert model.learned == 0
-
-
 # --- On measurements ------------------------------------------------------------------------
 
 

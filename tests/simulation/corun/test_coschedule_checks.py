@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from drawing import given, settings
-from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 
 from hpcgym.reference.shared import FileSystem, Job, Machine, Rules, Speedups
@@ -77,130 +73,6 @@ def test_its_promises_are_kept(case: Case) -> None:
     assert wrong(case, case.simulate(), guaranteed=True) == {}
 
 
-# --- Random damage, judged job by job, in exact arithmetic ---------------------------------------
-
-
-@dataclass
-class Damage:
-    """One change of one job."""
-
-    what: str
-    job: int
-    to: int
-
-    def do(self, case: Case, jobs: list[Job]) -> None:
-        job = jobs[self.job % len(jobs)]
-        nodes = dict(job.nodes)
-        some = list(nodes)[self.to % len(nodes)] if nodes else 0
-        if self.what == "end":
-            job.end = max(job.end + [-3, -2, 2, 3][self.to % 4], job.start + 1)
-        elif self.what == "move":  # to when another one ends, as long as it was
-            length = job.end - job.start
-            job.start = jobs[self.to % len(jobs)].end
-            job.end = job.start + length
-        elif self.what == "start":
-            job.start = max(job.start + [-2, -1, 1, 2][self.to % 4], 0)
-            job.end = max(job.end, job.start + 1)
-        elif self.what == "swap":
-            free = [node for node in range(case.machine.nodes) if node not in nodes] or [some]
-            job.nodes = tuple(
-                (free[self.to % len(free)] if node == some else node, parts)
-                for node, parts in job.nodes
-            )
-        elif self.what == "drop":
-            job.nodes = tuple(cell for cell in job.nodes if cell[0] != some)
-        elif self.what == "parts":
-            job.nodes = tuple((node, parts + (node == some)) for node, parts in job.nodes)
-        else:
-            assert self.what == "shape"
-            job.shape = ["compact", "spread", "part"][self.to % 3]
-
-
-DAMAGE = st.builds(
-    Damage,
-    st.sampled_from(["end", "move", "start", "swap", "drop", "parts", "shape"]),
-    st.integers(0, 50),
-    st.integers(0, 50),
-)
-
-
-@RANDOM
-@given(cases() | with_files(cases()), st.lists(DAMAGE, min_size=1, max_size=2))
-def test_what_is_wrong_is_told_and_nothing_else(case: Case, damages: list[Damage]) -> None:
-    jobs = case.simulate()
-    places = [(job.needed, job.shape) for job in jobs]
-    for damage in damages:
-        damage.do(case, jobs)
-    told = wrong(case, jobs)
-    if misplaced(case, jobs, places):
-        assert set(told) == {"places"}
-    elif untimely(case, jobs):
-        assert set(told) == {"events"}
-    elif over_used(case, jobs):
-        assert set(told) == {"parts"}
-    else:
-        assert set(told) == ({"work"} if any(misdone(case, job, jobs) for job in jobs) else set())
-
-
-def misplaced(case: Case, jobs: list[Job], places: list[tuple[int, str]]) -> bool:
-    for job, (needed, shape) in zip(jobs, places, strict=True):
-        parts = {1 if job.shape == "part" else case.rules.parts}
-        if job.shape != shape or {held for _, held in job.nodes} != parts:
-            return True
-        if len({node for node, _ in job.nodes}) != needed:
-            return True
-    return False
-
-
-def untimely(case: Case, jobs: list[Job]) -> bool:
-    happens = {time for job in jobs for time in (job.submit * case.ticks, job.end)}
-    return any(job.start < job.submit * case.ticks or job.start not in happens for job in jobs)
-
-
-def beside(job: Job, jobs: list[Job], time: int) -> list[Job]:
-    own = {node for node, _ in job.nodes}
-    there = [other for other in jobs if other is not job and other.start <= time < other.end]
-    return [other for other in there if own & {node for node, _ in other.nodes}]
-
-
-def over_used(case: Case, jobs: list[Job]) -> bool:
-    for job in jobs:
-        for node, parts in job.nodes:
-            others = [dict(other.nodes).get(node, 0) for other in beside(job, jobs, job.start)]
-            if parts + sum(others) > case.rules.parts:
-                return True
-    return False
-
-
-def congested(
-    job: Job, rate: Fraction, jobs: list[Job], time: int, files: FileSystem | None
-) -> Fraction:
-    """What becomes of a job's rate by all that is read and written from a tick on."""
-    if files is None:
-        return rate
-    there = [other for other in jobs if other.start <= time < other.end]
-    asked = sum(other.processors * files.demand[other.code] for other in there)
-    times_as_long = max(Fraction(asked, files.bandwidth), Fraction(1))
-    return 1 / (1 / rate + Fraction(files.share[job.code]) * (times_as_long - 1))
-
-
-def misdone(case: Case, job: Job, jobs: list[Job]) -> bool:
-    times = {time for other in jobs for time in (other.start, other.end)}
-    cuts = sorted(time for time in times if job.start <= time <= job.end)
-    done, rate = Fraction(0), Fraction(1)
-    for time, after in pairwise(cuts):
-        row = case.true.pairs[job.code]
-        rates = [Fraction(row[other.code]) for other in beside(job, jobs, time)]
-        rate = min(rates, default=Fraction(case.true.alone[job.code]))
-        if job.shape == "compact":
-            rate = Fraction(1)
-        rate = congested(job, rate, jobs, time, case.files)
-        done += rate * (after - time)
-    work = min(job.run, job.requested) * case.ticks
-    error = Fraction(2 * len(cuts) * work, 10**15)
-    return not -error <= done - work <= rate + error
-
-
 # --- Each property by hand -----------------------------------------------------------------------
 
 FAST = Speedups(((1.0, 0.5), (1.25, 1.0)), (1.0, 1.5))
@@ -263,6 +135,27 @@ def test_what_is_wrong_is_named(proof: str, change: dict[str, Any], told: str) -
 def change_of(right: corun.SharedSchedule, change: dict[str, Any]) -> dict[str, Any]:
     """The changed columns, of the types that they have."""
     return {name: np.array(new, getattr(right, name).dtype) for name, new in change.items()}
+
+
+def test_a_part_that_two_have_at_once() -> None:
+    """Job 2 needs all of both nodes; job 0 has a part of node 0 up to 140."""
+    case, jobs = two_beside_each_other()
+    jobs[2].start = 80
+    assert set(wrong(case, jobs)) == {"parts"}
+
+
+@pytest.mark.parametrize("slower", [False, True])
+def test_work_in_congestion_is_proved(slower: bool) -> None:
+    """Job 0 reads half of the time; both ask for twice what there is: rate 1 / 1.5."""
+    ones, files = Speedups(((1.0,),), (1.0,)), FileSystem(4, (0.5,), (1,))
+    rows = ((0, 10, 10, 4, 0), (0, 10, 10, 4, 0))
+    case = Case(rows, Machine(2, 1, 4), Rules(allocation="compact"), ones, None, 10, files)
+    jobs = case.simulate()
+    assert [job.end for job in jobs] == [150, 150]
+    if slower:
+        for job in jobs:
+            job.end = 154
+    assert set(wrong(case, jobs)) == ({"work"} if slower else set())
 
 
 def test_promises_are_proved_where_they_hold() -> None:

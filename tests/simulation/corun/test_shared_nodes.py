@@ -15,8 +15,7 @@ from shared_strategies import coded as workload
 
 import hpcgym
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.machine.pool import NodeGroup
+from hpcgym.errors import WorkloadError
 from hpcgym.machine.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
@@ -142,55 +141,6 @@ def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
 
 # --- Refusals -------------------------------------------------------------------------------------
 
-ONE = workload((0, 10, 10, 1, "a"))
-
-
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"cluster": None, "processors": 8}, "nodes, of which a pool of processors has none"),
-        (
-            {"allocation": "best-fit"},
-            "compact, spread, half-socket or part:K, not 'best-fit'",
-        ),
-        ({"allocation": "part:5"}, "sockets of 4 cores have no 5 parts"),
-        ({"allocation": "part:1"}, "part:K needs a whole number from 2 to 16"),
-        ({"backfill": "conservative"}, "is for compact jobs"),
-        ({"policy": {"fit": 1, "wait": 1}}, "are weighed with each other only, not with 'wait'"),
-        ({"policy": "filler", "threshold": 60}, "threshold: not with a policy"),
-        (
-            {"backfill_order": "filler"},
-            "backfill_order: fit, popularity, shortness order the queue",
-        ),
-        ({"limits": []}, "limits of power and energy and speedups"),
-        ({"speedups": "nothing.csv"}, "nothing.csv"),
-        ({"partners": "bst"}, "unknown partners 'bst'; did you mean 'best'"),
-        ({"pairs_above": "x"}, "pairs_above must be a finite number"),
-        ({"pair_estimate": "lerned"}, "unknown pair_estimate 'lerned'"),
-        ({"pair_estimate": Heatmap(("a",), [[1.0]])}, "pair_estimate knows no code 'b'"),
-    ],
-)
-def test_what_does_not_go_together_is_said(rules: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        simulate(ONE, **rules)
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"scheduler": "easy-co"},
-        {"scheduler": "filler-co"},
-        {"scheduler": "easy", "backfill": "fill"},
-        {"scheduler": "easy", "partners": "best"},
-        {"scheduler": "easy", "pairs_above": 1.0},
-        {"scheduler": "easy", "policy": "popularity"},
-        {"scheduler": "easy", "allocation": "spread", "cluster": "2x1x4"},
-    ],
-)
-def test_rules_of_shared_nodes_need_speedups(rules: dict[str, Any]) -> None:
-    with pytest.raises(HpcgymError, match="give simulate\\(\\) speedups of jobs that"):
-        hpcgym.simulate(ONE, **rules)
-
 
 def test_jobs_without_codes_are_named() -> None:
     plain = hpcgym.load_workload("lublin:jobs=10,processors=8,seed=0")
@@ -207,12 +157,6 @@ def test_jobs_that_need_more_than_cores_are_named() -> None:
     )
     with pytest.raises(WorkloadError, match="needs gpu"):
         simulate(with_codes(plain, ["a", "b"]))
-
-
-def test_nodes_must_be_alike() -> None:
-    groups = [NodeGroup(name, 1, {"core": cores}) for name, cores in (("x", 4), ("y", 8))]
-    with pytest.raises(HpcgymError, match="the same cores and sockets"):
-        simulate(ONE, cluster=hpcgym.Cluster(groups=tuple(groups)))
 
 
 def test_a_long_workload_has_longer_ticks() -> None:
