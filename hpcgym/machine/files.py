@@ -41,6 +41,7 @@ that runs Slurm has its nodes in slurm.conf: :mod:`hpcgym.machine.slurm`.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +53,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
-from hpcgym.files import head_of, toml_file, toml_of
+from hpcgym.files import toml_file, toml_of
 from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.machine.pool import Cluster, NodeGroup, Usual
 from hpcgym.machine.power import Level, NodePower
@@ -181,35 +182,19 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
         return source
     if not isinstance(source, str | os.PathLike):
         raise HpcgymError(f"a machine is a name, a TOML file or a Cluster, not {source!r}")
-    path = Path(os.path.expanduser(source))
+    path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
-    known = machine_names()
-    name = str(source).casefold()
-    if isinstance(source, str) and name in known and not is_file:
-        called = f"the ready-made machine {name}"
-        return _machine(toml_of(machine_text(name), called), called)
     if path.suffix == SLURM:
         return _of_slurm(path)
-    if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
-        return _of_toml(path, is_file)
+    if is_file or path.suffix == ".toml" or len(path.parts) > 1:
+        return read_cluster(path)
+    if name in machine_names():
+        called = f"the ready-made machine {name}"
+        return _machine(toml_of(machine_text(name), called), called)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
-    raise HpcgymError(unknown("machine", str(source), known, "a TOML file, or such as 100x2x24"))
-
-
-def _of_toml(path: Path, is_file: bool) -> Cluster:
-    """Return the machine of a TOML file; of another file say what it probably is."""
-    try:
-        return read_cluster(path)
-    except HpcgymError as error:
-        if not is_file or path.suffix == ".toml":
-            raise
-        begin = head_of(path).decode("utf-8", "replace")
-        if re.search(r"^\s*(NodeName|PartitionName)\s*=", begin, re.IGNORECASE | re.MULTILINE):
-            raise HpcgymError(f"{error}; the name of a file of Slurm must end in .conf") from None
-        if "|" in begin.partition("\n")[0]:
-            raise HpcgymError(f"{error}; it is a table, and no machine") from None
-        raise
+    such = "a TOML file, or such as 100x2x24"
+    raise HpcgymError(unknown("machine", str(source), machine_names(), such))
 
 
 def _of_slurm(path: Path) -> Cluster:
@@ -341,21 +326,12 @@ def _need(where: str, given: Mapping[str, Any], needed: Iterable[str]) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML has it."""
+    """Return a value as TOML has it: as JSON, but that whole numbers have no point."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(c if c.isprintable() else _escaped(c) for c in escaped) + '"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
-
-
-def _escaped(character: str) -> str:
-    """Return a character by its number: of four digits, or eight where it has more than four."""
-    number = ord(character)
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    whole = isinstance(value, float) and value.is_integer()
+    # JSON leaves one character as it is that TOML has no room for
+    return json.dumps(int(value) if whole else value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _amount(name: str, amount: int) -> str:

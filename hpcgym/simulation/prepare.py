@@ -355,11 +355,6 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
 
 def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return each job's user as a number from 0, and how many numbers there are."""
-    if user_id.size == 0:
-        return _NOBODY, 0
-    low, high = int(user_id.min()), int(user_id.max())
-    if high - low <= 4 * user_id.size:
-        return user_id - low, high - low + 1
     distinct, numbered = np.unique(user_id, return_inverse=True)
     return numbered.astype(np.int64), distinct.size
 

@@ -72,7 +72,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         Cluster(12, io_bandwidth_gb_s=0.25, name="\U0001f5a5"),
         Cluster(
             groups=(NodeGroup("a", 1, {"core": 1}),),
-            partitions=(Partition("p", (0,), allow_accounts=("\ue000 \U000e0001 \n",)),),
+            partitions=(Partition("p", (0,), allow_accounts=("\ue000 \U000e0001 \n\x7f\x1b",)),),
         ),
         Cluster(
             groups=(NodeGroup("a", 1, {"core": 12, "mem": 0, "fpga_2-x": 3}, sockets=3),),
@@ -87,29 +87,12 @@ def test_written_and_read_again(tmp_path: Path, cluster: Cluster) -> None:
     assert again.resources == cluster.resources
 
 
-GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=r"nowhere\.toml: no such file"):
-        find_cluster(tmp_path / "nowhere.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(HpcgymError, match=r"binary\.toml is not TOML: it is binary"):
         find_cluster(str(tmp_path / "binary.toml"))
-    with pytest.raises(HpcgymError, match="unknown machine 'eurrora'; did you mean 'eurora'"):
-        find_cluster("eurrora")
     with pytest.raises(HpcgymError, match="a machine is a name, a TOML file or a Cluster, not 64"):
         find_cluster(64)  # type: ignore[arg-type]
-
-
-def test_files_of_slurm_by_another_name(tmp_path: Path) -> None:
-    path = tmp_path / "slurm.cfg"
-    path.write_text("ClusterName=x\nNodeName=n[1-2] CPUs=4\n")
-    with pytest.raises(HpcgymError, match=r"cfg is not TOML: .*; .* of Slurm must end in \.conf$"):
-        find_cluster(path)
-    path.write_text("Name|Priority\nnormal|1\n")
-    with pytest.raises(HpcgymError, match=r"is not TOML: .*; it is a table, and no machine$"):
-        find_cluster(path)
 
 
 def test_eurora_and_forhlr_are_as_published() -> None:
