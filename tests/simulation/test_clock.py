@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import event, given, settings
+from drawing import given
 from drawing import strategies as st
 from few_jobs import few_jobs
-from strategies import EVERY_INTERVAL, cases, schedulers, workloads
+from strategies import EVERY_INTERVAL, cases
 
 import hpcgym
 from hpcgym import load_workload, simulate
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.orders import POLICIES, changes_with_time, looks_at_times
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates import Regression
@@ -122,63 +121,6 @@ def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
     scores = [rank(policy, JobColumns(part)).score for part in (late, other)]
     assert not np.array_equal(*scores)
     assert fingerprint([late]) != fingerprint([other])
-
-
-# --- Batches and environments ---------------------------------------------------------------------
-
-
-LEARNED = ("ave2", "user-ratio", "typical-ratio")
-STATIC = sorted(name for name in POLICIES if not changes_with_time(name))
-ENOUGH = st.sampled_from(["requested", "clairvoyant", "double-requested"])  # nobody outlives these
-
-
-def promised(result: Any) -> Any:
-    """Which jobs have a promise."""
-    return result.reserved_start != -1
-
-
-def assert_kept(result: Any) -> None:
-    late = promised(result) & (result.start > result.reserved_start)
-    assert not late.any()
-
-
-@settings(max_examples=300)
-@given(st.data(), workloads(max_jobs=30))
-def test_kept_promises(data: st.DataObject, workload: Workload) -> None:
-    rules = data.draw(schedulers(workload))
-    rules["policy_estimate"] = data.draw(st.sampled_from(["requested", "clairvoyant", *LEARNED]))
-    rules["backfill"] = data.draw(st.sampled_from(["easy", "conservative"]))
-    if rules["backfill"] == "easy":
-        rules["policy"] = "fcfs"
-    # where what is held back may grow as a job waits, no promise is kept
-    learned = rules["policy_estimate"] in LEARNED
-    if rules["backfill"] == "conservative" or (learned and rules["hold"]):
-        rules["hold"] = None
-    for rule in ("policy", "backfill_order"):
-        if not isinstance(rules[rule], str) and not any(rules[rule]):
-            rules[rule] = "fcfs"
-    rules["estimate"] = data.draw(ENOUGH)
-    if data.draw(st.booleans()):
-        rules |= {"estimate": data.draw(st.sampled_from(LEARNED)), "correction": "kill"}
-    result = simulate(workload, **rules)
-    assert_kept(result)
-    validate_schedule(result)
-    # a single submission leads to no pass if the job does not fit: see below
-    if rules["passes"] == "per-timestamp" and (result.start > workload.submit_time).any():
-        event("jobs waited")
-        assert promised(result).any()
-
-
-@settings(max_examples=200)
-@given(workloads(max_jobs=30), st.sampled_from(sorted(POLICIES)), st.sampled_from(LEARNED))
-def test_no_promises_where_the_next_pass_may_have_another_order(
-    workload: Workload, policy: str, learned: str
-) -> None:
-    for estimate in ("requested", learned):
-        result = simulate(workload, policy=policy, backfill="easy", policy_estimate=estimate)
-        changes = changes_with_time(policy) or (estimate == learned and looks_at_times(policy))
-        waited = (result.start > workload.submit_time).any()
-        assert promised(result).any() == (waited and not changes)
 
 
 # --- Broken promises, by hand -----------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_strategies import machines, most_units, workloads_for
+from node_strategies import machines, workloads_for
 from strategies import predictions
 from test_dispatching import FEW, SLOW, TWO, Keeps, jobs_of, units_on_nodes
 
@@ -19,7 +20,8 @@ from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.scheduler.allocations import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload import load_workload
+
+SEEDS = st.integers(0, 2**16)
 
 
 @settings(SLOW, max_examples=100)
@@ -106,23 +108,6 @@ def test_every_name_runs(name: str, where: str) -> None:
     assert again.start.tolist() == result.start.tolist()
 
 
-def naming(view: PassView) -> Any:
-    """Start what fits in the order of submission, on nodes that it names: those of the view."""
-    return view.placed(np.arange(len(view.job)))
-
-
-@pytest.mark.parametrize("allocation", ["random:1", "weighted", "hybrid"])
-def test_naming_nodes_is_as_leaving_them_to_the_allocation(allocation: str) -> None:
-    workload = load_workload("eurora:jobs=120,seed=1,load=3")
-    rules = {"cluster": "eurora", "allocation": allocation}
-    named, left = simulate(workload, naming, **rules), simulate(workload, "fcfs-list", **rules)
-    assert named.start.tolist() == left.start.tolist()
-    assert units_on_nodes(named) == units_on_nodes(left)
-    if allocation == "random:1":  # each seed draws nodes of its own
-        other = simulate(workload, "fcfs-list", **rules | {"allocation": "random:2"})
-        assert units_on_nodes(other) != units_on_nodes(left)
-
-
 def test_a_view_by_hand_knows_what_waits() -> None:
     """As in `test_reference_nodes.py`: the first job leaves the node of four to the second."""
     queue = {"submit": [0, 0], "duration": [9, 9], "units": [1, 1], "per_unit": [[1, 1], [3, 1]]}
@@ -174,57 +159,17 @@ def placed(
     return cells
 
 
-@st.composite
-def views(draw: st.DrawFn) -> PassView:
-    """A state in which some jobs run and others are queued, in a machine that may be full."""
-    cluster = draw(machines())
-    capacity, n = cluster.capacity.tolist(), len(cluster.resources)
-    now = draw(st.sampled_from([0, 100]))
-    allocation = draw(st.sampled_from([FIRST_FIT, BEST_FIT, WORST_FIT]))
-    free, total = [list(node) for node in capacity], cluster.capacity.sum(axis=0).tolist()
-    running: dict[str, list[Any]] = {key: [] for key in ("start", "end", "per_unit")}
-    first, node, units = [0], [], []
-
-    def demand() -> list[int]:
-        have = capacity[draw(st.integers(0, len(capacity) - 1))]
-        return [draw(st.integers(1, have[0])), *(draw(st.integers(0, more)) for more in have[1:])]
-
-    for _ in range(draw(st.integers(0, 6))):
-        need = demand()
-        cells = placed(free, total, draw(st.integers(1, 3)), need, WORST_FIT)
-        if cells is None:
-            continue
-        running["start"].append(now - draw(st.integers(0, 50)))
-        running["end"].append(now + draw(st.sampled_from([-5, 0, 1, 2, 7, 7, 30])))
-        running["per_unit"].append(need)
-        node += list(cells)
-        units += list(cells.values())
-        first.append(len(node))
-    queue: dict[str, list[Any]] = {key: [] for key in ("submit", "duration", "units", "per_unit")}
-    for _ in range(draw(st.integers(0, 8))):
-        need = demand()
-        queue["submit"].append(now - draw(st.integers(0, 20)))
-        queue["duration"].append(draw(st.sampled_from([0, 1, 2, 7, 30])))
-        queue["units"].append(draw(st.integers(1, most_units(cluster.capacity.tolist(), need))))
-        queue["per_unit"].append(need)
-    return PassView.of(
-        now, cluster.resources, capacity, queue={**queue, "per_unit": np.reshape(
-            queue["per_unit"], (-1, n)
-        )}, running={**running, "first": first, "node": node, "units": units},
-        allocation=allocation,
-    )  # fmt: skip
-
-
-def order_of(view: PassView, seed: int) -> list[int]:
-    order: list[int] = np.random.default_rng(seed).permutation(len(view.job)).tolist()
-    return order
-
-
-@settings(SLOW, max_examples=300)
-@given(views(), st.integers(0, 2**16))
-def test_fits_in_order_and_plan_are_those_of_plain_python(view: PassView, seed: int) -> None:
+@settings(SLOW, max_examples=200)
+@given(st.data(), machines(), st.sampled_from(["first-fit", "best-fit", "worst-fit"]), SEEDS)
+def test_fits_in_order_and_plan_are_those_of_plain_python(
+    data: st.DataObject, cluster: Cluster, allocation: str, seed: int
+) -> None:
+    """Of a state in the middle of a simulation."""
+    random, keeps = Random(seed), Keeps("prb")
+    simulate(data.draw(workloads_for(cluster)), keeps, cluster=cluster, allocation=allocation)
+    view = random.choice(keeps.views)
     capacity, total = view.capacity.tolist(), view.total.tolist()
-    now, order = view.time, order_of(view, seed)
+    now, order = view.time, random.sample(range(len(view.job)), len(view.job))
     demands, units = view.per_unit.tolist(), view.units.tolist()
     ends: dict[int, list[tuple[dict[int, int], list[int]]]] = {}
     free = [list(node) for node in capacity]
@@ -249,7 +194,7 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(view: PassView, seed: 
     ]
     assert view.fits().tolist() == alone
 
-    some = order[: (seed % 3) * len(order) // 2]  # an order may leave places out
+    some = order[: random.randrange(3) * len(order) // 2]  # an order may leave places out
     trial = [list(node) for node in free]
     taken = [
         place

@@ -1,51 +1,22 @@
-"""The regression of pairs is one of river's, and river's others learn speedups too."""
+"""Regressors of river learn speedups, as ours does."""
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hpcgym.machine.speedups import LearnedSpeedups, PairRegression, generate_speedups
+from hpcgym.machine.speedups import LearnedSpeedups, generate_speedups
 
 pytest.importorskip("river")
 
-from river import base, checks, datasets, evaluate, linear_model, metrics, optim, tree
-
-
-class OfRiver(PairRegression, base.Regressor):  # type: ignore[misc]
-    """The regression needs no river; with its base class it is one of river's."""
-
-
-@pytest.fixture
-def no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """River's checks import scikit-learn for data sets that regressors are not checked with."""
-    package: Any = types.ModuleType("sklearn")
-    package.datasets = types.ModuleType("sklearn.datasets")
-    monkeypatch.setitem(sys.modules, "sklearn", package)
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", package.datasets)
-
-
-@pytest.mark.usefixtures("no_scikit_learn")
-def test_the_checks_of_river() -> None:
-    estimator = OfRiver()
-    assert estimator._unit_test_skips() == set()
-    assert len(list(checks.yield_checks(estimator))) >= 25
-    checks.check_estimator(estimator)
-
-
-def test_it_learns_what_river_has() -> None:
-    error = evaluate.progressive_val_score(datasets.TrumpApproval(), OfRiver(), metrics.MAE())
-    assert error.get() < 2.0  # per cent
+from river import linear_model, optim, tree
 
 
 @pytest.mark.parametrize(
     "regressor",
     [
-        OfRiver(),
         linear_model.LinearRegression(optim.SGD(0.1)),
         linear_model.BayesianLinearRegression(),
         tree.HoeffdingTreeRegressor(grace_period=20),
