@@ -15,7 +15,7 @@ import numpy as np
 from hpcgym import Cluster, Heatmap, Workload, generate_speedups, load_workload
 from hpcgym.machine import Failures, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.machine.power_plans import greatest_w, idle_w
-from hpcgym.machine.speedups import LearnedSpeedups
+from hpcgym.machine.speedups import LearnedSpeedups, PairRegression
 from hpcgym.scheduler.estimates import DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FairShare
@@ -414,13 +414,30 @@ READERS: dict[str, Any] = {
     ),
     "alike": replace(HEATMAPS["measured"], io_share=[0.25] * 4, io_demand_mb_s=[20] * 4),
 }
+
+
+class KnowingMore(PairRegression):
+    """A regression that knows the instructions a cycle of each code."""
+
+    def predict_one(self, x: Mapping[str, float]) -> float:
+        """Return the prediction, with what else is known of the pair."""
+        return super().predict_one(_with_ipc(x))
+
+    def learn_one(self, x: Mapping[str, float], y: float) -> None:
+        """Learn of the pair, with what else is known of it."""
+        super().learn_one(_with_ipc(x), y)
+
+
+def _with_ipc(x: Mapping[str, float]) -> dict[str, float]:
+    pairs = (name.split("=") for name in x if "=" in name)
+    return {**x, **{f"{role} ipc": CODES.index(code) / 2 for role, code in pairs}}
+
+
 PAIRS: dict[str, Callable[[], Any]] = {
     "known": lambda: "known",
     "learned": lambda: "learned",
     "believed": lambda: HEATMAPS["spread"],
-    "learner": lambda: LearnedSpeedups(
-        CODES, features={code: {"ipc": place / 2} for place, code in enumerate(CODES)}
-    ),
+    "learner": lambda: LearnedSpeedups(CODES, KnowingMore()),
 }
 
 

@@ -1,8 +1,7 @@
 """Speedups that are learned while jobs run: a scheduler's beliefs, also of pairs never measured.
 
-A pair is a dict of numbers, as river's models take them: which code it is, which is beside it, and
-what else is known of the two. So what has been seen of a code beside some tells what it may do
-beside others. Models learn logarithms of speedups: twice as fast is as far from 1 as half as fast,
+A pair is a dict of numbers, as river's models take them: which code it is, and which is beside it.
+So what has been seen of a code beside some tells what it may do beside others. Models learn logarithms of speedups: twice as fast is as far from 1 as half as fast,
 what codes and neighbours do adds up (:mod:`hpcgym.machine.speedups.files`), and the 0 that models
 begin with is a speedup of 1.
 """
@@ -15,11 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, is_number, unknown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.speedups.heatmap import Floats, positive
-
-#: What is known of each code: numbers by name, such as processes or instructions a cycle.
-Features = Mapping[str, Mapping[str, float]]
 
 
 class Regressor(Protocol):
@@ -32,23 +28,12 @@ class Regressor(Protocol):
         """Learn that ``y`` was the logarithm of the speedup of a pair with features ``x``."""
 
 
-def pair_features(code: str, beside: str, features: Features | None = None) -> dict[str, float]:
-    """Return what a regressor is told of a pair: all of it are numbers.
+def pair_features(code: str, beside: str) -> dict[str, float]:
+    """Return what a regressor is told of a pair: "code=NAME" and "beside=NAME", both 1.
 
-    Parameters
-    ----------
-    code, beside : the code whose speedup it is, and its neighbour.
-    features : of each code, by name; a code may have none.
-
-    Returns
-    -------
-    dict
-        "code=NAME" and "beside=NAME", both 1; "code FEATURE" and "beside FEATURE".
+    A regressor that knows more of codes looks it up by these names.
     """
-    x = {f"code={code}": 1.0, f"beside={beside}": 1.0}
-    for role, name in (("code", code), ("beside", beside)):
-        x |= {f"{role} {key}": value for key, value in (features or {}).get(name, {}).items()}
-    return x
+    return {f"code={code}": 1.0, f"beside={beside}": 1.0}
 
 
 class PairRegression:
@@ -111,7 +96,6 @@ class LearnedSpeedups:
     codes : their names, each once.
     regressor : what learns logarithms of speedups, such as any regressor of river; it is used
         itself, not a copy. None: a new :class:`PairRegression`.
-    features : what else is known of codes, for the regressor; see :func:`pair_features`.
 
     Attributes
     ----------
@@ -119,16 +103,10 @@ class LearnedSpeedups:
 
     Raises
     ------
-    HpcgymError : no codes, one that stands twice, a regressor without the two methods, features of
-        a code that is none, or one that is no number.
+    HpcgymError : no codes, one that stands twice, or a regressor without the two methods.
     """
 
-    def __init__(
-        self,
-        codes: Sequence[str],
-        regressor: Regressor | None = None,
-        features: Features | None = None,
-    ) -> None:
+    def __init__(self, codes: Sequence[str], regressor: Regressor | None = None) -> None:
         if isinstance(codes, str) or not codes or len(set(codes)) < len(codes):
             raise HpcgymError(f"codes must be different names, at least one, not {codes!r}")
         model: Any = PairRegression() if regressor is None else regressor
@@ -137,7 +115,6 @@ class LearnedSpeedups:
                 raise HpcgymError(f"regressor: a {type(model).__name__} has no {method}")
         self.codes = tuple(codes)
         self.regressor: Regressor = model
-        self.features = _checked(self.codes, features)
         self.learned = 0
         self._range = (0.0, 0.0)  # of the logarithms learned, and 0
         self._matrix: Floats | None = None
@@ -168,7 +145,7 @@ class LearnedSpeedups:
         """
         self._check(code, beside)
         logarithm = math.log(positive(f"speedup of {code!r} beside {beside!r}", speedup))
-        self.regressor.learn_one(pair_features(code, beside, self.features), logarithm)
+        self.regressor.learn_one(pair_features(code, beside), logarithm)
         least, most = self._range
         self._range = min(least, logarithm), max(most, logarithm)
         self.learned += 1
@@ -198,7 +175,7 @@ class LearnedSpeedups:
         """Return what the regressor predicts, within the range of what has been seen."""
         if not self.learned:
             return 1.0
-        said = float(self.regressor.predict_one(pair_features(code, beside, self.features)))
+        said = float(self.regressor.predict_one(pair_features(code, beside)))
         if math.isnan(said):
             raise HpcgymError(
                 f"the regressor, a {type(self.regressor).__name__}, predicts no number for"
@@ -211,17 +188,3 @@ class LearnedSpeedups:
         for code in codes:
             if code not in self.codes:
                 raise HpcgymError(unknown("code", code, self.codes))
-
-
-def _checked(codes: tuple[str, ...], features: Features | None) -> Features:
-    """Return features of codes as floats, or say what is wrong with them."""
-    found: dict[str, dict[str, float]] = {}
-    for code, numbers in (features or {}).items():
-        if code not in codes:
-            raise HpcgymError(f"features: {unknown('code', code, codes)}")
-        for name, value in numbers.items():
-            good = is_number(value) and math.isfinite(value)
-            if not good:
-                raise HpcgymError(f"features: {name} of {code!r} must be a number, not {value!r}")
-        found[code] = {name: float(value) for name, value in numbers.items()}
-    return found

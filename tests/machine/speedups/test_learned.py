@@ -34,19 +34,6 @@ def learned(pairs: Any = PAIRS, **arguments: Any) -> LearnedSpeedups:
 # --- The regression -------------------------------------------------------------------------
 
 
-def test_features_of_a_pair() -> None:
-    known = {"a": {"ipc": 2.0}, "b": {"ipc": 0.5, "processes": 64.0}}
-    assert pair_features("a", "c", known) == {"code=a": 1.0, "beside=c": 1.0, "code ipc": 2.0}
-    assert pair_features("a", "b", known) == {
-        "code=a": 1.0,
-        "beside=b": 1.0,
-        "code ipc": 2.0,
-        "beside ipc": 0.5,
-        "beside processes": 64.0,
-    }
-    assert pair_features("a", "a") == {"code=a": 1.0, "beside=a": 1.0}
-
-
 def test_steps_by_hand() -> None:
     """First: three moves of 1/1, together shrunk to the error. Then 1/2, 1/2 and 1/1: by a half."""
     model = PairRegression()
@@ -124,24 +111,8 @@ def test_beliefs_stay_within_what_was_seen() -> None:
     assert learned([("a", "b", 3.0)]).matrix().min() >= 1.0
 
 
-def test_features_tell_of_codes_never_seen() -> None:
-    """What is bound by memory gains; d and e were never seen."""
-    bound = {"a": 1.0, "b": 0.9, "c": 0.1, "d": 1.0, "e": 0.0}
-    features = {code: {"memory": value} for code, value in bound.items()}
-    model = LearnedSpeedups(list("abcde"), features=features)
-    for _ in range(30):
-        for code in "abc":
-            for beside in "abc":
-                model.learn(code, beside, math.exp(0.4 * bound[code] - 0.3 * bound[beside]))
-    assert model.predict("d", "e") > model.predict("e", "e") + 0.02
-    assert model.predict("d", "e") > model.predict("d", "d") + 0.02
-    plain = LearnedSpeedups(list("abcde"), PairRegression())
-    plain.learn("a", "b", 1.2)
-    assert plain.predict("d", "e") == plain.predict("e", "d")
-
-
 def test_copies_go_on_alike() -> None:
-    model = learned(features={"a": {"ipc": 1}})
+    model = learned()
     model.matrix()
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert other.matrix().tolist() == model.matrix().tolist()
