@@ -1,9 +1,9 @@
 """Speedups that are learned while jobs run: a scheduler's beliefs, also of pairs never measured.
 
 A pair is a dict of numbers, as river's models take them: which code it is, and which is beside it.
-So what has been seen of a code beside some tells what it may do beside others. Models learn logarithms of speedups: twice as fast is as far from 1 as half as fast,
-what codes and neighbours do adds up (:mod:`hpcgym.machine.speedups.files`), and the 0 that models
-begin with is a speedup of 1.
+So what has been seen of a code beside some tells what it may do beside others. Models learn
+logarithms of speedups: twice as fast is as far from 1 as half as fast, what codes and neighbours do
+adds up (:mod:`hpcgym.machine.speedups.files`), and the 0 that models begin with is a speedup of 1.
 """
 
 from __future__ import annotations
