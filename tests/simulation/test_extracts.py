@@ -20,8 +20,7 @@ import hpcgym
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.study import evaluate
-from hpcgym.workload import write_swf, write_table
-from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload import write_table
 from hpcgym.workload.model import Workload
 
 ENGINE = settings(
@@ -173,38 +172,6 @@ def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> No
         hpcgym.simulate(workload.extract(101), "easy", **rules)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".json"])
-def test_tables_keep_the_state(tmp_path: Path, ending: str) -> None:
-    part = small(**SMALL).extract(100, 150)
-    path = tmp_path / f"part{ending}"
-    write_table(part, path)
-    size = None if ending == ".json" else 4
-    assert_alike(hpcgym.load_workload(str(path), processors=size), part)
-    if size:
-        with pytest.raises(hpcgym.WorkloadError, match="does not tell the machine's size"):
-            hpcgym.load_workload(str(path))
-
-
-def test_pickle_keeps_the_state_and_swf_refuses() -> None:
-    part = small(**SMALL).extract(100, 150)
-    assert_alike(pickle.loads(pickle.dumps(part)), part)
-    with pytest.raises(hpcgym.WorkloadError, match="SWF would lose the state"):
-        write_swf(part, "never.swf")
-
-
-def assert_alike(found: Workload, part: Workload) -> None:
-    """Compare jobs, state and schedules."""
-    assert found.initial is not None
-    assert part.initial is not None
-    for name in ("submit_time", "wait_time", "run_time", "user_id", "job_number"):
-        assert found.columns[name].tolist() == part.columns[name].tolist()
-        assert found.initial.past.columns[name].tolist() == part.initial.past.columns[name].tolist()
-    assert found.initial.begin == part.initial.begin
-    assert found.initial.start.tolist() == part.initial.start.tolist()
-    assert fingerprint([found]) == fingerprint([part])
-    assert fingerprint([found]) != fingerprint([replace(part, initial=None)])
-
-
 def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) -> None:
     long = hpcgym.simulate(small(**SMALL), "conservative")
     part = hpcgym.continued(long, 100)
@@ -279,6 +246,3 @@ def test_a_week_of_a_real_trace(kth: Workload) -> None:
         result = hpcgym.simulate(part, name)
         hpcgym.validate_schedule(result)
         assert (result.start[~state.running] >= begin).all()
-
-
-# --- At the command line --------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_no_jobs(backfill: str, estimate: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         empty = tiny().take(slice(0))
-        for policy in ("fcfs", "saf", "wfp3", (1, 1, 1, 1, 1, 1)):
+        for policy in ("fcfs", "saf", "wfp3", "fairshare", "fs+efs", (1, 1, 1, 1, 1, 1)):
             result = hpcgym.simulate(
                 empty, "easy", backfill=backfill, estimate=estimate, policy=policy
             )
@@ -98,15 +98,6 @@ def test_no_jobs(backfill: str, estimate: Any) -> None:
             assert schedule_of(result) == {key: [] for key in SCHEDULES}
             assert len(result.jobs) == 0
             hpcgym.validate_schedule(result)
-
-
-@pytest.mark.parametrize("shares", ["half_life_s=86400", "accounts=group"])
-@pytest.mark.parametrize("name", ["fairshare", "fs+efs"])
-def test_no_jobs_and_no_users(name: str, shares: str) -> None:
-    machine = hpcgym.Cluster(4, idle_power_w=1, busy_power_w=2)
-    result = hpcgym.simulate(tiny().take(slice(0)), name, cluster=machine, fair_share=shares)
-    assert result.metrics["jobs"] == 0
-    hpcgym.validate_schedule(result)
 
 
 def test_times_as_long_as_they_may_be() -> None:
