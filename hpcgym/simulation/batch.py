@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,46 +32,6 @@ from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
-# --- The slices of a batch on the native engine ---------------------------------------------------
-
-
-class Slices(NamedTuple):
-    """What weights order: a simulation of each slice, and how large scores may become."""
-
-    simulations: list[Native]
-    largest: NDArray[np.float64]  # (n,) of features of the jobs of all slices, and 1 at least
-    places: NDArray[np.int64]  # (n,) which weight is theirs
-
-
-def slices_of(
-    parts: list[Workload], features: tuple[str, ...], rules: Scheduler, machine: Cluster
-) -> Slices:
-    """Return the slices of a batch; weights say the order of the queue.
-
-    Raises
-    ------
-    HpcgymError, WorkloadError : what cannot be simulated.
-
-    Warns
-    -----
-    RuleWarning : what is of no job of any slice.
-    """
-    check_fair_share(rules.fair_share, counts_usage(rules, features))
-    # the simulations are to have what any weights look at
-    rules = rules.but(policy=dict.fromkeys(features, 1.0))
-    columns = [columns_of(part, rules) for part in parts]
-    made = [weighed(of, features, len(of.times)) for of in columns]
-    usage = places_of_usage(features).tolist()
-    simulations = []
-    for part, own, of in zip(parts, made, columns, strict=True):
-        simulation = _simulation(part, rules, machine)
-        told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
-        simulation.features = Features(*told)
-        simulations.append(simulation.native)
-    warn_of_unused(parts, [rules], features)
-    largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]
-    return Slices(simulations, np.max(largest, axis=0), made[0].places)
-
 
 def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulation:
     """Return what the native engine is told of a slice."""
@@ -85,8 +44,6 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
         simulation.learning.estimators.looks[0] = 1
     return simulation
 
-
-# --- Many weight vectors on many slices of a trace at once, in this process -----------------------
 
 _NAMES = (
     *("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s"),
@@ -169,7 +126,22 @@ class BatchSimulator:
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.tau = check_tau(tau)
-        self._slices = slices_of(parts, self.features, rules, machine)
+        check_fair_share(rules.fair_share, counts_usage(rules, self.features))
+        # the simulations are to have what any weights look at
+        rules = rules.but(policy=dict.fromkeys(self.features, 1.0))
+        columns = [columns_of(part, rules) for part in parts]
+        made = [weighed(of, self.features, len(of.times)) for of in columns]
+        usage = places_of_usage(self.features).tolist()
+        self._simulations: list[Native] = []
+        for part, own, of in zip(parts, made, columns, strict=True):
+            simulation = _simulation(part, rules, machine)
+            told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
+            simulation.features = Features(*told)
+            self._simulations.append(simulation.native)
+        warn_of_unused(parts, [rules], self.features)
+        # of the features of all jobs, how large they become, and which weight is theirs
+        largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]
+        self._largest, self._places = np.max(largest, axis=0), made[0].places
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -228,7 +200,7 @@ class BatchSimulator:
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         if self._many is None or self._many[0] != threads:
-            self._many = threads, Many(self._slices.simulations, threads)
+            self._many = threads, Many(self._simulations, threads)
         for first in range(0, tasks, at_once):
             stop = min(first + at_once, tasks)
             self._many[1].simulate(vectors, codes, self.tau, first, stop, values)
@@ -252,9 +224,9 @@ class BatchSimulator:
         if not np.isfinite(vectors).all():
             raise HpcgymError("weights must be finite numbers")
         used = np.abs(vectors)
-        by_feature = used[:, :, self._slices.places]
+        by_feature = used[:, :, self._places]
         with np.errstate(over="ignore"):
-            largest = (by_feature * self._slices.largest).sum(axis=2).max(initial=0.0)
+            largest = (by_feature * self._largest).sum(axis=2).max(initial=0.0)
         smallest = used[used > 0].min(initial=1.0)
         if largest >= 1e300 or smallest <= 1e-280:
             raise HpcgymError("weights: scores are beyond double precision")

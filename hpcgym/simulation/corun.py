@@ -68,6 +68,7 @@ class SharedNodes(NamedTuple):
     nodes: NDArray[np.int64]  # (n,) how many each job needs
     placement: NDArray[np.int64]  # (n,) COMPACT, SPREAD or PART
     code: NDArray[np.int64]  # (n,)
+    cores: NDArray[np.int64]  # (n,) that each job has on each of its nodes, but for the last
     files: Files | None
 
     @property
@@ -93,7 +94,7 @@ class SharedNodes(NamedTuple):
 
     def part(self, first: int, stop: int) -> SharedNodes:
         """Return the same for some of the jobs."""
-        names = ("nodes", "placement", "code")
+        names = ("nodes", "placement", "code", "cores")
         return self._replace(**{name: getattr(self, name)[first:stop] for name in names})
 
 
@@ -134,7 +135,7 @@ def shared_nodes(
     WorkloadError : a job whose code has no speedups.
     """
     code = codes_of(workload, speedups.codes)
-    nodes, placement = _placed(workload, scheduler, cluster.nodes, cores, sockets)
+    nodes, placement, each = _placed(workload, scheduler, cluster.nodes, cores, sockets)
     weights, files = np.zeros(len(PASS_FEATURES)), _files_of(cluster, speedups, workload, code)
     if scheduler.order.looks_at_pass:
         given = scheduler.order.weights
@@ -154,25 +155,26 @@ def shared_nodes(
         nodes=nodes,
         placement=placement,
         code=code,
+        cores=each,
         files=files,
     )
 
 
 def _placed(
     workload: Workload, scheduler: Scheduler, n_nodes: int, cores: int, sockets: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many nodes each job needs, and its placement there.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many nodes each job needs, its placement there, and its cores on each.
 
     A job that has too many processes to be spread over the machine is compact.
     """
     processors = workload.requested_processors
-    nodes, placement = -(-processors // cores), np.full(len(workload), COMPACT)
+    placement, each = np.full((2, len(workload)), [[COMPACT], [cores]])
     if scheduler.parts:
-        wide = -(-processors // cores_of_part(scheduler, cores, sockets))
-        spread = wide <= n_nodes
-        nodes = np.where(spread, wide, nodes)
+        part = cores_of_part(scheduler, cores, sockets)
+        spread = -(-processors // part) <= n_nodes
         placement[spread] = SPREAD if scheduler.parts == 1 else PART
-    return nodes, placement
+        each[spread] = part
+    return -(-processors // each), placement, each
 
 
 def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
@@ -569,7 +571,7 @@ def shared_result(
         run_time=_seconds(run.end_ticks - run.start_ticks, ticks),
         predicted_run_time=schedule["predicted"] // ticks,
         reserved_start=np.where(reserved < 0, -1.0, _seconds(reserved, ticks)),
-        allocation=_allocation(workload, scheduler, cluster, machine, schedule["cell_node"]),
+        allocation=_allocation(workload, machine, schedule["cell_node"]),
         coschedule=run,
     )
 
@@ -581,20 +583,10 @@ def _seconds(times: NDArray[np.int64], ticks: int) -> Any:
     return seconds
 
 
-def _allocation(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    machine: SharedNodes,
-    cells: NDArray[np.int64],
-) -> Allocation:
+def _allocation(workload: Workload, machine: SharedNodes, cells: NDArray[np.int64]) -> Allocation:
     """Return the nodes of jobs: on each as many processes as it takes, the rest on the last."""
-    nodes = machine.nodes
+    nodes, each = machine.nodes, machine.cores
     first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
-    cores, sockets = check_machine(cluster)
-    part = cores_of_part(scheduler, cores, sockets) if scheduler.parts else cores
-    each = np.where(machine.placement == COMPACT, cores, part)
     units = np.repeat(each, nodes)
-    if len(nodes):
-        units[first[1:] - 1] = workload.requested_processors - (nodes - 1) * each
+    units[first[1:] - 1] = workload.requested_processors - (nodes - 1) * each
     return Allocation(first, cells.astype(np.int32), units.astype(np.int32))
