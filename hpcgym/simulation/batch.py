@@ -39,10 +39,7 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
     if place.nodes is not None:
         asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
         check_scheduler(rules, "nodes", "batches on nodes", *asleep)
-    simulation = new_simulation(taken_over(part), rules, place, agent=Agent(Order(SCORED)))
-    if simulation.learning is not None:
-        simulation.learning.estimators.looks[0] = 1
-    return simulation
+    return new_simulation(taken_over(part), rules, place, agent=Agent(Order(SCORED)))
 
 
 _NAMES = (

@@ -229,6 +229,15 @@ def test_mix_uses_the_higher_frequencies() -> None:
     assert lowest["dvfs"] < 2.0
 
 
+@pytest.mark.parametrize(("slowdown", "off"), [(1.63, [255, 1009, 444]), (3.0, [0, 0, 444])])
+def test_mix_switches_off_as_algorithm_2_does(slowdown: float, off: list[int]) -> None:
+    """Where rho is at most 0; else only where 2 GHz are not slow enough, at 76.7 % of the power."""
+    curie = find_cluster("curie")
+    power = replace(node_power(curie), slowdown=slowdown)
+    caps = [PowerCap.of(curie, share) for share in (0.95, 0.8, 0.7)]
+    assert [nodes_off(curie, power, cap, "mix") for cap in caps] == off
+
+
 def test_a_cap_for_now_that_nobody_knew() -> None:
     given = jobs((0, 2, 100), (1, 1, 20), (2, 1, 50), (30, 1, 10))
     # 800 W at 10 s, 700 from 21 s on, 600 from 52 s on: the last one does not fit before 100 s

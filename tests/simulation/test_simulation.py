@@ -182,6 +182,39 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     hpcgym.validate_schedule(slow)
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"quota": "user:submitted=2;all:jobs=9"},
+        {"maintenance": "20000/30000", "backfill": "conservative", "policy": "saf"},
+        {"dependencies": "after", "policy": "spf"},
+        {"preemption": "queue:1>2,suspend", "cluster": "8x1x8"},
+        {"policy": (0, 0.001, 1e-6, -1, 0.2, 0), "hold": 0.1},
+    ],
+    ids=str,
+)
+def test_the_reference_makes_the_same_result(rules: dict[str, Any]) -> None:
+    workload = hpcgym.load_workload(SOURCE).take(slice(0, 120))
+    rows = np.arange(len(workload))
+    workload = workload.with_columns(
+        job_number=rows + 1, preceding_job=np.where(rows % 3 == 2, rows - 1, -1), queue=1 + rows % 2
+    )
+    assert_same(workload, rules)
+
+
+def test_jobs_that_run_as_an_extract_begins_are_counted() -> None:
+    """One runs from 0 to 40; two wait, and of the user two may run at once."""
+    log = tiny(
+        submit_time=[0, 5, 6],
+        run_time=[40, 50, 50],
+        requested_time=[40, 50, 50],
+        requested_processors=[1, 1, 1],
+        user_id=[1, 1, 1],
+        wait_time=[0, 9, 9],
+    )
+    assert hpcgym.simulate(log.extract(10), quota="user:jobs=2").start.tolist() == [0, 10, 40]
+
+
 def test_the_reference_shares_nothing_with_the_engine() -> None:
     """Its modules import each other, and what comes with Python."""
     found: set[str] = set()

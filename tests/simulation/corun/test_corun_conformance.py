@@ -198,8 +198,7 @@ class Sharing(SharedSimulation):
         super().end_jobs()
 
 
-@pytest.mark.slow
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(cases(order="fcfs"), st.data())
 def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
     case = one_that_both_take(case)
