@@ -24,6 +24,7 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.study import evaluate
 from hpcgym.workload.model import Workload
 
@@ -213,6 +214,19 @@ def test_jobs_that_run_as_an_extract_begins_are_counted() -> None:
         wait_time=[0, 9, 9],
     )
     assert hpcgym.simulate(log.extract(10), quota="user:jobs=2").start.tolist() == [0, 10, 40]
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts"), [("fairshare", [0, 10, 20, 30]), ("energy-fairshare", [0, 10, 30, 20])]
+)
+def test_usage_is_of_processors_or_of_energy(policy: str, starts: list[int]) -> None:
+    """At 20 both users have had the machine for 10 s; the first has drawn more."""
+    columns = {"submit_time": [0, 0, 1, 2], "run_time": [10] * 4, "requested_time": [10] * 4}
+    columns |= {"requested_processors": [4] * 4, "user_id": [1, 2, 1, 2]}
+    log = Workload.from_columns(columns, processors=4)
+    log = log.with_columns(power_w=[100, 10, 10, 10])
+    shares = FairShare(half_life_s=math.inf)
+    assert hpcgym.simulate(log, policy, fair_share=shares).start.tolist() == starts
 
 
 def test_the_reference_shares_nothing_with_the_engine() -> None:
