@@ -106,11 +106,11 @@ HAND: dict[str, tuple[Any, ...]] = {
     "what is drawn is rounded up": (
         ((0, 1, 10),), [PowerCap(200.0012, 0, 50)], "none", machine(2, NodePower(0, 200.0004)),
         [0]),
-    # 100 W busy, and 60 W of the other node if that begins to switch off; else it draws 10 W
+    # 100 W busy, and 60 W of the other node as it may begin to switch off; at 35 s it is off
     **{f"a free node may {'switch off' if after else 'stay on'}":
        (((0, 1, 10),), [PowerCap(130, 0, 50)], "none",
         machine(2, NodePower(10, 100, shutdown_time_s=5, shutdown_w=60), shutdown_after_s=after),
-        [50 if after else 0]) for after in (None, 30)},
+        [35 if after else 0]) for after in (None, 30)},
     # at 200 W, then one at 150 W and slower, then none; beyond the window all are fast
     "frequencies": (((0, 1, 10),) * 4, [PowerCap(550, 0, 15)], "dvfs", None, [0, 0, 10, 15]),
     # one of four nodes must be off, for 190 W; the third needs all, and waits for it to boot
