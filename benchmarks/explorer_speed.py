@@ -1,7 +1,7 @@
 """How fast ``hpcgym explore`` is: size of its page, steps of the wheel, from a slider to a picture.
 
 It drives Chromium by playwright, which are not in any extra: CONTRIBUTING.md says how they are
-installed. The same steps can be measured on another page, ``--page FILE``.
+installed.
 
     python benchmarks/explorer_speed.py KTH-SP2
 """
@@ -58,7 +58,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("workload")
-    parser.add_argument("--page", help="measure the wheel on this file instead")
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -67,9 +66,6 @@ def main() -> None:
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
         )
         tab = browser.new_page(viewport={"width": 1400, "height": 850})
-        if given.page:
-            wheel(tab, Path(given.page))
-            return
         workload = load_workload(given.workload)
         results = {name: simulate(workload, name) for name in ("easy", "saf")}
         for names in (["easy"], ["easy", "saf"]):

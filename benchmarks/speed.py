@@ -1,296 +1,373 @@
-"""How fast hpcgym simulates, how that grows, and what it costs in memory."""
+"""How fast hpcgym simulates and steps, how that grows, and what it costs in memory.
+
+Times are the least of --repeat runs, after one that does not count. What is timed is
+hpcgym.simulate() from the loaded workload to the Result; not reading the workload, nor metrics or
+the DataFrame. Each row of start, jobs and load is a process of its own, which ends at --limit
+seconds; larger sizes are then left out.
+"""
+
+from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from statistics import median
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from itertools import pairwise
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from sections import Column, Section, doing, machine, parser_of, show
+import pandas as pd
+import speed_of_environments
+import speed_of_machines
+from timing import Figures, best, forget_peak, in_turn, machine, memory, rates, wall_seconds
 
 import hpcgym
+from hpcgym.baselines import find_scheduler
+from hpcgym.benchmarks.studies.tables import table_text
+from hpcgym.files.writing import json_text
+from hpcgym.processors import threads_here
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.study import open_executor
+from hpcgym.workload import weeks
 from hpcgym.workload.archive import find
 
-EPILOG = """\
-sections:
-  schedulers  ns a job of each scheduler on WORKLOAD, repeats interleaved
-  start       a process from its start to its end
-  jobs        how time and memory grow with the number of jobs (load 0.8, 256 processors)
-  processors  how time grows with the machine (100,000 jobs, load 0.8)
-  load        how time grows with the queue, up to a saturated machine (100,000 jobs)
-
-What is timed is hpcgym.simulate() from the loaded workload to the Result, after a warm-up; not
-reading the workload, nor metrics or the DataFrame. Each row of start, jobs, processors and load is
-a process of its own, which ends at --limit seconds; larger sizes are then left out.
-
+EXAMPLES = """\
 examples:
-  python benchmarks/speed.py
-  python benchmarks/speed.py SDSC-SP2 --sections schedulers --repeat 50
-  python benchmarks/speed.py --sections jobs --large --format json > jobs.json
+  python benchmarks/speed.py schedulers --repeat 50
+  python benchmarks/speed.py jobs --sizes 1000000,10000000 --format json > jobs.json
+  python benchmarks/speed.py threads --workload KTH-SP2 --clean legrand --weeks 45
+  mpiexec -n 3 python -m mpi4py.futures benchmarks/speed.py executors --executors mpi
 """
 
 #: Name in the tables -> scheduler, other rules.
 SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "easy": ("easy", {}),
+    **{name: (name, {}) for name in ("easy", "easy-sjbf", "easy++", "saf", "lexp", "fcfs")},
     "easy, per-event": ("easy", {"passes": "per-event"}),
-    "easy-sjbf": ("easy-sjbf", {}),
-    "easy++": ("easy++", {}),
-    "saf": ("saf", {}),
-    "lexp": ("lexp", {}),
-    "wfp3": ("wfp3", {}),
-    "fcfs": ("fcfs", {}),
     "conservative": ("conservative", {}),
     "depth:10": ("easy", {"backfill": "depth:10"}),
-    "depth:100": ("easy", {"backfill": "depth:100"}),
     "slurm": ("easy", {"backfill": "slurm:bf_max_job_test=1000"}),
 }
-FULL: dict[str, Any] = {
-    "schedulers": ("easy", "easy-sjbf", "saf", "lexp", "conservative"),
-    "jobs": (1_000, 10_000, 100_000, 1_000_000),
-    "conservative_jobs": (1_000, 10_000, 100_000, 200_000),
-    "processors": (64, 256, 1_024, 4_096, 16_384, 100_000),
-    "load": (0.5, 0.8, 1.0, 1.5, 3.0, 10.0),
-    "middle": 100_000,
+GROWING = ("easy", "easy-sjbf", "saf", "lexp", "conservative")
+
+#: Of a process that is measured: runs at most, and seconds after which there is no further one.
+RUNS, BUDGET_S = 3, 2.0
+
+
+# --- Schedulers, and how they grow ----------------------------------------------------------------
+
+
+def schedulers(given: argparse.Namespace) -> Figures:
+    """Time each scheduler, in turn."""
+    jobs = hpcgym.load_workload(given.workload or of_size_of_kth(), given.clean)
+    calls = {
+        name: partial(hpcgym.simulate, jobs, scheduler, **rules)
+        for name, (scheduler, rules) in SCHEDULERS.items()
+    }
+    least = in_turn({name: wall_seconds(call) for name, call in calls.items()}, given.repeat)
+    rows = [
+        {"scheduler": name, **rates(seconds, len(jobs)), **told(calls[name]())}
+        for name, seconds in least.items()
+    ]
+    return Figures(f"{jobs.name}: {len(jobs):,} jobs, {jobs.processors:,} processors", rows)
+
+
+def told(result: hpcgym.Result) -> dict[str, float]:
+    """Return which schedule it was, and how long its queues."""
+    names = {"mean_bsld": "mean BSLD", "mean_queue_length": "mean queue"}
+    return {name: float(result.metrics[metric]) for metric, name in names.items()}
+
+
+def of_size_of_kth() -> str:
+    """Return KTH-SP2 if it is on this machine, else a generated workload of its size."""
+    return "KTH-SP2" if find("KTH-SP2") else "lublin:jobs=28481,processors=100,load=0.7"
+
+
+def start(given: argparse.Namespace) -> Figures:
+    """Time a process from its start to its end, and its imports."""
+    source = given.workload or of_size_of_kth()
+    load = f"hpcgym.load_workload({source!r}, {given.clean!r})"
+    programs = {
+        "imports": "import hpcgym.simulation.run, hpcgym.workload.load",
+        "the workload, simulated with easy": f"import hpcgym; hpcgym.simulate({load}, 'easy')",
+    }
+    runs = {
+        name: wall_seconds(partial(subprocess.run, [sys.executable, "-c", program], check=True))
+        for name, program in programs.items()
+    }
+    rows = [{"process": name, "s": s} for name, s in in_turn(runs, min(given.repeat, 5)).items()]
+    return Figures(f"A process from its start to its end: {source}", rows)
+
+
+def jobs(given: argparse.Namespace) -> Figures:
+    """Show time and memory by the number of jobs (load 0.8, 256 processors)."""
+    sizes = [int(size) for size in given.sizes or (1_000, 10_000, 100_000, 1_000_000)]
+    rows = list(growth(given, "jobs", sizes, "lublin:jobs={},processors=256,load=0.8"))
+    return Figures("Growth with jobs: 256 processors, load 0.8", rows)
+
+
+def load(given: argparse.Namespace) -> Figures:
+    """Show time by the queue, up to a saturated machine (--jobs jobs, 256 processors)."""
+    sizes = given.sizes or (0.5, 0.8, 1.0, 1.5, 3.0, 10.0)
+    rows = list(growth(given, "load", sizes, f"lublin:jobs={given.jobs},processors=256,load={{}}"))
+    return Figures(f"Growth with the load: {given.jobs:,} jobs, 256 processors", rows)
+
+
+def growth(
+    given: argparse.Namespace, what: str, sizes: Any, generator: str
+) -> Iterator[dict[str, Any]]:
+    """Run each growing scheduler on generated workloads of several sizes, up to the time limit."""
+    for name in GROWING:
+        for size in sizes:
+            facts = in_a_process(generator.format(size), name, given.limit)
+            yield {"scheduler": name, what: size, **facts}
+            if facts["note"]:
+                break  # larger ones would take longer
+
+
+def in_a_process(source: str, scheduler: str, limit: float) -> dict[str, Any]:
+    """Return what a process of its own has measured, or that it was stopped."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=measure, args=(source, scheduler, theirs))
+    process.start()
+    theirs.close()  # else the end of the process would not be seen
+    try:
+        return ours.recv() if ours.poll(limit) else {"note": f"stopped after {limit:g} s"}
+    except EOFError:
+        raise hpcgym.HpcgymError(f"{scheduler} on {source} failed, as it says above") from None
+    finally:
+        process.kill()
+        process.join()
+
+
+def measure(source: str, scheduler: str, pipe: Any) -> None:
+    """Send the time and the memory of simulating a workload."""
+    _ = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=100,processors=64"), scheduler)
+    jobs = hpcgym.load_workload(source, "none")
+    loading, resident = memory("VmHWM"), memory("VmRSS")
+    forget_peak()
+    seconds: list[float] = []
+    peak = 0.0
+    result: Any = None
+    while len(seconds) < RUNS and sum(seconds) < BUDGET_S:
+        result = None  # two results at once would count twice
+        begin = time.perf_counter()
+        result = hpcgym.simulate(jobs, scheduler)
+        seconds.append(time.perf_counter() - begin)
+        peak = peak or memory("VmHWM")
+    facts = {
+        **rates(min(seconds), len(jobs)),
+        **told(result),
+        "longest queue": result.metrics["max_queue_length"],
+        # of few jobs it is less than the rest of the process varies by
+        "bytes a job": (peak - resident) / len(jobs) if len(jobs) >= 100_000 else None,
+        "peak MB": max(peak, loading) / 1e6,
+        "note": "",
+    }
+    pipe.send(facts)
+
+
+# --- Learned run times ----------------------------------------------------------------------------
+
+
+def estimates(given: argparse.Namespace) -> Figures:
+    """Time EASY-SJBF by estimates, one of which is learned in two ways."""
+    from hpcgym.agents.runtime_regression import RuntimeRegression
+    from hpcgym.scheduler.estimates import JOB_FEATURES
+
+    source = given.workload or "lublin:jobs=20000,processors=128,seed=0,load=0.8"
+    trace = hpcgym.load_workload(source, given.clean)
+    names = ("requested", "ave2", "user-ratio", "data-driven", "e-loss")
+    calls: dict[str, Callable[[], hpcgym.Result]] = {
+        name: partial(hpcgym.simulate, trace, learning(name)) for name in names
+    }
+
+    def by_river() -> hpcgym.Result:
+        e_loss: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
+        # not the numbers of users and jobs too
+        model = RuntimeRegression(**e_loss, features=tuple(JOB_FEATURES))
+        return hpcgym.simulate(trace, learning(model))
+
+    calls["e-loss, RuntimeRegression"] = by_river
+    rows = [
+        {"estimate": name, **rates(best(call, given.repeat), len(trace)), **told(call())}
+        for name, call in calls.items()
+    ]
+    return Figures(f"{len(trace):,} jobs of {trace.name}", rows)
+
+
+def learning(estimate: Any) -> hpcgym.Scheduler:
+    """Return the best scheduler of the thesis, with an estimate."""
+    return hpcgym.Scheduler(
+        backfill_order="sjbf", estimate=estimate, correction="incremental", passes="per-event"
+    )
+
+
+# --- Many weights on many slices ------------------------------------------------------------------
+
+#: What the batch is of: workload, cleaning recipe, number of weeks (None: all).
+Slices = tuple[str, str, int | None]
+
+
+@lru_cache
+def slices(of: Slices) -> list[hpcgym.Workload]:
+    """Return the weeks to simulate."""
+    source, clean, number = of
+    return weeks(hpcgym.load_workload(source, clean))[:number]
+
+
+@lru_cache
+def batch(of: Slices) -> BatchSimulator:
+    """Return the batch of all weeks; a worker makes it once."""
+    return BatchSimulator(slices(of))
+
+
+def slices_of(given: argparse.Namespace) -> Slices:
+    """Return which slices are asked for."""
+    default = "lublin:jobs=40000,processors=128,seed=0,load=0.7"
+    return given.workload or default, given.clean, given.weeks
+
+
+def vectors(number: int) -> Any:
+    """Return random weights over the six features of Legrand 2018, (number, 6)."""
+    return np.random.default_rng(0).uniform(-1, 1, (number, 6))
+
+
+def of_batch(given: argparse.Namespace, seconds: dict[str, tuple[float, float]]) -> Figures:
+    """Return the figures of ways to simulate a share of all vectors on all slices."""
+    one = batch(slices_of(given))
+    n_jobs = int(one.sizes.sum())
+    rows = [
+        {
+            "by": how,
+            "s": spent,
+            "slices a second": round(given.vectors * len(one) * share / spent),
+            "ns a job": 1e9 * spent / (given.vectors * n_jobs * share),
+        }
+        for how, (spent, share) in seconds.items()
+    ]
+    return Figures(f"{given.vectors} vectors x {len(one)} weeks, {n_jobs:,} jobs", rows)
+
+
+def threads(given: argparse.Namespace) -> Figures:
+    """Simulate many weights by threads, and a tenth of them by a loop over simulate."""
+    of, weights = slices_of(given), vectors(given.vectors)
+    found = {
+        f"{number} threads": (
+            best(partial(batch(of).run, weights, threads=number), given.repeat),
+            1.0,
+        )
+        for number in range(1, threads_here() + 1)
+    }
+    few, rules = max(given.vectors // 10, 1), find_scheduler("spf")
+
+    def loop() -> None:
+        for vector in weights[:few].tolist():
+            for part in slices(of):
+                _ = hpcgym.simulate(part, rules.but(policy=tuple(vector))).bsld.mean()
+
+    found["loop over simulate"] = best(loop, 1), few / given.vectors
+    return of_batch(given, found)
+
+
+def executors(given: argparse.Namespace) -> Figures:
+    """Divide the weights among the workers of --executors, on one thread each."""
+    of, found = slices_of(given), {}
+    pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
+    expected = batch(of).run(vectors(given.vectors))
+    for name in given.executors:
+        for workers in range(1, threads_here() + 1) if name == "processes" else [None]:
+            with open_executor(name, workers) as opened:
+                executor: Any = opened
+
+                def run(executor: Any = executor) -> Any:
+                    futures = [
+                        executor.submit(share, of, given.vectors, *piece)
+                        for piece in pairwise(pieces)
+                    ]
+                    return np.concatenate([future.result() for future in futures])
+
+                if not (run() == expected).all():
+                    raise SystemExit(f"{name}: other results than in this process")
+                number = workers or executor.num_workers  # the ranks but the first
+                found[f"{name}, {number} workers"] = best(run, given.repeat), 1.0
+    return of_batch(given, found)
+
+
+def share(of: Slices, number: int, first: int, stop: int) -> list[list[float]]:
+    """Do some of the vectors, on one thread."""
+    values: list[list[float]] = batch(of).run(vectors(number)[first:stop], threads=1).tolist()
+    return values
+
+
+# --- The command line -----------------------------------------------------------------------------
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
+    one.__name__: one
+    for one in (
+        *(schedulers, start, jobs, load, estimates, threads, executors),
+        *speed_of_environments.SECTIONS,
+        *speed_of_machines.SECTIONS,
+    )
 }
-QUICK: dict[str, Any] = {
-    "schedulers": ("easy", "conservative"),
-    "jobs": (100, 1_000),
-    "conservative_jobs": (100, 1_000),
-    "processors": (64, 1_024),
-    "load": (0.5, 1.5),
-    "middle": 1_000,
-}
-LARGE = 10_000_000
-NAME = Column("scheduler", "scheduler")
-NS = Column("min_ns", "ns a job, min", ",.0f")
-MEDIAN_NS = Column("median_ns", "median", ",.0f")
-NOTE = Column("note", "")
-QUEUES = (
-    Column("mean_queue_length", "mean queue", ",.0f"),
-    Column("max_queue_length", "longest queue", ",.0f"),
-)
 
 
 def main() -> None:
-    """Read the command line and print the sections asked for."""
+    """Read the command line; measure the sections asked for and print each, or all as JSON."""
     given = arguments()
-    try:
-        given.workload = given.workload or default_workload(given.quick)
-        show(SECTIONS, given, machine() | {"workload": given.workload})
-    except hpcgym.HpcgymError as error:
-        sys.exit(f"speed.py: {error}")
+    facts, found = machine(), {}
+    if given.format == "table":
+        print(", ".join(f"{name} {value}" for name, value in facts.items()))
+    for name in given.sections:
+        try:
+            found[name] = SECTIONS[name](given)
+        except hpcgym.HpcgymError as error:
+            sys.exit(f"speed.py: {error}")
+        if given.format == "table":
+            print(f"\n{found[name].title}\n\n{table_text(pd.DataFrame(found[name].rows))}")
+    if given.format == "json":
+        rows = {name: figures.rows for name, figures in found.items()}
+        print(json_text({"machine": facts, "sections": rows}), end="")
 
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    parser = parser_of(__doc__, EPILOG, SECTIONS, 30)
+    told = "".join(f"  {name:<12} {one.__doc__}\n" for name, one in SECTIONS.items())
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=f"{EXAMPLES}\nsections:\n{told}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
-    add(
-        "workload",
-        nargs="?",
-        metavar="WORKLOAD",
-        help="file, archive name or generator; KTH-SP2"
-        " if it is on this machine, else a generated workload of that size",
-    )
-    add("--clean", default="glesser", help="cleaning recipe for WORKLOAD (%(default)s)")
+    add("sections", nargs="+", choices=SECTIONS, metavar="SECTION")
+    add("--workload", help="in place of the usual one: a file, a name or a generator")
+    add("--clean", default="glesser", help="cleaning recipe (%(default)s)")
+    add("--repeat", type=count, default=10, help="timed runs (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
-    add("--large", action="store_true", help="let jobs go up to 10 million: minutes, 3 GB")
-    add("--quick", action="store_true", help="small sizes only: to see that everything works")
-    given = parser.parse_args()
-    if given.limit <= 0:
-        parser.error("--limit must be above 0")
-    given.sizes = QUICK if given.quick else FULL
-    return given
+    add("--sizes", type=numbers, help="N,N: numbers of jobs, or loads")
+    add("--jobs", type=count, default=100_000, help="where the load grows (%(default)s)")
+    add("--weeks", type=count, help="first weeks only")
+    add("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
+    add("--executors", type=lambda text: text.split(","), default=["processes"])
+    add("--steps", type=count, default=20_000, help="of a run of environments (%(default)s)")
+    add("--format", choices=("table", "json"), default="table")
+    return parser.parse_args()
 
 
-def default_workload(quick: bool) -> str:
-    """Return KTH-SP2 if it is on this machine, else a generated workload of its size."""
-    if quick:
-        return "lublin:jobs=1000,processors=100,load=0.7"
-    if find("KTH-SP2"):
-        return "KTH-SP2"
-    return "lublin:jobs=28481,processors=100,load=0.7"
+def count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
-def schedulers(given: argparse.Namespace) -> Section:
-    """Time each scheduler on one workload, in turn, so that all see the same disturbances."""
-    from hpcgym.simulation.run import simulate
+def numbers(text: str) -> list[float]:
+    """Return numbers that are separated by commas."""
+    return [float(one) for one in text.split(",")]
 
-    workload = hpcgym.load_workload(given.workload, given.clean)
-    calls: dict[str, Callable[[], Any]] = {
-        name: partial(simulate, workload, scheduler, **rules)
-        for name, (scheduler, rules) in SCHEDULERS.items()
-    }
-    with doing(f"simulating {workload.name}"):
-        times, results = interleaved(calls, given.repeat)
-    rows = [
-        {
-            "scheduler": name,
-            "jobs": len(workload),
-            **per_job(times[name], len(workload)),
-            "jobs_a_second": len(workload) / min(times[name]),
-            "mean_bsld": result.metrics["mean_bsld"],
-            "mean_queue_length": result.metrics["mean_queue_length"],
-        }
-        for name, result in results.items()
-    ]
-    return Section(
-        f"{workload.name}: {len(workload):,} jobs, {workload.processors:,} processors,"
-        f" best and median of {given.repeat}",
-        (
-            NAME,
-            NS,
-            MEDIAN_NS,
-            Column("jobs_a_second", "jobs a second", ",.0f"),
-            Column("mean_bsld", "mean BSLD", ",.2f"),
-            Column("mean_queue_length", "mean queue", ",.1f"),
-        ),
-        rows,
-    )
-
-
-def interleaved(
-    calls: dict[str, Callable[[], Any]], repeat: int, budget_s: float = np.inf
-) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Call each once to warm up, then in turn up to ``repeat`` times: seconds, and first values."""
-    values = {name: call() for name, call in calls.items()}
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    stop = time.perf_counter() + budget_s
-    for done in range(repeat):
-        if done and time.perf_counter() > stop:
-            break
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - begin)
-    return times, values
-
-
-def per_job(seconds: list[float], jobs: int) -> dict[str, float]:
-    """Return the least and the median time a job [ns]."""
-    return {"min_ns": min(seconds) / jobs * 1e9, "median_ns": median(seconds) / jobs * 1e9}
-
-
-def start(given: argparse.Namespace) -> Section:
-    """Time whole processes."""
-    rows = []
-    for name in ("easy", "conservative"):
-        begin = time.perf_counter()
-        facts = one_run(given, given.workload, name, given.clean)
-        rows.append({"scheduler": name, "process_s": time.perf_counter() - begin, **facts})
-    return Section(
-        "A process from its start to its end [s]",
-        (
-            NAME,
-            Column("process_s", "whole", ".2f"),
-            Column("cpu_s", "CPU time", ".2f"),
-            Column("import_s", "import", ".2f"),
-            Column("first_call_s", "first call", ".2f"),
-            Column("load_s", "reading the workload", ".2f"),
-        ),
-        rows,
-    )
-
-
-def one_run(given: argparse.Namespace, workload: str, scheduler: str, clean: str) -> dict[str, Any]:
-    """Simulate in a process of its own; return what it measured, or that it was stopped."""
-    command = [sys.executable, str(Path(__file__).with_name("one_run.py"))]
-    command += [workload, scheduler, "--clean", clean]
-    with doing(f"{scheduler} on {workload}"):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
-        except subprocess.TimeoutExpired:
-            return {"note": f"stopped after {given.limit:g} s"}
-    if done.returncode:
-        reason = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
-        raise hpcgym.HpcgymError(f"{scheduler} on {workload}: {reason[-1]}")
-    facts: dict[str, Any] = json.loads(done.stdout)
-    return facts | {
-        "note": "",
-        "min_ns": facts["min_s"] / facts["jobs"] * 1e9,
-        "median_ns": facts["median_s"] / facts["jobs"] * 1e9,
-        "bytes_a_job": facts["simulation_bytes"] / facts["jobs"],
-        "peak_mb": facts["peak_bytes"] / 1e6,
-        "peak_with_metrics_mb": facts["peak_with_metrics_bytes"] / 1e6,
-    }
-
-
-def growth(
-    given: argparse.Namespace, key: str, sizes: dict[str, tuple[float, ...]], generator: str
-) -> list[dict[str, Any]]:
-    """Run each growing scheduler on generated workloads of several sizes, up to the time limit."""
-    rows = []
-    for name, of_scheduler in sizes.items():
-        for size in of_scheduler:
-            facts = one_run(given, generator.format(size), name, "none")
-            rows.append({"scheduler": name, **facts, key: size})
-            if facts["note"]:
-                break  # larger ones would take longer
-    return rows
-
-
-def jobs(given: argparse.Namespace) -> Section:
-    """Let the number of jobs grow."""
-    sizes = dict.fromkeys(given.sizes["schedulers"], given.sizes["jobs"])
-    sizes["conservative"] = given.sizes["conservative_jobs"]
-    if given.large:
-        for name in sizes.keys() - {"conservative"}:
-            sizes[name] += (LARGE,)
-    rows = growth(given, "jobs", sizes, "lublin:jobs={},processors=256,load=0.8")
-    for row in rows:
-        if row["jobs"] < 100_000:
-            row["bytes_a_job"] = None  # less than the rest of the process varies by
-    return Section(
-        "Growth with jobs: 256 processors, load 0.8; memory while simulating, and of the process",
-        (
-            NAME,
-            Column("jobs", "jobs", ",d"),
-            NS,
-            *QUEUES,
-            Column("min_s", "seconds", ".3f"),
-            Column("bytes_a_job", "bytes a job", ",.0f"),
-            Column("peak_mb", "peak MB", ",.0f"),
-            Column("peak_with_metrics_mb", "with metrics", ",.0f"),
-            NOTE,
-        ),
-        rows,
-    )
-
-
-def growth_by(given: argparse.Namespace, key: str, form: str, generator: str, what: str) -> Section:
-    """Let something else than the number of jobs grow, and with it machine or queue."""
-    count = given.sizes["middle"]
-    sizes = dict.fromkeys(given.sizes["schedulers"], given.sizes[key])
-    rows = growth(given, key, sizes, f"lublin:jobs={count},{generator}")
-    columns = (NAME, Column(key, key, form), NS, MEDIAN_NS, *QUEUES, NOTE)
-    return Section(f"Growth with {key}: {count:,} jobs, {what}", columns, rows)
-
-
-def processors(given: argparse.Namespace) -> Section:
-    """Let the machine grow at equal load."""
-    return growth_by(given, "processors", ",d", "processors={},load=0.8", "load 0.8")
-
-
-def load(given: argparse.Namespace) -> Section:
-    """Let the offered load grow, and with it the queue."""
-    what = "256 processors; from load 1 on the queue grows"
-    return growth_by(given, "load", ".1f", "processors=256,load={}", what)
-
-
-#: Name -> what measures it; in the order in which they are shown.
-SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
-    "schedulers": schedulers,
-    "start": start,
-    "jobs": jobs,
-    "processors": processors,
-    "load": load,
-}
 
 if __name__ == "__main__":
     main()

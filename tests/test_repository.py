@@ -353,7 +353,6 @@ MAY_PARSE = {
     "agents/network_files.py torch.load": "bounded, and no code of the file is run",
     "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",
     "benchmarks/studies/items.py csv.reader": "files that stand beside it in the repository",
-    "benchmarks/speed.py json.loads": "what a process of its own has printed",
 }
 
 

@@ -1,0 +1,292 @@
+"""How fast machines are simulated beside a plain pool: of nodes, with power, shared by jobs.
+
+But for nodes, times are seconds of the processor, so that other programs matter less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from timing import Figures, in_turn, processor_seconds, rates
+
+from hpcgym import (
+    Cluster,
+    Heatmap,
+    Result,
+    Scheduler,
+    Workload,
+    generate_speedups,
+    load_workload,
+    simulate,
+)
+from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trace_jobs
+from hpcgym.machine import NodeGroup, find_cluster
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, place_on_nodes
+from hpcgym.simulation.prepare import pool_of
+from hpcgym.workload import Code, fitting, generate_code_jobs
+from hpcgym.workload.archive import find
+
+SLURM = Scheduler(backfill="slurm")
+SCHEDULERS = ("fcfs", "easy", "conservative", *COSCHEDULERS)
+NODES, CORES, JOBS = 100, 48, 5_000
+GROWTH = (1_250, 2_500, 5_000, 10_000, 20_000, 40_000)
+PROCESSES = (24, 64, 128, 256)
+#: Of what the machine can do under a scheduler, with the mean speedup of pairs where jobs share.
+LOAD = 0.9
+
+Simulations = Mapping[str, Callable[[], Result]]
+
+
+def timed(runs: Simulations, repeat: int, once: tuple[str, ...] = ()) -> dict[str, float]:
+    """Return the seconds of the processor of simulations that take turns."""
+    return in_turn({name: processor_seconds(run) for name, run in runs.items()}, repeat, once)
+
+
+def rows_of(runs: Simulations, repeat: int, **beside: Any) -> list[dict[str, Any]]:
+    """Return a row for each simulation: its time, and its mean queue."""
+    return [
+        {**beside, "by": name, **rates(seconds, len(result.workload))}
+        | {"mean queue": float(result.metrics["mean_queue_length"])}
+        for name, seconds in timed(runs, repeat).items()
+        for result in [runs[name]()]
+    ]
+
+
+# --- Nodes ----------------------------------------------------------------------------------------
+
+
+def nodes(given: argparse.Namespace) -> Figures:
+    """Time EASY and Slurm's rules on nodes, beside a pool; the simulation alone."""
+    kth, one_core = load_workload("KTH-SP2", "glesser"), find_cluster("kth-sp2")
+    easy, pool = Scheduler(), Cluster(100)
+    table: dict[str, tuple[Workload, Callable[[], float]]] = {
+        "KTH-SP2, pool of 100 processors": (kth, on_nodes(kth, pool, easy)),
+        "KTH-SP2, 100 nodes x 1 core, first fit": (kth, on_nodes(kth, one_core, easy)),
+        "the same, single cores treated as any units": (
+            kth,
+            on_nodes(kth, one_core, easy, general=True),
+        ),
+        "the same under Slurm's rules": (kth, on_nodes(kth, one_core, SLURM)),
+    }
+    thin = Cluster(groups=(NodeGroup("thin", 1152, {"core": 20, "mem": 64_000}),))
+    for name, source in (
+        ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
+        ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
+    ):
+        jobs = fitting_on(load_workload(source), thin)
+        for allocation in ("first-fit", "best-fit"):
+            label = f"1,152 x 20 cores, {name}, {allocation}"
+            table[label] = jobs, on_nodes(jobs, thin, Scheduler(allocation=allocation))
+    small = Cluster(groups=(NodeGroup("thin", 96, {"core": 128}),))
+    full = load_workload("lublin:jobs=10000,processors=12288,load=1.2,seed=1")
+    label = "96 x 128 cores, 10,000 jobs at load 1.2, Slurm's rules"
+    table[label] = full, on_nodes(full, small, SLURM)
+    some = Cluster(groups=(NodeGroup("thin", 96, {"core": 20, "mem": 64_000}),))
+    crowd = fitting_on(load_workload("kit:jobs=1000,seed=3"), some)
+    for name in ("easy", "conservative"):
+        label = f"96 x 20 cores, {len(crowd):,} jobs of whole nodes and parts, {name}"
+        table[label] = crowd, on_nodes(crowd, some, Scheduler(backfill=name))
+    # those that take seconds by themselves: behind them the system clears memory for the next
+    slow = {name for name in table if "Slurm" in name or "conservative" in name}
+    least: dict[str, float] = {}
+    for names in (table.keys() - slow, slow):
+        least |= in_turn({name: table[name][1] for name in table if name in names}, given.repeat)
+    rows = [{"what": name, **rates(least[name], len(of))} for name, (of, _) in table.items()]
+    return Figures("Nodes", rows)
+
+
+def fitting_on(jobs: Workload, cluster: Cluster) -> Workload:
+    """Return the jobs that fit the machine."""
+    if jobs.units is None:
+        return jobs
+    kept = {name for name in jobs.per_unit if name in cluster.resources}
+    plain = ~np.any([v > 0 for name, v in jobs.per_unit.items() if name not in kept], axis=0)
+    here = jobs.take(np.broadcast_to(plain, len(jobs)))
+    return fitting(here, cluster.resources, cluster.capacity)
+
+
+def on_nodes(
+    jobs: Workload, cluster: Cluster, scheduler: Scheduler, general: bool = False
+) -> Callable[[], float]:
+    """Return a simulation on a pool or nodes, as ``simulate`` does it or by the ``general`` way."""
+    needs = None if cluster.groups is None else needs_on(jobs, cluster)
+    alike = needs is None or (as_on_pool(needs, scheduler) and not general)
+
+    def run() -> float:
+        where = pool_of(jobs, cluster)
+        if needs is not None and not alike:
+            where = place_on_nodes(jobs, needs, cluster, scheduler)
+        simulation = new_simulation(jobs, scheduler, where)
+        begin = time.perf_counter()
+        simulation.drive()
+        if needs is not None and alike:
+            assign_nodes(simulation.schedule(), needs, cluster, scheduler)
+        return time.perf_counter() - begin
+
+    return run
+
+
+# --- Power ----------------------------------------------------------------------------------------
+
+
+def books(given: argparse.Namespace) -> Figures:
+    """Time what energy accounts add to EASY on KTH-SP2, on nodes and on a pool."""
+    kth = load_workload("KTH-SP2", "glesser")
+    power = find_cluster("taurus").groups[0].power
+    pool, plain = Cluster(100), find_cluster("kth-sp2")
+    powered = Cluster(groups=(NodeGroup("node", 100, {"core": 1}, power),))
+    by_state: Callable[[Result], Any] = lambda of: of.books.by_state  # noqa: E731
+    by_job: Callable[[Result], Any] = lambda of: (by_state(of), of.books.by_job())  # noqa: E731
+    cases: dict[str, tuple[Cluster, dict[str, Any], Callable[[Result], Any]]] = {
+        "pool": (pool, {}, id),
+        "pool, energies by state and job": (pool, {}, by_job),
+        "nodes": (plain, {}, id),
+        "nodes with power": (powered, {}, id),
+        "nodes with power, energies by state": (powered, {}, by_state),
+        "nodes with power, energies by state and job": (powered, {}, by_job),
+        "nodes with power, the same and power over time": (
+            powered,
+            {},
+            lambda of: (by_job(of), of.books.watts()),
+        ),
+        "nodes, limits=[]": (powered, {"limits": []}, id),
+    }
+
+    def once(on: Cluster, rules: dict[str, Any], reads: Callable[[Result], Any]) -> Any:
+        return reads(simulate(kth, cluster=on, **rules))
+
+    least = timed({name: partial(once, *case) for name, case in cases.items()}, given.repeat)
+    rows = [
+        {"what": name, **rates(s, len(kth)), "ratio": s / least[name.partition(",")[0].split()[0]]}
+        for name, s in least.items()
+    ]
+    return Figures(f"KTH-SP2, {len(kth):,} jobs, 100 processors or nodes of one core, EASY", rows)
+
+
+def limits(given: argparse.Namespace) -> Figures:
+    """Time two machines under a cap or a budget of 60 % for a quarter of the time."""
+    rows = []
+    for name, source in (
+        ("curie", "lublin:jobs=20000,processors=5040,load=10,seed=1"),
+        ("taurus", "lublin:jobs=20000,processors=192,load=0.8,seed=1"),
+    ):
+        jobs, on = load_workload(source), find_cluster(name)
+        runs = {
+            what: partial(simulate, jobs, cluster=on, **rules)
+            for what, rules in limits_of(on, jobs).items()
+        }
+        rows += rows_of(runs, given.repeat, machine=name)
+    return Figures("20,000 jobs, 60 % for a quarter of the time", rows)
+
+
+def limits_of(on: Cluster, jobs: Workload) -> dict[str, dict[str, Any]]:
+    """Return rules by name."""
+    first, last = int(jobs.submit_time[0]), int(jobs.submit_time[-1])
+    middle, half = (first + last) // 2, (last - first) // 8
+    begin, end = middle - half, middle + half
+    cap = PowerCap.of(on, 0.6, begin, end=end)
+    sudden = PowerCap.of(on, 0.6, begin, end=end, announced=begin - 3600, kills=True)
+    cases: dict[str, dict[str, Any]] = {"no limit": {"limits": []}}
+    for rule in ("none", "shut", "dvfs", "mix"):
+        cases[f"cap, {rule}"] = {"limits": [cap], "power": rule}
+    cases["cap of an hour's notice that kills, mix"] = {"limits": [sudden], "power": "mix"}
+    for rule in ("powercap", "reduce-pc", "energy-bud"):
+        for shutdown in (False, True):
+            budget = EnergyBudget.of(on, 0.6, begin, end, shutdown=shutdown)
+            what = f"budget, {rule}{', idle nodes off' if shutdown else ''}"
+            cases[what] = {"limits": [budget], "power": rule}
+    return cases
+
+
+# --- Jobs that share nodes ------------------------------------------------------------------------
+
+
+def sharing(jobs: int, at_once: bool = False) -> dict[str, Callable[[], Result]]:
+    """Return simulations of generated jobs under all schedulers, at once or at a load of 0.9."""
+    speedups, on = generate_speedups(), machine_of(NODES * CORES, CORES)
+    return {
+        name: partial(
+            simulate,
+            jobs_of(speedups, jobs, None if at_once else name),
+            name,
+            cluster=on,
+            speedups=speedups,
+        )
+        for name in SCHEDULERS
+    }
+
+
+def jobs_of(speedups: Heatmap, jobs: int, load_of: str | None) -> Workload:
+    """Return jobs of codes: all at time 0, or at random, 0.9 of what a scheduler can do."""
+    random = np.random.default_rng(0)
+    times = random.uniform(600, 7200, len(speedups)).tolist()
+    sizes = [PROCESSES[place % len(PROCESSES)] for place in range(len(speedups))]
+    codes = [Code(*of) for of in zip(speedups.codes, sizes, times, strict=True)]
+    interval_s = None
+    if load_of is not None:
+        each = [node_seconds(code, load_of, speedups) for code in codes]
+        interval_s = float(np.mean(each)) / (LOAD * NODES)
+    return generate_code_jobs(
+        codes,
+        jobs,
+        processors=NODES * CORES,
+        mix="shuffle",
+        arrivals="at-once" if load_of is None else "poisson",
+        interval_s=interval_s,
+    )
+
+
+def node_seconds(code: Code, name: str, speedups: Heatmap) -> float:
+    """Return what a job takes of the machine, a half of a node counting half."""
+    if name not in COSCHEDULERS:
+        return -(-code.processes // CORES) * code.compact_s
+    halves = -(-code.processes // (CORES // 2))
+    if COSCHEDULERS[name].allocation == "spread":
+        return halves * code.compact_s / float(speedups.alone[speedups.place(code.name)])
+    return halves / 2 * code.compact_s / speedups.mean_speedup
+
+
+def shared(given: argparse.Namespace) -> Figures:
+    """Time jobs that share 100 nodes of 48 cores, all submitted at once, or load 0.9."""
+    slow = sharing(JOBS, at_once=True)
+    alone = {"conservative": slow.pop("conservative")}
+    rows = rows_of(alone, 1, what="at once") + rows_of(slow, given.repeat, what="at once")
+    rows += rows_of(sharing(JOBS), given.repeat, what=f"load {LOAD}")
+    return Figures(f"{JOBS:,} jobs, {NODES} nodes of {CORES} cores", rows)
+
+
+def growth(given: argparse.Namespace) -> Figures:
+    """Time the same at load 0.9 by number of jobs, with the exponent from 5,000 jobs on."""
+    least = {n: timed(sharing(n), given.repeat) for n in GROWTH}
+    rows = []
+    for name in SCHEDULERS:
+        late = GROWTH[-4:]
+        slope, _ = np.polyfit(np.log(late), np.log([least[n][name] for n in late]), 1)
+        ms = {f"{n:,} jobs, ms": 1e3 * least[n][name] for n in GROWTH}
+        rows.append({"scheduler": name, **ms, "exponent": float(slope)})
+    return Figures(f"ms by jobs, load {LOAD}; n log n would have 1.10", rows)
+
+
+def log(given: argparse.Namespace) -> Figures:
+    """Time two years of SDSC-SP2 on nodes that jobs share."""
+    speedups, on = generate_speedups(), machine_of(128 * 64, 64)
+    rows = []
+    for shape in SHAPES if find(TRACE) is not None else ():
+        jobs = trace_jobs(TRACE, shape, speedups)
+        runs = {
+            name: partial(simulate, jobs, name, cluster=on, speedups=speedups)
+            for name in ("fcfs", "easy", "easy-co", "filler-co", "popularity-co")
+        }
+        rows += rows_of(runs, given.repeat, what=shape)
+    return Figures(f"{TRACE} on 128 nodes of 64 cores, by what a job of p processors is", rows)
+
+
+SECTIONS = (nodes, books, limits, shared, growth, log)

@@ -1,0 +1,104 @@
+"""What measurements of speed share: the least seconds of runs, memory, the machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpcgym.benchmarks.coscheduling.speed import machine_name
+from hpcgym.processors import threads_here
+from hpcgym.version import __version__
+
+
+class Figures(NamedTuple):
+    """What a section has measured: what it is of, and its rows, whose keys are the headings."""
+
+    title: str
+    rows: list[dict[str, Any]]
+
+
+def best(run: Callable[[], object], repeat: int) -> float:
+    """Return the least seconds of some runs, after one that is not timed."""
+    return in_turn({"": wall_seconds(run)}, repeat)[""]
+
+
+def wall_seconds(call: Callable[[], object]) -> Callable[[], float]:
+    """Return what makes a call and returns the seconds that it took."""
+    return lambda: _spent(call, time.perf_counter)
+
+
+def processor_seconds(call: Callable[[], object]) -> Callable[[], float]:
+    """Return what makes a call and returns the seconds of the processor that it took."""
+    return lambda: _spent(call, time.process_time)
+
+
+def _spent(call: Callable[[], object], clock: Callable[[], float]) -> float:
+    begin = clock()
+    call()
+    return clock() - begin
+
+
+def in_turn(
+    runs: Mapping[str, Callable[[], float]], repeat: int, once: Collection[str] = ()
+) -> dict[str, float]:
+    """Return the least seconds of each; runs take turns, after one that does not count.
+
+    ``once`` : those that count at their first turn alone.
+    """
+    least = dict.fromkeys(runs, math.inf)
+    for turn in range(repeat + 1):
+        for name, run in runs.items():
+            if name in once and turn > 1:
+                continue
+            seconds = run()
+            if turn:
+                least[name] = min(least[name], seconds)
+    return least
+
+
+def rates(seconds: float, jobs: int) -> dict[str, float]:
+    """Return what is shown of the time of a simulation."""
+    return {"s": seconds, "ns a job": 1e9 * seconds / jobs, "jobs a second": round(jobs / seconds)}
+
+
+def memory(field: str) -> float:
+    """Return this process's resident memory (VmRSS) or its peak (VmHWM) [bytes]; nan off Linux.
+
+    The peak that getrusage tells would do on other systems, but on Linux it begins with that of
+    the process that started this one.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return float("nan")
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def forget_peak() -> None:
+    """Let VmHWM begin anew; where that is not allowed, memory of loading counts as simulation's."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        print("the peak of memory cannot be reset here", file=sys.stderr)
+
+
+def machine() -> dict[str, str | int]:
+    """Return what the figures depend on besides the program."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+    return {
+        "cpu": machine_name(),
+        "cores": os.cpu_count() or 0,
+        "threads": threads_here(),
+        "load average of the last minute": f"{load:.1f}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "hpcgym": __version__,
+    }
