@@ -12,22 +12,12 @@ import pandas as pd
 from hpcgym.benchmarks.coscheduling import runs, speed, tables
 from hpcgym.benchmarks.coscheduling.runs import Sizes, Task
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import read_speedups
 from hpcgym.version import __version__
 from hpcgym.workload.archive import data_folders
 
-#: Where results come from, beside what all studies depend on.
-MODULES = (
-    "hpcgym.baselines.schedulers",
-    "hpcgym.benchmarks.coscheduling.runs",
-    "hpcgym.benchmarks.coscheduling.speed",
-    "hpcgym.schedule.metrics",
-    "hpcgym.workload.codes",
-    "hpcgym.workload.extracts",
-)
 #: ELiSE's file of speedups measured on ARIS, NAS.
 MEASURED_FILE = "lm-aris.compute-NAS.json"
 
@@ -87,8 +77,7 @@ def reproduce(
     outcomes: dict[str, Outcomes] = {}
     for task, outcome in zip(tasks, folder.run(measure, tasks, "sets of jobs"), strict=True):
         outcomes.setdefault(task["part"], []).append((task, outcome))
-    hashed = code(*MODULES)
-    timed = [{**task, "code": hashed} for task in speed.tasks_of(quick, speed.machine_name())]
+    timed = speed.tasks_of(quick, speed.machine_name())
     here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
     timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
     made = make_tables(outcomes, timings)
@@ -124,13 +113,12 @@ def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, p
 
 
 def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
-    """Return all tasks, each with a hash of the sources."""
+    """Return all tasks."""
     tasks = runs.of_pairs(sizes, quick) + runs.of_files(sizes)
     if measured is not None:
         speedups = read_speedups(measured)
         tasks += runs.of_mixes(speedups, sizes) + runs.of_shuffles(speedups, sizes)
-    hashed = code(*MODULES)
-    return [{**task, "code": hashed} for task in tasks]
+    return tasks
 
 
 def _draw(outcomes: dict[str, Outcomes], folder: Folder) -> dict[str, Path]:

@@ -36,12 +36,12 @@ MEASURED = ("prb", "cph-3", "cp-3", "hcp19", "pcp19", "pcp20")
 REPEATS = 3
 
 
-def grow_tasks(made_by: str, full: bool) -> list[dict[str, Any]]:
+def grow_tasks(full: bool) -> list[dict[str, Any]]:
     """Return the tasks; PCP'19, whose model grows with both, has the largest with ``full`` only."""
     sizes = [(nodes, USUAL_QUEUED) for nodes in NODES]
     sizes += [(USUAL_NODES, queued) for queued in QUEUED if queued != USUAL_QUEUED]
     return [
-        {"dispatcher": name, "nodes": nodes, "queued": queued, "code": made_by}
+        {"dispatcher": name, "nodes": nodes, "queued": queued}
         for name in MEASURED
         for nodes, queued in sizes
         if full or name != "pcp19" or nodes * queued <= USUAL_NODES * USUAL_QUEUED
@@ -53,7 +53,7 @@ def grow_one(task: dict[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    task : "dispatcher", its name; "nodes" and "queued"; and "code", a hash of the sources.
+    task : "dispatcher", its name; "nodes" and "queued".
 
     Returns
     -------
@@ -130,10 +130,10 @@ STATES = tuple((each, queued, seed) for each in (1, 2) for queued in (4, 6) for 
 WORK = 2.0
 
 
-def known_tasks(made_by: str) -> list[dict[str, Any]]:
+def known_tasks() -> list[dict[str, Any]]:
     """Return the tasks."""
     return [
-        {"each": each, "queued": queued, "seed": seed, "work": WORK, "code": made_by}
+        {"each": each, "queued": queued, "seed": seed, "work": WORK}
         for each, queued, seed in STATES
     ]
 
@@ -143,8 +143,7 @@ def known_one(task: dict[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    task : "each", "queued" and "seed" of the state, see :func:`small_state`, and "work"; and
-        "code", a hash of the sources.
+    task : "each", "queued" and "seed" of the state, see :func:`small_state`, and "work".
     """
     from hpcgym.baselines.cp.exact import known_best
 

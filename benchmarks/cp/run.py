@@ -199,7 +199,6 @@ def _compare(findings: Sequence[simulations.Findings], folder: Folder) -> None:
             "dispatcher": run.dispatcher,
             "duration": run.duration,
             "number": instances.NUMBER,
-            "code": simulations.code_of("hpcgym.benchmarks.cp.instances"),
         }
         for found in findings
         for run in instances.DRIVERS.get(found.machine, ())
@@ -216,7 +215,7 @@ def _compare(findings: Sequence[simulations.Findings], folder: Folder) -> None:
 
 def _grow(folder: Folder, full: bool, dispatchers: Sequence[str]) -> list[dict[str, Any]]:
     """Measure dispatchers on states of many sizes; return a row for each."""
-    tasks = instances.grow_tasks(simulations.code_of("hpcgym.benchmarks.cp.instances"), full)
+    tasks = instances.grow_tasks(full)
     tasks = [task for task in tasks if not dispatchers or task["dispatcher"] in dispatchers]
     found = folder.run(instances.grow_one, tasks, "measurements", "growth", what="growth", chunk=1)
     return [{**task, **outcome} for task, outcome in zip(tasks, found, strict=True)]
@@ -224,7 +223,7 @@ def _grow(folder: Folder, full: bool, dispatchers: Sequence[str]) -> list[dict[s
 
 def _known(folder: Folder) -> list[dict[str, Any]]:
     """Solve small states to the end; return a row for each."""
-    tasks = instances.known_tasks(simulations.code_of("hpcgym.benchmarks.cp.instances"))
+    tasks = instances.known_tasks()
     return folder.run(instances.known_one, tasks, "states", "known", what="small states", chunk=1)
 
 

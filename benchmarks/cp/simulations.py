@@ -8,18 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcgym.benchmarks.cp import configurations
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
-from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
 from hpcgym.machine.files import cluster_toml, find_cluster
@@ -115,9 +111,7 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     ----------
     task : "machine", a name of :data:`configurations.MACHINES`; "days" of its workload;
         "seeds" of these; "jobs_sha256", see :func:`hash_of`; "dispatcher", "duration" and
-        "allocation", see
-        :class:`configurations.Run`; and "code", a hash of the sources, which makes another task of
-        it after an edit.
+        "allocation", see :class:`configurations.Run`.
 
     Returns
     -------
@@ -266,32 +260,6 @@ def _mean(values: Sequence[float]) -> float:
 
 # --- The runs on some machines: their tasks, and the table of what came out -----------------------
 
-#: Whose code an outcome follows from, beside that of simulations: modules, and a whole package.
-_MODULES = (
-    "hpcgym.baselines.dispatchers",
-    "hpcgym.benchmarks.cp.configurations",
-    "hpcgym.benchmarks.cp.simulations",
-)
-_PACKAGE = "hpcgym.baselines.cp"
-
-
-def code_of(*others: str) -> str:
-    """Return what names the code that an outcome follows from: a hash, and the solver's version.
-
-    ``others`` are more modules, beside those of every outcome.
-    """
-    names = sorted(module.name for module in iter_modules(import_module(_PACKAGE).__path__))
-    digest = code(*_MODULES, *(f"{_PACKAGE}.{name}" for name in names), *others)
-    return f"{digest}, OR-Tools {_solver()}"
-
-
-def _solver() -> str:
-    """Return the version of OR-Tools, whose next one may find other schedules."""
-    try:
-        return version("ortools")
-    except PackageNotFoundError:
-        return "none"
-
 
 @dataclass(frozen=True)
 class Load:
@@ -350,7 +318,6 @@ class Load:
             "days": self.days,
             "seeds": list(self.seeds),
             "jobs_sha256": self.jobs_sha256,
-            "code": code_of(),
         }
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from hpcgym.benchmarks.energy.common import energy_within
-from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster, NodeGroup
@@ -18,7 +17,6 @@ from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 #: What the thesis calls the mechanisms -> the rule ``power`` here.
@@ -173,14 +171,13 @@ def amounts(result: Result) -> dict[str, float]:
     }
 
 
-def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def measure(task: Mapping[str, Any]) -> dict[str, Any]:
     """Simulate a week under all budgets and mechanisms.
 
     Parameters
     ----------
-    task : "trace", "reading", a name of READINGS, "week", "budgets", and "jobs_sha256" of the week;
-        and "code", a hash of the sources.
-    sources : name of a trace -> what it is loaded from.
+    task : "source" of a trace, and "jobs_sha256" of its jobs; "reading", a name of READINGS;
+        "week"; "budgets".
 
     Returns
     -------
@@ -192,10 +189,8 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     ------
     HpcgymError : the trace cannot be read here, or has other jobs.
     """
-    trace, week = task["trace"], task["week"]
-    workload = _loaded(sources[trace])
+    workload, week = same_jobs(load_jobs, task["jobs_sha256"], task["source"]), task["week"]
     jobs = week_of(workload, week)
-    check_same_jobs(trace, fingerprint([jobs]), task["jobs_sha256"])
     reading = READINGS[task["reading"]]
     cells = [(BASELINE, False, 1.0)] + [
         (mechanism, shutdown, budget)
@@ -212,8 +207,3 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
         row = {"mechanism": mechanism, "shutdown": shutdown, "budget": budget, "same": same}
         rows.append(row | amounts(result))
     return {"jobs": len(jobs), "logged": logged_utilisation(workload)[week], "rows": rows}
-
-
-@lru_cache(maxsize=2)
-def _loaded(source: str) -> Workload:
-    return load_jobs(source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,11 @@ from hpcgym.benchmarks.energy.budget import (
     READINGS,
     RECKONED_W,
     TEXT,
-    week_of,
     weeks_of,
 )
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, load_jobs, note_name
-from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.harness import Folder, check_names, load_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas
 from hpcgym.version import __version__
@@ -398,8 +395,6 @@ HEAD, TEXTS = tables.read_texts(__file__, "budget.md")
 
 # --- The whole study ------------------------------------------------------------------------------
 
-#: Where results come from, beside what all studies depend on.
-MODULES = ("hpcgym.benchmarks.energy.budget", "hpcgym.benchmarks.energy.common")
 QUICK_BUDGETS = (0.9, 0.6, 0.3)
 
 
@@ -436,18 +431,18 @@ def reproduce(
     if seed < 0:
         raise HpcgymError(f"seed must be a whole number of at least 0, not {seed}")
     folder.begin(HEAD)
-    names, tasks = _tasks(sources, number, seed, quick)
-    found = folder.run(partial(simulated.measure, sources=names), tasks, "weeks")
+    tasks = _tasks(sources, number, seed, quick)
+    found = folder.run(simulated.measure, tasks, "weeks")
     outcomes: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
     for task, outcome in zip(tasks, found, strict=True):
         by_trace = outcomes.setdefault(task["reading"], {})
         by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
     made = make_tables(outcomes)
     folder.write_tables(made)
-    cells = cells_of(outcomes[TEXT])
+    cells, traces = cells_of(outcomes[TEXT]), ", ".join(outcomes[TEXT])
     pictures = {
         f"Figure {figure}: {label}": folder.picture(
-            draw(cells, measured, ", ".join(names)), f"figure-{figure}.png"
+            draw(cells, measured, traces), f"figure-{figure}.png"
         )
         for measured, (figure, label) in FIGURES.items()
     }
@@ -458,7 +453,7 @@ def reproduce(
         version=__version__,
         reckoned=RECKONED_W,
         drawn=DRAWN_W,
-        traces=", ".join(names),
+        traces=traces,
         weeks=chosen,
     )
     cut = tables.quick_note("a week of each trace, three budgets") if quick else []
@@ -481,25 +476,20 @@ def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:
 
 def _tasks(
     sources: Sequence[str], number: int | None, seed: int, quick: bool
-) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Return the source of each trace, and the tasks."""
-    hashed = code(*MODULES)
-    names: dict[str, str] = {}
-    weeks: dict[tuple[str, int], str] = {}
-    for source in sources:
-        workload = load_jobs(source)
-        note_name(names, workload.name, source)
-        for week in weeks_of(workload, number, seed):
-            weeks[workload.name, week] = fingerprint([week_of(workload, week)])
-    return names, [
+) -> list[dict[str, Any]]:
+    """Return the tasks."""
+    traces = {source: load_jobs(source) for source in sources}
+    check_names(traces.values())
+    return [
         {
-            "trace": trace,
+            "source": source,
+            "trace": workload.name,
+            "jobs_sha256": fingerprint([workload]),
             "reading": reading,
             "week": week,
             "budgets": list(QUICK_BUDGETS if quick else BUDGETS),
-            "jobs_sha256": digest,
-            "code": hashed,
         }
         for reading in READINGS
-        for (trace, week), digest in weeks.items()
+        for source, workload in traces.items()
+        for week in weeks_of(workload, number, seed)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy.common import energy_within
-from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
@@ -18,7 +18,6 @@ from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -89,7 +88,7 @@ def substitute(seed: int, jobs: int = JOBS) -> Workload:
     )
 
 
-def load(source: str, requests: str, cluster: Cluster, jobs: int = JOBS) -> Workload:
+def load(source: str, requests: str, machine: str | Cluster, jobs: int = JOBS) -> Workload:
     """Return the workload of a source, ``substitute:SEED`` or what :func:`load_jobs` takes.
 
     Raises
@@ -98,7 +97,7 @@ def load(source: str, requests: str, cluster: Cluster, jobs: int = JOBS) -> Work
     """
     kind, _, seed = source.partition(":")
     workload = substitute(int(seed), jobs) if kind == SUBSTITUTE else load_jobs(source)
-    largest = int(workload.requested_processors.max(initial=0))
+    largest, cluster = int(workload.requested_processors.max(initial=0)), find_cluster(machine)
     if largest > cluster.processors:
         raise HpcgymError(
             f"{workload.name}: a job needs {largest:,} processors, {cluster.name} has"
@@ -255,15 +254,21 @@ def amounts(result: Result, interval: Interval) -> dict[str, float]:
     }
 
 
-def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def inputs_of(task: Mapping[str, Any]) -> tuple[Cluster, Workload]:
+    """Return the machine and the jobs of a task; see :func:`measure`."""
+    rest = task["requests"], task["cluster"], task["jobs"]
+    return find_cluster(task["cluster"]), same_jobs(
+        load, task["jobs_sha256"], task["source"], *rest
+    )
+
+
+def measure(task: Mapping[str, Any]) -> dict[str, Any]:
     """Simulate an interval of a workload under all caps and policies.
 
     Parameters
     ----------
-    task : "workload", its name, "requests", "capped", a name of CAPPED, "interval", "caps",
-        "cluster", "jobs" of a substitute, and "jobs_sha256" of them; and "code", a hash of the
-        sources.
-    sources : name of a workload -> what it is loaded from.
+    task : "source" of a workload, "jobs" of a substitute, and "jobs_sha256" of them; "requests";
+        "capped", a name of CAPPED; "interval"; "caps"; "cluster".
 
     Returns
     -------
@@ -274,10 +279,7 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     ------
     HpcgymError : the workload cannot be read here, has other jobs, or is too short.
     """
-    cluster = find_cluster(task["cluster"])
-    name = task["workload"]
-    workload = load(sources[name], task["requests"], cluster, task["jobs"])
-    check_same_jobs(name, fingerprint([workload]), task["jobs_sha256"])
+    cluster, workload = inputs_of(task)
     interval = choose(workload, cluster, task["interval"])
     cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
     rows = []

@@ -17,8 +17,7 @@ from hpcgym.benchmarks.energy.plans import algorithm_2, best_plan
 from hpcgym.benchmarks.energy.powercap import HOUR_S, OF_SHORT, SUBSTITUTE, measure
 from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
-from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name
 from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
@@ -511,11 +510,6 @@ ADDED = (
 
 # --- The whole study ------------------------------------------------------------------------------
 
-#: Where results come from, beside what all studies depend on.
-MODULES = (
-    "hpcgym.benchmarks.energy.powercap",
-    "hpcgym.benchmarks.energy.common",
-)
 SEEDS = 10
 QUICK = "medianjob"
 
@@ -558,14 +552,14 @@ def reproduce(
         raise HpcgymError(f"seeds must be a whole number of at least 1, not {seeds}")
     folder.begin(HEAD)
     given = list(sources) or [f"{SUBSTITUTE}:{seed}" for seed in range(1 if quick else seeds)]
-    names, tasks = _tasks(given, cluster, quick)
-    found = folder.run(partial(measure, sources=names), tasks, "intervals", chunk=1)
+    tasks = _tasks(given, cluster, quick)
+    found = folder.run(measure, tasks, "intervals", chunk=1)
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for task, outcome in zip(tasks, found, strict=True):
         outcomes.setdefault(_key(task), []).append(outcome)
     made = make_tables(outcomes)
     folder.write_tables(made)
-    pictures = _draw(outcomes, names, tasks, folder)
+    pictures = _draw(outcomes, tasks, folder)
     cut = tables.quick_note("one short workload, one cap") if quick else []
     parts = [_head(find_cluster(cluster).name), *cut, *tables.table_sections(made, TEXTS)]
     return folder.report("\n".join(parts + tables.picture_sections(pictures))), made
@@ -607,21 +601,19 @@ def trace_of(workload: str) -> str:
     return SUBSTITUTE if workload.startswith(f"{SUBSTITUTE} ") else workload
 
 
-def _tasks(
-    sources: Sequence[str], cluster: str, quick: bool
-) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Return the source of each workload, and the tasks."""
-    machine, hashed = find_cluster(cluster), code(*MODULES)
-    names: dict[str, str] = {}
-    tasks = []
+def _tasks(sources: Sequence[str], cluster: str, quick: bool) -> list[dict[str, Any]]:
+    """Return the tasks."""
+    machine = find_cluster(cluster)
+    tasks, loaded = [], {}
     jobs = powercap.QUICK_JOBS if quick else powercap.JOBS
     for source in sources:
         generated = source.startswith(f"{SUBSTITUTE}:")
         for requests in powercap.REQUESTS if generated else (powercap.AS_GENERATED,):
             workload = powercap.load(source, requests, machine, jobs)
-            note_name(names, workload.name, source)
+            loaded[source] = workload
             tasks += [
                 {
+                    "source": source,
                     "workload": workload.name,
                     "requests": requests,
                     "capped": of,
@@ -630,19 +622,18 @@ def _tasks(
                     "cluster": cluster,
                     "jobs": jobs,
                     "jobs_sha256": fingerprint([workload]),
-                    "code": hashed,
                 }
                 for of in (
                     [powercap.MACHINE] if requests == OF_SHORT else powercap.ways_to_cap(machine)
                 )
                 for name in ([QUICK] if quick else powercap.INTERVALS)
             ]
-    return names, tasks
+    check_names(loaded.values())
+    return tasks
 
 
 def _draw(
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]],
-    names: dict[str, str],
     tasks: list[dict[str, Any]],
     folder: Folder,
 ) -> dict[str, Path]:
@@ -664,8 +655,7 @@ def _draw(
         trace, requests, _ = key
         number = _first_kept(outcomes[key], cap, policy)
         task = [one for one in tasks if _key(one) == key][number]
-        cluster = find_cluster(task["cluster"])
-        workload = powercap.load(names[task["workload"]], requests, cluster, task["jobs"])
+        cluster, workload = powercap.inputs_of(task)
         hours = powercap.Interval(**outcomes[key][number]["interval"])
         heading = (
             f"{name}, {policy}, a cap of {cap:.0%} (as {_DRAWN[name, cap, policy]}):"

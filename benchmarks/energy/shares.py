@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.benchmarks.energy.published_shares import BURST, FREQUENCIES
-from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
 from hpcgym.workload.model import Workload
 
@@ -98,14 +96,13 @@ def load_trace(source: str, reading: Reading, jobs: int | None) -> Workload:
     return workload
 
 
-def measure(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def measure(task: dict[str, Any]) -> dict[str, Any]:
     """Let one user after another save energy or waste it.
 
     Parameters
     ----------
-    task : "trace", "reading", a name of READINGS, "jobs" (None: all), "users", how many, and
-        "jobs_sha256" of the jobs as they are cleaned for it; and "code", a hash of the sources.
-    sources : name of a trace -> what it is loaded from.
+    task : "source" of a trace; "reading", a name of READINGS; "jobs" (None: all); "users", how
+        many; "jobs_sha256" of the jobs as they are cleaned for it.
 
     Returns
     -------
@@ -119,8 +116,7 @@ def measure(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
     HpcgymError : the trace cannot be read here, or has other jobs.
     """
     reading = READINGS[task["reading"]]
-    workload = _loaded(sources[task["trace"]], task["reading"], task["jobs"])
-    check_same_jobs(task["trace"], fingerprint([workload]), task["jobs_sha256"])
+    workload = same_jobs(load_trace, task["jobs_sha256"], task["source"], reading, task["jobs"])
     users, number = np.unique(workload.user_id, return_counts=True)
     most = users[np.argsort(-number, kind="stable")][: task["users"]]
     baseline = stretches(simulate(workload, reading.scheduler(BASELINE)))
@@ -134,7 +130,7 @@ def measure(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
                 ratios.append(_ratios(ours, baseline, workload.user_id == user))
             rows.append(_row(name, efficiency, ratios))
     if reading.late_seed is not None:
-        logged = _loaded(sources[task["trace"]], TEXT, task["jobs"])
+        logged = load_trace(task["source"], READINGS[TEXT], task["jobs"])
         before = stretches(simulate(logged, reading.scheduler(BASELINE)))
         # jobs that come later may come in another order
         late, then = np.argsort(workload.job_number), np.argsort(logged.job_number)
@@ -142,11 +138,6 @@ def measure(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
         rows.append(_row(*CHANCE, [_ratios(ours, before[then], user_id == u) for u in most]))
     means = [float(baseline[workload.user_id == user].mean()) for user in most]
     return {"jobs": len(workload), "users": most.tolist(), "baseline": means, "rows": rows}
-
-
-@lru_cache(maxsize=2)
-def _loaded(source: str, reading: str, jobs: int | None) -> Workload:
-    return load_trace(source, READINGS[reading], jobs)
 
 
 def _of_saver(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,7 @@ from hpcgym.benchmarks.energy.published_shares import FREQUENCIES, TABLE_6_1
 from hpcgym.benchmarks.energy.shares import FIGURES
 from hpcgym.benchmarks.energy.shares_tables import CELLS, ratios
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, note_name
-from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name
 from hpcgym.report import canvas
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
@@ -191,13 +189,6 @@ HEAD, TEXTS = tables.read_texts(__file__, "shares.md")
 
 # --- The whole study ------------------------------------------------------------------------------
 
-#: Where results come from, beside what all studies depend on.
-MODULES = (
-    "hpcgym.benchmarks.energy.shares",
-    "hpcgym.simulation.prepare",
-    "hpcgym.simulation.fair_share",
-)
-
 
 def reproduce(
     sources: Sequence[str],
@@ -247,26 +238,27 @@ def run_readings(sources: Sequence[str], folder: Folder, quick: bool) -> dict[st
     """Return trace -> reading -> its outcome."""
     readings = [shares.TEXT, "per timestamp"] if quick else list(shares.READINGS)
     jobs = shares.QUICK_JOBS if quick else None
-    hashed = code(*MODULES)
-    tasks: dict[tuple[str, str], dict[str, Any]] = {}
-    names: dict[str, str] = {}
-    for source in sources:
-        for reading in readings:
-            workload = shares.load_trace(source, shares.READINGS[reading], jobs)
-            note_name(names, workload.name, source)
-            tasks[workload.name, reading] = {
+    tasks: list[dict[str, Any]] = []
+    for reading in readings:
+        loaded = {
+            source: shares.load_trace(source, shares.READINGS[reading], jobs) for source in sources
+        }
+        check_names(loaded.values())
+        tasks += [
+            {
+                "source": source,
                 "trace": workload.name,
                 "reading": reading,
                 "jobs": jobs,
                 "users": shares.QUICK_USERS if quick else shares.USERS,
                 "jobs_sha256": fingerprint([workload]),
-                "code": hashed,
             }
-    todo = list(tasks.values())
-    found = folder.run(partial(shares.measure, sources=names), todo, "readings", chunk=1)
+            for source, workload in loaded.items()
+        ]
+    found = folder.run(shares.measure, tasks, "readings", chunk=1)
     outcomes: dict[str, dict[str, Any]] = {}
-    for (trace, reading), outcome in zip(tasks, found, strict=True):
-        outcomes.setdefault(trace, {})[reading] = outcome
+    for task, outcome in zip(tasks, found, strict=True):
+        outcomes.setdefault(task["trace"], {})[task["reading"]] = outcome
     return outcomes
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from hpcgym.benchmarks.frontier import runs, tables
 from hpcgym.benchmarks.frontier.tables import chosen, chosen_alone
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_jobs, note_name
-from hpcgym.benchmarks.studies.store import Store, code
+from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name, load_jobs
+from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.extracts import WEEK_S
@@ -25,8 +25,6 @@ QUICK_JOBS = 2_000
 #: Logs are cleaned by these recipes, one after the other; weekly sums are of the first.
 RECIPES = ("legrand", "glesser")
 NAMED_RECIPES = ("glesser",)
-_MODULES = ("hpcgym.benchmarks.frontier.runs",)
-_OF_WEEKS = ("hpcgym.benchmarks.frontier.runs", "hpcgym.benchmarks.prediction.predictors")
 
 
 def reproduce(
@@ -64,8 +62,20 @@ def reproduce(
     if not (named or quick):
         simulated += [runs.Rule(name) for name in runs.AGED]
     variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
-    tasks = _tasks(workloads, simulated, variants, first_jobs)
-    outcomes = folder.run(partial(runs.simulate_rule, sources=loaded_from), tasks, "simulations")
+    tasks: list[dict[str, Any]] = [
+        {
+            "log": log,
+            "source": source,
+            "recipe": recipe,
+            "first_jobs": first_jobs,
+            "jobs_sha256": fingerprint([workloads[log]]),
+            "rule": list(rule),
+            "variants": [list(each) for each in _within(workloads[log], variants)],
+        }
+        for log, (source, recipe) in loaded_from.items()
+        for rule in simulated
+    ]
+    outcomes = folder.run(runs.simulate_rule, tasks, "simulations")
     found_of: dict[str, list[dict[str, Any]]] = {log: [] for log in loaded_from}
     for task, outcome in zip(tasks, outcomes, strict=True):
         rule = runs.Rule(*task["rule"])
@@ -110,42 +120,16 @@ def _load(
 
     Where recipes leave the same jobs, the log is there once.
     """
-    workloads: dict[str, Workload] = {}
-    loaded_from: dict[str, tuple[str, str]] = {}
-    names: dict[str, str] = {}
+    named: list[tuple[Workload, tuple[str, str]]] = []
     for source in sources:
-        seen = set()
+        by_jobs: dict[str, tuple[Workload, tuple[str, str]]] = {}
         for recipe in recipes:
             workload = runs.load_log(source, recipe, first_jobs)
-            jobs = fingerprint([workload])
-            if jobs in seen:
-                continue
-            seen.add(jobs)
-            note_name(names, workload.name, source)
-            workloads[workload.name], loaded_from[workload.name] = workload, (source, recipe)
-    return workloads, loaded_from
-
-
-def _tasks(
-    workloads: dict[str, Workload],
-    rules: list[runs.Rule],
-    variants: list[tuple[int, int]],
-    first_jobs: int | None,
-) -> list[dict[str, Any]]:
-    """Return a task for each rule on each log."""
-    hashed = code(*_MODULES)
-    return [
-        {
-            "log": log,
-            "first_jobs": first_jobs,
-            "jobs_sha256": fingerprint([workload]),
-            "rule": list(rule),
-            "variants": [list(each) for each in _within(workload, variants)],
-            "code": hashed,
-        }
-        for log, workload in workloads.items()
-        for rule in rules
-    ]
+            by_jobs.setdefault(fingerprint([workload]), (workload, (source, recipe)))
+        named += by_jobs.values()
+    check_names(workload for workload, _ in named)
+    workloads = {workload.name: workload for workload, _ in named}
+    return workloads, {workload.name: of for workload, of in named}
 
 
 def _within(workload: Workload, variants: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -168,7 +152,7 @@ def _weekly(loaded_from: dict[str, tuple[str, str]], folder: Folder) -> pd.DataF
         except WorkloadError:
             continue
         weeks = {number: week for number, week in cut.items() if len(week)}
-        inputs = {"jobs": fingerprint(weeks.values()), "code": code(*_OF_WEEKS)}
+        inputs = {"jobs": fingerprint(weeks.values())}
         values = store.step(f"{folder_name(log)}-weekly", inputs, partial(runs.sums_of, weeks))
         sums[log] = {name: float(value) for name, value in values.items()}
     return runs.table_of(sums)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.prediction.predictors import Similar
-from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
 from hpcgym.schedule.measures import HOUR, measures
 from hpcgym.schedule.result import Result
@@ -20,7 +19,6 @@ from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.tuning.trials import varied
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -131,15 +129,14 @@ def load_log(source: str, recipe: str, first_jobs: int | None = None) -> Workloa
     return workload.take(slice(None), name=f"{workload.name} {recipe}")
 
 
-def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+def simulate_rule(task: dict[str, Any]) -> dict[str, Any]:
     """Simulate one rule on all variants of a log.
 
     Parameters
     ----------
-    task : "log"; "first_jobs" (None: all) and "jobs_sha256", their hash; "rule", the fields of a
-        :class:`Rule`; "variants", pairs of the first week and the seed of jitter; and "code", a
-        hash of the sources, which makes another task of it after an edit.
-    sources : name of a log -> what it is loaded from, and the recipe.
+    task : "source" of a log, "recipe", "first_jobs" (None: all) and "jobs_sha256", their hash;
+        "rule", the fields of a :class:`Rule`; "variants", pairs of the first week and the seed of
+        jitter.
 
     Returns
     -------
@@ -150,7 +147,8 @@ def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) 
     ------
     HpcgymError : the log cannot be read here, or has other jobs.
     """
-    workload = _loaded(*sources[task["log"]], task["first_jobs"], task["jobs_sha256"])
+    of = task["source"], task["recipe"], task["first_jobs"]
+    workload = same_jobs(load_log, task["jobs_sha256"], *of)
     scheduler = Rule(*task["rule"]).scheduler
     first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
     rows = []
@@ -162,14 +160,6 @@ def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) 
             row = {"start_week": start_week, "seed": seed, "part": part}
             rows.append({**row, **measures_by_class(result, jobs)})
     return {"rows": rows}
-
-
-@lru_cache(maxsize=4)
-def _loaded(source: str, recipe: str, first_jobs: int | None, jobs: str) -> Workload:
-    """Return a log; each worker reads it once for many tasks."""
-    workload = load_log(source, recipe, first_jobs)
-    check_same_jobs(source, fingerprint([workload]), jobs)
-    return workload
 
 
 def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:

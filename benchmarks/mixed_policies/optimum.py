@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.mixed_policies.published import TABLE_2
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, THRESHOLD_S, Study, grid, vector
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.errors import HpcgymError
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 # --- The best vectors of three weights ------------------------------------------------------------
@@ -137,20 +137,8 @@ def covered(
         values = batch.run(vectors.weights, progress=progress)[:, 0]
         return {"values": values[vectors.places], "seconds": time.perf_counter() - began}
 
-    return study.step(*_step(number, part, points), compute)
-
-
-def file_of(study: Study, number: int, part: Workload, points: int) -> Path | None:
-    """Return where the result of :func:`covered` is kept; None if nothing is."""
-    return study.file(*_step(number, part, points))
-
-
-def _step(
-    number: int, part: Workload, points: int
-) -> tuple[str, dict[int, Workload], dict[str, Any]]:
-    """Return the name of the step, its jobs, and what it depends on beside them."""
     inputs = {"features": THREE, "points": points, "threshold": THRESHOLD_S}
-    return "cover", {number: part}, inputs
+    return study.step("cover", {number: part}, inputs, compute)
 
 
 def _check(
@@ -170,9 +158,6 @@ def _check(
 SEARCHES = {"xnes3": 3, "xnes6": 6}
 
 SEED = 0
-
-#: What decides which vectors a search tries.
-_MODULES = tuple(f"hpcgym.agents.{name}" for name in ("search", "settings", "xnes"))
 
 
 def search_all(study: Study) -> dict[str, list[dict[str, Any]]]:
@@ -207,7 +192,7 @@ def searched(study: Study, name: str, budget: int) -> dict[str, Any]:
             "evaluations": budget,
         }
 
-    inputs = {**search.settings(), "search": code(*_MODULES)}
+    inputs = search.settings()
     return study.step(name, study.weeks, inputs, compute)
 
 
@@ -272,6 +257,8 @@ def _simulated(study: Study, unit: str, seconds: int) -> tuple[Any, Any]:
 def cover_on(study: Study, source: str, folder: Folder) -> None:
     """Try all vectors of three weights on all weeks and months on which they were not yet.
 
+    What a worker leaves in a folder that is not this one is worked out here again.
+
     Parameters
     ----------
     study : the trace and the reading, with results in ``folder``.
@@ -280,7 +267,7 @@ def cover_on(study: Study, source: str, folder: Folder) -> None:
 
     Raises
     ------
-    HpcgymError : a task that failed again and again, or whose result is not in the folder.
+    HpcgymError : a task that failed again and again.
     """
     tasks = [
         {
@@ -290,42 +277,20 @@ def cover_on(study: Study, source: str, folder: Folder) -> None:
             "quick": study.quick,
             "period": period,
             "number": number,
-            # named after all inputs: other jobs, grids or versions are other tasks
-            "file": file,
+            "jobs_sha256": fingerprint([part]),
         }
-        for period, number, file in _uncovered(study)
-    ]
-    if not tasks:
-        return
-    what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
-    folder.run(cover_one, tasks, "weeks and months", "steps/tasks", what=what, chunk=1)
-    missing = len(_uncovered(study))
-    if missing:
-        raise HpcgymError(
-            f"{missing} of {len(tasks)} weeks and months are not in {folder.path / 'steps'}: all"
-            " workers must see it and have the same hpcgym; if files were deleted there, delete"
-            f" {folder.path / 'steps' / 'tasks'} too"
-        )
-
-
-def _uncovered(study: Study) -> list[tuple[str, int, str]]:
-    """Return the weeks and months that have not been done yet: period, number, name of the file."""
-    files = [
-        (period, number, file_of(study, number, part, points))
-        for period, (parts, points) in study.covers().items()
+        for period, (parts, _) in study.covers().items()
         for number, part in parts.items()
     ]
-    return [
-        (period, number, file.name)
-        for period, number, file in files
-        if file is not None and not file.is_file()
-    ]
+    what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
+    folder.run(cover_one, tasks, "weeks and months", "steps/tasks", what=what, chunk=1)
 
 
 def cover_one(task: dict[str, Any]) -> dict[str, Any]:
     """Try all vectors on one week or month; the result lies in the study's folder."""
     study = _study(task["source"], task["reading"], task["folder"], task["quick"])
     parts, points = study.covers()[task["period"]]
+    check_same_jobs(task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"])
     step = covered(study, task["number"], parts[task["number"]], points)
     return {"best": float(step["values"].min())}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT
 from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress
-from hpcgym.benchmarks.studies.store import Store, code
+from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
@@ -186,7 +186,7 @@ class Study:
     ----------
     source : a trace of the archive, a file or a generator, as for ``hpcgym simulate``.
     reading : "text" or "numbers", see ``readings.READINGS``.
-    folder : where results are kept; without one nothing is.
+    folder : where results are kept.
     quick : a small cut: few weeks, a coarse grid, short searches.
     progress : told of each step.
 
@@ -209,7 +209,7 @@ class Study:
         source: str,
         reading: str,
         *,
-        folder: Path | None = None,
+        folder: Path,
         quick: bool = False,
         progress: Progress = no_progress,
     ) -> None:
@@ -230,8 +230,7 @@ class Study:
         found = months(self.workload, self.reading)
         self.months = {month: part for month, part in found.items() if not quick or month <= 3}
         self.train, self.test = self._halves()
-        self._folder = folder
-        self.store = None if folder is None else Store(folder / "steps")
+        self.store = Store(folder / "steps")
 
     def _halves(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the weeks of training and of testing."""
@@ -268,28 +267,13 @@ class Study:
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, NDArray[Any]]:
         """Return the arrays of a step on weeks or months, from disk if they are there."""
-        if self.store is None:
-            return {key: np.asarray(value) for key, value in compute().items()}
-        return self.store.step(*self._key(name, parts, inputs), compute)
-
-    def file(
-        self, name: str, parts: Mapping[int, Workload], inputs: Mapping[str, Any]
-    ) -> Path | None:
-        """Return where a step's arrays are kept once they are computed; None if nothing is."""
-        return None if self.store is None else self.store.path(*self._key(name, parts, inputs))
-
-    def _key(
-        self, name: str, parts: Mapping[int, Workload], inputs: Mapping[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        """Return the name of a step, and all that its arrays depend on."""
         known = {
             "jobs": fingerprint(parts.values()),
             "tau": self.reading.tau_s,
             "rules": repr(self.rules()),
-            "code": code(),
             **inputs,
         }
-        return f"{self.trace}-{name}".replace("/", "-"), known
+        return self.store.step(f"{self.trace}-{name}", known, compute)
 
     def covers(self) -> dict[str, tuple[dict[int, Workload], int]]:
         """Return the weeks and the months, each with the values of a weight in their grid.

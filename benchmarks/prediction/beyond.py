@@ -27,7 +27,6 @@ import numpy as np
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, load_jobs
-from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import (
     Floats,
@@ -43,15 +42,6 @@ from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 RECIPE = "legrand"
-
-#: Whose code a value follows from, beside that of simulations; of the cleaning and cutting of jobs
-#: the hash of the weeks tells.
-MODULES = (
-    "hpcgym.agents.lookahead",
-    "hpcgym.benchmarks.prediction.beyond",
-    "hpcgym.benchmarks.prediction.predictors",
-    "hpcgym.benchmarks.studies.weeks",
-)
 
 Task = dict[str, Any]
 
@@ -118,8 +108,7 @@ def compute(task: Task) -> dict[str, Any]:
 
     Parameters
     ----------
-    task : "source", "family", "row", "shift" [s] and "jobs_sha256", the hash of the weeks; and
-        "code", a hash of the sources, which makes another task of it after an edit.
+    task : "source", "family", "row", "shift" [s] and "jobs_sha256", the hash of the weeks.
 
     Returns
     -------
@@ -167,9 +156,7 @@ def tables(
     workers: int | None,
 ) -> str:
     """Return the tables of some traces as Markdown; what was simulated before is kept."""
-    tasks = [
-        task for source in sources for task in _tasks(source, families, n_cuts, code(*MODULES))
-    ]
+    tasks = [task for source in sources for task in _tasks(source, families, n_cuts)]
     with measuring("schedulers x cuts") as show:
         kept = Folder(folder, executor, workers, lambda what, done, total: show(done, total))
         found = kept.run(compute, tasks, "tasks", "")
@@ -185,7 +172,7 @@ def tables(
     return "\n".join(pages)
 
 
-def _tasks(source: str, families: Sequence[str], n_cuts: int, made_by: str) -> list[Task]:
+def _tasks(source: str, families: Sequence[str], n_cuts: int) -> list[Task]:
     """Return the tasks of one trace; what their values depend on is in them."""
     trace = load_jobs(source, clean=RECIPE)
     hashes = {at: _hash(cut_weeks(trace, at)) for at in shifts(n_cuts)}
@@ -196,7 +183,6 @@ def _tasks(source: str, families: Sequence[str], n_cuts: int, made_by: str) -> l
             "row": row,
             "shift": shift,
             "jobs_sha256": jobs,
-            "code": made_by,
         }
         for family in families
         for row in _rows(family)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.studies.harness import check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 # --- The configurations of the campaign -----------------------------------------------------------
@@ -241,15 +239,13 @@ def load_trace(source: str, jobs: int | None) -> Workload:
     return workload.take(slice(0, jobs), name=f"{workload.name}, first {jobs:,} jobs")
 
 
-def simulate_one(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     """Simulate one configuration.
 
     Parameters
     ----------
-    task : "trace", "first_jobs" (None: all), "jobs_sha256" (their hash), "rules" (see
-        :meth:`Configuration.words`), "eta" and "l2"; and "code", a hash of the
-        sources, which makes another task of it after an edit.
-    sources : name of a trace -> what it is loaded from.
+    task : "source" of a trace, "first_jobs" (None: all), "jobs_sha256" (their hash), "rules" (see
+        :meth:`Configuration.words`), "eta" and "l2".
 
     Returns
     -------
@@ -260,21 +256,13 @@ def simulate_one(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, 
     ------
     HpcgymError : the trace cannot be read here, or has other jobs.
     """
-    workload = _loaded(sources[task["trace"]], task["first_jobs"], task["jobs_sha256"])
+    workload = same_jobs(load_trace, task["jobs_sha256"], task["source"], task["first_jobs"])
     rules = scheduler_of(configuration_of(task["rules"]), task["eta"], task["l2"])
     began = time.perf_counter()
     result = simulate(workload, rules)
     seconds = time.perf_counter() - began
     metrics = {name: result.metrics[name] for name in _METRICS}
     return {**metrics, **errors_of(result), "seconds": seconds}
-
-
-@lru_cache(maxsize=4)
-def _loaded(source: str, first_jobs: int | None, jobs: str) -> Workload:
-    """Return a trace; each worker reads it once for many tasks."""
-    workload = load_trace(source, first_jobs)
-    check_same_jobs(source, fingerprint([workload]), jobs)
-    return workload
 
 
 def errors_of(result: Result) -> dict[str, float]:

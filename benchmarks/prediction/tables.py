@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from hpcgym.benchmarks.prediction.published import (
 )
 from hpcgym.benchmarks.prediction.runs import e_loss
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.store import Store, code
+from hpcgym.benchmarks.studies.store import Store
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -33,9 +32,6 @@ from hpcgym.workload.model import Workload
 # --- The campaign on some traces: its tasks, and the table of what came out -----------------------
 
 QUICK_JOBS = 1500  # of a trace, in a quick cut
-
-#: Whose code an outcome follows from, beside that of simulations.
-MODULES = ("hpcgym.benchmarks.prediction.runs",)
 
 
 @dataclass
@@ -142,23 +138,23 @@ def run_campaign(
     Name of a trace -> a row for each configuration, by its text, with what it is and what
     :func:`hpcgym.benchmarks.prediction.runs.simulate_one` returns.
     """
-    hashed = code(*MODULES)
     tasks: list[dict[str, Any]] = [
         {
+            "source": source,
             "trace": name,
             "first_jobs": QUICK_JOBS if quick else None,
             "jobs_sha256": fingerprint([workload]),
             "rules": one.words(),
             "eta": runs.ETA,
             "l2": runs.L2,
-            "code": hashed,
         }
-        for name, (_, workload) in traces.items()
+        for name, (source, workload) in traces.items()
         for one in configurations
     ]
-    simulated = partial(runs.simulate_one, sources={name: of for name, (of, _) in traces.items()})
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in traces}
-    for task, outcome in zip(tasks, folder.run(simulated, tasks, "simulations"), strict=True):
+    for task, outcome in zip(
+        tasks, folder.run(runs.simulate_one, tasks, "simulations"), strict=True
+    ):
         rows[task["trace"]].append({**task["rules"], **outcome})
     index = pd.Index([str(one) for one in configurations], name="configuration")
     return {name: pd.DataFrame(of, index=index) for name, of in rows.items()}
@@ -211,9 +207,8 @@ def predictions_of(found: Findings, store: Store) -> dict[str, NDArray[np.int64]
         "configurations": {name: one.words() for name, one in PREDICTIONS.items()},
         "eta": runs.ETA,
         "l2": runs.L2,
-        "code": code(*MODULES),
     }
-    return store.step(f"{found.trace}-predictions".replace("/", "-"), inputs, compute)
+    return store.step(f"{found.trace}-predictions", inputs, compute)
 
 
 # --- The thesis's tables, ours beside the published values, as DataFrames -------------------------

@@ -5,18 +5,22 @@ Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
 from hpcgym.study import read_results, run_tasks
 from hpcgym.study.sweep.tasks import Function
 from hpcgym.workload.archive import find, trace_of
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -76,6 +80,9 @@ class Folder:
     ) -> list[Any]:
         """Do all tasks whose results are not there yet; return what each has returned, in order.
 
+        Each is told the :func:`hpcgym.benchmarks.studies.store.code` too: it is another task after
+        an edit of what may compute it.
+
         Parameters
         ----------
         function, tasks, chunk : see :func:`hpcgym.study.run_tasks`.
@@ -89,6 +96,7 @@ class Folder:
             raises.
         """
         place, name = self.path / into, of if what is None else what
+        tasks = [{**task, "code": code()} for task in tasks]
         summary = run_tasks(
             function,
             tasks,
@@ -154,15 +162,24 @@ def check_same_jobs(name: str, here: str, begun: str) -> None:
         raise HpcgymError(f"{name}: it has other jobs here than where the study was begun")
 
 
-def note_name(names: dict[str, str], name: str, source: str) -> None:
-    """Note where the workload of a name comes from.
+@lru_cache(maxsize=4)
+def same_jobs(load: Callable[..., Workload], begun: str, source: str, *rest: Any) -> Workload:
+    """Return ``load(source, *rest)``, which each worker does once for many tasks.
 
     Raises
     ------
-    HpcgymError : another one of that name has been noted.
+    HpcgymError : it cannot be read here, or its hash is not ``begun``.
     """
-    if names.setdefault(name, source) != source:
-        raise HpcgymError(f"two workloads are called {name}: {source} is one")
+    workload = load(source, *rest)
+    check_same_jobs(source, fingerprint([workload]), begun)
+    return workload
+
+
+def check_names(workloads: Iterable[Workload]) -> None:
+    """Raise an HpcgymError if two workloads of a study have the same name."""
+    for name, number in Counter(workload.name for workload in workloads).items():
+        if number > 1:
+            raise HpcgymError(f"two workloads are called {name}")
 
 
 # --- Files of a study -----------------------------------------------------------------------------

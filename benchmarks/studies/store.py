@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import sys
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,97 +25,50 @@ from hpcgym.version import __version__
 
 # --- What results follow from ---------------------------------------------------------------------
 
-# At the beginnings of lines: what functions import, and what annotations need, is not part of a
-# module.
-_IMPORT = re.compile(r"^(?:from\s+(hpcgym[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(.*))", re.M)
-_COMMENT = re.compile(r"#.*")
-_NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
+#: Folders of hpcgym that only show what others have computed; the studies have their own place.
+_SHOW = ("benchmarks", "cli", "explore", "report")
+#: How the names of such modules of studies end.
+_SHOWN_BY = ("documents", "figures", "harness", "items", "run", "tables")
 
 
 @cache
-def hash_of_modules(*names: str) -> str:
-    """Return a hash of the sources of some modules, and of what they import from hpcgym.
+def code() -> str:
+    """Return a hash of all sources that results may follow from, and of what solves models.
 
-    Raises
-    ------
-    ModuleNotFoundError : there is no such module.
+    The version alone would let a result survive an edit of what computes it.
     """
-    for name in names:
-        if _file_of(name) is None:
-            raise ModuleNotFoundError(f"no module of that name: {name}", name=name)
-    digest = hashlib.sha256()
-    for each in sorted(_hash_of_one(path) for path in files_of(*names)):
-        digest.update(each)
-    return digest.hexdigest()
+    digest = hashlib.sha256(f"{_engine.SOURCES} {_solver()}".encode())
+    for file in sources():
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
-def files_of(*names: str) -> set[str]:
-    """Return the files of some modules and of all that they import from hpcgym."""
-    return {path for name in names for path in _sources(name)}
+def sources() -> list[Path]:
+    """Return the files that results may follow from, but those of the engine."""
+    found: set[Path] = set()
+    for package in ("hpcgym", "hpcgym.agents", "hpcgym.baselines"):
+        spec = find_spec(package)
+        assert spec is not None
+        folder = Path(str(spec.origin)).parent
+        found |= {
+            file for file in folder.rglob("*.py") if file.relative_to(folder).parts[0] not in _SHOW
+        }
+    of_studies = Path(__file__).parents[1].glob("*/*.py")
+    found |= {file for file in of_studies if not file.stem.endswith(_SHOWN_BY)}
+    return sorted(found)
 
 
-@cache
-def _sources(module: str) -> frozenset[str]:
-    found: dict[str, str] = {}
-    left = [module]
-    while left:
-        name = left.pop()
-        path = _file_of(name)
-        if name in found or path is None:
-            continue
-        found[name] = path
-        left += _imported(path)
-    return frozenset(found.values())
-
-
-@cache
-def _imported(path: str) -> tuple[str, ...]:
-    """Return the names of the modules of hpcgym that a file imports when it is imported."""
-    found: list[str] = []
-    if not path.endswith(".py"):  # the engine
-        return ()
-    text = _COMMENT.sub("", Path(path).read_text(encoding="utf-8"))
-    for package, names, modules in _IMPORT.findall(text):
-        if package:
-            found += _taken_from(package, _NAME.findall(names))
-        else:
-            found += [name for name in _NAME.findall(modules) if name.startswith("hpcgym.")]
-    return tuple(found)
-
-
-def _taken_from(package: str, names: list[str]) -> list[str]:
-    """Return which modules names come from: of a package its modules, or what it says itself."""
-    modules = {f"{package}.{name}" for name in names}
-    if not _is_package(package):
-        return [package]
-    return sorted({name if _file_of(name) else package for name in modules})
-
-
-def _is_package(name: str) -> bool:
-    spec = find_spec(name)
-    return spec is not None and spec.submodule_search_locations is not None
-
-
-def _file_of(name: str) -> str | None:
-    """Return the file of a module; None of what is no module."""
-    loaded = sys.modules.get(name)
-    spec = find_spec(name) if loaded is None else loaded.__spec__
-    return spec.origin if spec is not None and spec.has_location else None
-
-
-@cache
-def _hash_of_one(path: str) -> bytes:
-    if not path.endswith(".py"):  # whatever has compiled it
-        return bytes.fromhex(_engine.SOURCES)
-    return hashlib.sha256(Path(path).read_bytes()).digest()
+def _solver() -> str:
+    """Return the version of OR-Tools, whose next one may find other schedules."""
+    try:
+        return version("ortools")
+    except PackageNotFoundError:
+        return "none"
 
 
 # --- Results of steps on disk ---------------------------------------------------------------------
 
 Arrays = dict[str, NDArray[Any]]
-
-#: Where simulations come from.
-_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.simulation.batch")
 
 
 class Store:
@@ -128,8 +80,13 @@ class Store:
     def step(
         self, name: str, inputs: Mapping[str, Any], compute: Callable[[], Mapping[str, ArrayLike]]
     ) -> Arrays:
-        """Return what ``compute`` returns, from disk if the step was done with the same inputs."""
-        path = self.path(name, inputs)
+        """Return what ``compute`` returns, from disk if the step was done with the same inputs.
+
+        The version and the :func:`code` are inputs of every step.
+        """
+        text = json.dumps({"hpcgym": __version__, "code": code(), **inputs}, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        path = self.folder / f"{name.replace('/', '-')}-{digest}.npz"
         kept = _read(path)
         if kept is not None:
             return kept
@@ -138,11 +95,6 @@ class Store:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         return arrays
 
-    def path(self, name: str, inputs: Mapping[str, Any]) -> Path:
-        """Return the file of a step, which is there if the step was done with these inputs."""
-        text = json.dumps({"hpcgym": __version__, **inputs}, sort_keys=True)
-        return self.folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
-
 
 def _read(path: Path) -> Arrays | None:
     """Return the arrays of a file; None if there is no such file, or no readable one."""
@@ -150,12 +102,3 @@ def _read(path: Path) -> Arrays | None:
         return arrays_of(path)
     except HpcgymError:
         return None
-
-
-@cache
-def code(*modules: str) -> str:
-    """Return a hash of the sources of simulations, of some modules, and of all that they import.
-
-    The version alone would let a step survive an edit of what computes it.
-    """
-    return hash_of_modules(*_SIMULATIONS, *modules)[:16]
