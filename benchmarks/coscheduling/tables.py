@@ -15,7 +15,7 @@ from hpcgym.benchmarks.coscheduling.runs import ALIKE, IN_USE
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.tables import pearson
-from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure, plain
+from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -335,10 +335,8 @@ def draw_pairs(outcomes: Outcomes) -> Figure:
         axes.plot(
             list(IMPROVEMENTS), list(IMPROVEMENTS.values()), "D", color=BLACK, label="published"
         )
-        plain(axes, grid="both")
-    left.set_ylabel(_GAIN)
-    left.set_xlabel("mean speedup of all pairs")
-    right.set_xlabel("mean speedup of the jobs of a run")
+    tables.finish(left, x="mean speedup of all pairs", y=_GAIN, grid="both")
+    tables.finish(right, x="mean speedup of the jobs of a run", grid="both")
     _finish(figure, left, right, heading="500 jobs of 256 processes on 100 nodes of 48 cores")
     return figure
 
@@ -359,13 +357,10 @@ def draw_mixes(outcomes: Outcomes) -> Figure:
             means = [_of_mix(outcomes, mix, kind, name, what) for mix in mixes]
             axes.plot(range(len(mixes)), means, label=name, **_style(name))
         axes.set_xticks(range(len(mixes)), [mix.replace("+", "\n+") for mix in mixes])
-        axes.set_ylabel(label)
-        axes.set_xlabel("processes of jobs")
-        plain(axes)
-    low = min(axes.get_ylim()[0] for axes in panels[:-1])
-    high = max(axes.get_ylim()[1] for axes in panels[:-1])
-    for axes in panels[:-1]:
-        axes.set_ylim(low, high)
+        tables.finish(axes, x="processes of jobs", y=label)
+    for axes in panels[1:-1]:
+        axes.sharey(panels[0])
+    panels[0].autoscale(axis="y")
     _finish(figure, panels[-1], heading="Mixes of process counts, 200 nodes of 20 cores")
     return figure
 
@@ -384,21 +379,10 @@ def draw_shuffles(outcomes: Outcomes) -> Figure:
         for axes, what in zip(line, ("job_speedup", "utilisation"), strict=True):
             for name in SHARING:
                 gain = pooled(of, name, "improvement")
-                style = _style(name)
-                marker = "o" if style["linestyle"] == "-" else "x"
-                axes.scatter(
-                    pooled(of, name, what),
-                    gain,
-                    s=7,
-                    color=style["color"],
-                    marker=marker,
-                    linewidth=0.7,
-                    label=name,
-                )
-            plain(axes, grid="both")
-        line[0].set_ylabel(f"{_GAIN}\n{codes}")
-        line[0].set_xlabel("mean speedup of jobs")
-        line[1].set_xlabel(_USED)
+                style = _style(name) | {"linestyle": "", "markersize": 3, "label": name}
+                axes.plot(pooled(of, name, what), gain, "o", **style)
+        tables.finish(line[0], x="mean speedup of jobs", y=f"{_GAIN}\n{codes}", grid="both")
+        tables.finish(line[1], x=_USED, grid="both")
     _finish(figure, rows[0][0], heading="Shuffles of measured codes, 200 nodes of 20 cores")
     return figure
 

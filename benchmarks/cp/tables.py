@@ -20,7 +20,7 @@ from hpcgym.benchmarks.cp.published import (
     Times,
 )
 from hpcgym.benchmarks.cp.simulations import Findings
-from hpcgym.benchmarks.studies.tables import log_ticks
+from hpcgym.benchmarks.studies.tables import finish
 from hpcgym.report import canvas
 
 if TYPE_CHECKING:
@@ -352,8 +352,11 @@ _NOTE = "low, quartiles, median and high; triangles: means"
 
 def draw_slowdowns(found: Findings) -> Figure:
     """Figures 5.1, 5.5 and 5.9: slowdowns of the jobs that waited."""
-    heading = "Slowdown of the jobs that waited"
-    return _alone(found, heading, "slowdown", lambda of: of["shapes"]["all"]["slowed"], "log")
+    figure = canvas.new_figure(_wide(found), 4.4)
+    axes = figure.add_subplot()
+    _boxes(axes, found, lambda of: of["shapes"]["all"]["slowed"])
+    finish(axes, f"Slowdown of the jobs that waited: {found.machine}", _NOTE, y="slowdown", log="y")
+    return figure
 
 
 def draw_classes(found: Findings) -> Figure:
@@ -363,11 +366,8 @@ def draw_classes(found: Findings) -> Figure:
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for one, name in zip(axes, names, strict=True):
         _boxes(one, found, lambda of, name=name: of["shapes"][name]["slowed"])  # type: ignore[misc]
-        one.set_yscale("log")
-        one.set_ylabel(f"slowdown, {name}")
-        canvas.plain(one)
-    heading = f"Slowdown by class of jobs, of those that waited: {found.machine}"
-    canvas.title(axes[0], heading, _NOTE, legend_rows=_legend(axes[0], found))
+        heading = f"Slowdown by class of jobs, of those that waited: {found.machine}"
+        finish(one, heading if one is axes[0] else "", _NOTE, y=f"slowdown, {name}", log="y")
     return figure
 
 
@@ -381,8 +381,12 @@ def classes_of(found: Findings) -> list[str]:
 
 def draw_queues(found: Findings) -> Figure:
     """Figures 5.3, 5.7 and 5.10: jobs that wait after each pass."""
-    figure = _alone(found, "Queue", "jobs that wait", _queue, "symlog")
-    figure.axes[0].set_ylim(bottom=0)
+    figure = canvas.new_figure(_wide(found), 4.4)
+    axes = figure.add_subplot()
+    _boxes(axes, found, _queue)
+    axes.set_yscale("symlog")
+    axes.set_ylim(bottom=0)
+    finish(axes, f"Queue: {found.machine}", _NOTE, y="jobs that wait")
     return figure
 
 
@@ -397,47 +401,14 @@ def draw_waits(found: Findings) -> Figure:
     figure = canvas.new_figure(_wide(found), 7)
     boxes, trend = figure.subplots(2, 1, sharex=True)
     _boxes(boxes, found, lambda of: of["shapes"]["all"]["waited"])
-    boxes.set_yscale("log")
-    boxes.set_ylabel("wait of those that waited (s)")
-    heading = f"Waiting times: {found.machine}"
-    canvas.title(boxes, heading, _NOTE, legend_rows=_legend(boxes, found))
+    side = "wait of those that waited (s)"
+    finish(boxes, f"Waiting times: {found.machine}", _NOTE, y=side, log="y")
     means = [number(of["shapes"]["all"]["wait"]["mean"]) for of in found.outcomes.values()]
     trend.plot(range(len(means)), means, "o-", color=canvas.DARK_GREY, markersize=4, linewidth=1)
     trend.set_ylim(bottom=0)
-    trend.set_ylabel("average wait (s)")
     trend.tick_params(axis="x", rotation=90)  # the shared axis hands on names, not their rotation
-    for axes in (boxes, trend):
-        canvas.plain(axes)
+    finish(trend, y="average wait (s)")
     return figure
-
-
-def _alone(
-    found: Findings, what: str, label: str, of: Callable[[Mapping[str, Any]], Any], scale: str
-) -> Figure:
-    """Return a figure of one row of boxes."""
-    figure = canvas.new_figure(_wide(found), 4.4)
-    axes = figure.add_subplot()
-    _boxes(axes, found, of)
-    axes.set_yscale(scale)
-    axes.set_ylabel(label)
-    canvas.plain(axes)
-    canvas.title(axes, f"{what}: {found.machine}", _NOTE, legend_rows=_legend(axes, found))
-    return figure
-
-
-def _legend(axes: Axes, found: Findings) -> int:
-    """Say which colour is which durations; return the legend's rows."""
-    from matplotlib.patches import Patch
-
-    letters = [
-        name
-        for name in configurations.DURATIONS
-        if any(run.duration == name for run in found.outcomes)
-    ]
-    names = [f"{letter}: {_MEANS[letter]}" for letter in letters]
-    colours = [_COLOURS[letter] for letter in letters]
-    handles = [Patch(color=colour, alpha=0.7) for colour in colours]
-    return canvas.legend_above(axes, names, handles=handles, labels=names)
 
 
 _MEANS = {"W": "requested", "D": "data-driven", "L2": "last two of the user", "R": "real run time"}
@@ -450,30 +421,21 @@ def _wide(found: Findings) -> float:
 def _boxes(axes: Axes, found: Findings, of: Callable[[Mapping[str, Any]], Any]) -> None:
     """Draw a box for each run, coloured by its durations."""
     runs = list(found.outcomes)
-    places, drawn = [], []
-    for place, run in enumerate(runs):
-        part = of(found.outcomes[run])
-        if part["number"]:
-            places.append(place)
-            drawn.append(
-                {
-                    "whislo": part["low"],
-                    "q1": part["q1"],
-                    "med": part["median"],
-                    "q3": part["q3"],
-                    "whishi": part["high"],
-                    "mean": part["mean"],
-                }
-            )
+    boxes = {place: of(found.outcomes[run]) for place, run in enumerate(runs)}
+    boxes = {place: part for place, part in boxes.items() if part["number"]}
+    drawn = [{name: part[ours] for name, ours in _PARTS.items()} for part in boxes.values()]
     if drawn:
         made = axes.bxp(
-            drawn, positions=places, widths=0.6, showfliers=False, showmeans=True,
+            drawn, positions=list(boxes), widths=0.6, showfliers=False, showmeans=True,
             patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
             manage_ticks=False,
         )  # fmt: skip
-        for place, patch in zip(places, made["boxes"], strict=True):
-            patch.set_facecolor(_COLOURS[runs[place].duration])
-            patch.set_alpha(0.7)
+        named: set[str] = set()
+        for place, patch in zip(boxes, made["boxes"], strict=True):
+            letter = runs[place].duration
+            name = "_" if letter in named else f"{letter}: {_MEANS[letter]}"
+            patch.set(facecolor=_COLOURS[letter], alpha=0.7, label=name)
+            named.add(letter)
     else:
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
         axes.tick_params(axis="y", which="both", left=False, labelleft=False)
@@ -481,6 +443,15 @@ def _boxes(axes: Axes, found: Findings, of: Callable[[Mapping[str, Any]], Any]) 
     axes.set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
 
 
+#: What matplotlib calls the parts of a box.
+_PARTS = {
+    "whislo": "low",
+    "q1": "q1",
+    "med": "median",
+    "q3": "q3",
+    "whishi": "high",
+    "mean": "mean",
+}
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
@@ -496,11 +467,10 @@ def draw_means(found: Findings) -> Figure:
         # no job is below the least, and a deviation of a long tail may be
         errors = np.array([np.fmin(std, mean - low), std])
         axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
-        axes.set_ylabel(f"average {measure}{label}")
-        canvas.plain(axes)
+        heading = f"Slowdown and wait of all jobs: {found.machine}" if axes is panels[0] else ""
+        note = "bars: one standard deviation, but not below the least value"
+        finish(axes, heading, note, y=f"average {measure}{label}")
     panels[1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
-    note = "bars: one standard deviation, but not below the least value"
-    canvas.title(panels[0], f"Slowdown and wait of all jobs: {found.machine}", note)
     return figure
 
 
@@ -513,16 +483,10 @@ def draw_ratios(found: Findings) -> Figure:
             ratio = ratios(outcome[what])
             style = {"markersize": 4, "alpha": 0.7, "color": canvas.line_style(place)["color"]}
             axes.plot(np.arange(1, ratio.size + 1), ratio, "o", label=str(run), **style)
-        axes.axhline(
-            VARIABLES_BELOW if what == "variables" else 1, color=canvas.DARK_GREY, linewidth=0.8
-        )
-        axes.set_yscale("log")
-        log_ticks(axes.yaxis)
-        axes.set_xlabel("instance")
-        axes.set_ylabel(f"ratio: {label}")
-        canvas.plain(axes)
-        rows = canvas.legend_above(axes, [str(run) for run in found.instances])
-        canvas.title(axes, f"PCP'20 to PCP'19: {label}", found.machine, legend_rows=rows)
+        at = VARIABLES_BELOW if what == "variables" else 1
+        axes.axhline(at, color=canvas.DARK_GREY, linewidth=0.8)
+        heading, side = f"PCP'20 to PCP'19: {label}", f"ratio: {label}"
+        finish(axes, heading, found.machine, x="instance", y=side, log="y")
     return figure
 
 
@@ -555,13 +519,5 @@ def _lines(lines: Mapping[str, tuple[Any, Any]], heading: str, label: str) -> Fi
     axes = figure.add_subplot()
     for place, (name, (x, y)) in enumerate(lines.items()):
         axes.plot(x, y, marker="o", markersize=4, label=name, **canvas.line_style(place))
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel(label)
-    axes.set_ylabel("mean time of a dispatch (ms)")
-    axes.grid(visible=True, color=canvas.LIGHT_GREY, linewidth=0.6)
-    canvas.plain(axes, None)
-    rows = canvas.legend_above(axes, list(lines)) if lines else 0
-    canvas.title(axes, heading, "", legend_rows=rows)
+    finish(axes, heading, x=label, y="mean time of a dispatch (ms)", log="xy", grid="both")
     return figure

@@ -374,16 +374,10 @@ def draw(cells: Cells, measure: str, what: str) -> Figure:
     if measure == "utilisation":
         ends = np.array([max(budgets), min(budgets)])
         axes.plot(100 * ends, line(ends), color=canvas.BLACK, linewidth=1, label="3/7 budget + 4/7")
-    if measure == "AVEbsld":
-        axes.set_yscale("log")
-        tables.log_ticks(axes.yaxis)
     axes.invert_xaxis()
     number, label = FIGURES[measure]
-    axes.set_xlabel("budget (% of what busy processors use)")
-    axes.set_ylabel(label)
-    canvas.plain(axes)
-    _, names = axes.get_legend_handles_labels()
-    canvas.title(axes, f"As figure {number}: {what}", legend_rows=canvas.legend_above(axes, names))
+    below, log = "budget (% of what busy processors use)", "y" if measure == "AVEbsld" else ""
+    tables.finish(axes, f"As figure {number}: {what}", x=below, y=label, log=log)
     return figure
 
 

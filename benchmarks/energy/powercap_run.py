@@ -397,10 +397,8 @@ def draw_interval(result: Result, interval: powercap.Interval, heading: str) -> 
     seen = (times[:-1] < interval.end) & (times[1:] > interval.begin)
     used = {name: nodes[name] * cores / 1e3 for name in order if nodes[name][seen].any()}
     _stack(above, hours, used, busy)
-    above.set_ylabel("cores (thousands)")
     above.set_ylim(0, 1.03 * result.cluster.processors / 1e3)
-    _, names = above.get_legend_handles_labels()
-    canvas.title(above, heading, legend_rows=canvas.legend_above(above, names))
+    tables.finish(above, heading, y="cores (thousands)")
     watts = result.books.watts()
     order = ["components", "idle", *STATE_NAMES, *busy]
     drawn = {name: watts[name] / 1e6 for name in order if watts[name][seen].any()}
@@ -418,13 +416,9 @@ def draw_interval(result: Result, interval: powercap.Interval, heading: str) -> 
         label="not to be used",
     )
     below.set_ylim(0, 1.03 * most)
-    below.set_ylabel("power (MW)")
-    below.set_xlabel("hours of the interval")
     below.set_xlim(0, (interval.end - interval.begin) / HOUR_S)
-    _, names = below.get_legend_handles_labels()
-    canvas.legend_above(below, names)
-    for axes in (above, below):
-        canvas.plain(axes)
+    canvas.legend_above(below, below.get_legend_handles_labels()[1])
+    tables.finish(below, x="hours of the interval", y="power (MW)")
     return figure
 
 

@@ -47,15 +47,11 @@ def draw_users(outcome: Mapping[str, Any], trace: str) -> Figure:
         if cell in theirs:
             axes.plot(place, theirs[cell].mean, "D", color=canvas.BLUE, markersize=6, zorder=3)
     axes.axhline(1, color=canvas.DARK_GREY, linewidth=0.8, linestyle=":")
-    axes.set_yscale("log")
-    tables.log_ticks(axes.yaxis)
     axes.set_xticks(range(len(CELLS)), [f"{policy}\n{name}" for policy, name in CELLS])
-    axes.set_ylabel("stretch / stretch under FS")
-    canvas.plain(axes)
-    marks = axes.get_lines()
-    names = ["one user", "mean", *(["published mean"] if theirs else [])]
-    rows = canvas.legend_above(axes, names, handles=list(marks[: len(names)]), labels=names)
-    canvas.title(axes, f"Users who save or waste energy: {trace}", legend_rows=rows)
+    for line, name in zip(axes.get_lines(), ("one user", "mean", "published mean"), strict=False):
+        line.set_label(name if theirs or name != "published mean" else "_")
+    heading = f"Users who save or waste energy: {trace}"
+    tables.finish(axes, heading, y="stretch / stretch under FS", log="y")
     return figure
 
 
@@ -80,10 +76,7 @@ def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
                 label=f"user {user}",
             )
         axes.set_xticks(range(len(outcome.stretch)), list(outcome.stretch))
-        canvas.plain(axes)
-        handles, names = axes.get_legend_handles_labels()
-        rows = canvas.legend_above(axes, names, handles=handles, labels=names)
-        canvas.title(axes, outcome.experiment.heading.capitalize(), legend_rows=rows)
+        tables.finish(axes, outcome.experiment.heading.capitalize())
     np.atleast_1d(panels)[0].set_ylabel("mean stretch / that under FIFO")
     return figure
 
@@ -126,10 +119,9 @@ def draw_frequencies() -> Figure:
             fontsize=8,
         )
     axes.margins(y=0.12)
-    axes.set_xlabel("completion time / that at the highest frequency")
-    axes.set_ylabel("energy / that at the highest frequency")
-    canvas.plain(axes)
-    canvas.title(axes, "Linpack, as modelled (figure 6.4)")
+    below = "completion time / that at the highest frequency"
+    side = "energy / that at the highest frequency"
+    tables.finish(axes, "Linpack, as modelled (figure 6.4)", x=below, y=side)
     return figure
 
 
@@ -137,30 +129,23 @@ def draw_distributions(outcome: shares.Outcome180, heading: str) -> Figure:
     """Figures 6.5 to 6.8: distributions of stretches (a) and waits (b), by user."""
     figure = canvas.new_figure(9, 3.6)
     panels = figure.subplots(1, 2, sharey=True)
-    _distribution(panels[0], outcome.stretch, "stretch")
-    _distribution(panels[1], outcome.wait, "waiting time (s)")
-    if min(float(of.min()) for of in outcome.stretch.values()) * 20 < max(
-        float(of.max()) for of in outcome.stretch.values()
-    ):
-        panels[0].set_xscale("log")
-        tables.log_ticks(panels[0].xaxis)
-    panels[0].set_ylabel("share of jobs")
-    names = list(outcome.wait)
-    rows = canvas.legend_above(panels[0], names)
-    canvas.title(panels[0], heading, legend_rows=rows)
+    _distribution(panels[0], outcome.stretch)
+    _distribution(panels[1], outcome.wait)
+    stretches = np.concatenate(list(outcome.stretch.values()))
+    log = "x" if stretches.max() > 20 * stretches.min() else ""
+    tables.finish(panels[0], heading, x="stretch", y="share of jobs", log=log, grid="both")
+    tables.finish(panels[1], x="waiting time (s)", grid="both")
     return figure
 
 
-def _distribution(axes: Axes, values: Mapping[str, shares.Floats], label: str) -> None:
+def _distribution(axes: Axes, values: Mapping[str, shares.Floats]) -> None:
     """Draw what share of each user's jobs have at most so much."""
     for user, of in values.items():
         share = np.arange(1, len(of) + 1) / len(of)
         style = "--" if user == "on demand" else "-"
         axes.plot(of, share, style, drawstyle="steps-post", color=_COLOURS_180[user], linewidth=1.4,
                   label=user)  # fmt: skip
-    axes.set_xlabel(label)
     axes.set_ylim(0, 1.02)
-    canvas.plain(axes, "both")
 
 
 def draw_counters(outcomes: Mapping[str, shares.Outcome180], heading: str) -> Figure:

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier import runs
-from hpcgym.benchmarks.studies.tables import legend_below, log_ticks, read_texts, table_sections
-from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure, plain
+from hpcgym.benchmarks.studies.tables import finish, legend_below, read_texts, table_sections
+from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -289,15 +289,9 @@ def draw_front(
                 chosen[aim], chosen["mean_bsld"], s=110, facecolors="none", edgecolors=BLACK,
                 label="chosen on the early parts", zorder=4,
             )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        log_ticks(axes.xaxis)
-        log_ticks(axes.yaxis, (1, 2, 3, 5, 7))
         axes.axvline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
         axes.axhline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
-        axes.set_xlabel(label)
-        axes.set_ylabel("mean bounded slowdown / EASY's")
-        plain(axes, None)
+        finish(axes, x=label, y="mean bounded slowdown / EASY's", log="xy", grid=None)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     legend_below(figure, handles, labels, 7)
     figure.suptitle(

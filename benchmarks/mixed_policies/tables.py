@@ -19,7 +19,7 @@ from hpcgym.benchmarks.mixed_policies.published import (
     THRESHOLDS,
 )
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, Study
-from hpcgym.benchmarks.studies.tables import log_ticks
+from hpcgym.benchmarks.studies.tables import finish, heading_above, log_ticks
 from hpcgym.report import canvas
 from hpcgym.workload.model import Workload
 
@@ -321,12 +321,8 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
         )
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
-    axes.set_xscale("log")
-    log_ticks(axes.xaxis)
-    axes.set_xlabel("mean BSLD of a week")
-    canvas.plain(axes, grid="x")
-    note = "By the mean over the weeks (diamond, number); the three best are coloured."
-    canvas.title(axes, "Pure policies", f"{name}. {note}")
+    note = f"{name}. By the mean over the weeks (diamond, number); the three best are coloured."
+    finish(axes, "Pure policies", note, x="mean BSLD of a week", log="x", grid="x")
     return figure
 
 
@@ -342,21 +338,12 @@ def draw_saf(table: pd.DataFrame, name: str) -> Figure:
     axes.plot(week, best, "D", color=canvas.VERMILLION, markersize=4, label="best pure policy")
     for x, low, high, policy in zip(week, best, saf, names, strict=True):
         if high >= _NAMED * low:
-            axes.annotate(
-                str(policy).upper(),
-                (x, low),
-                (0, -5),
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                fontsize=6.5,
-                rotation=90 if len(table) > 60 else 45,
-            )
-    _weeks(axes, week, "week")
+            turned = 90 if len(table) > 60 else 45
+            axes.text(x, 0.95 * low, str(policy).upper(), ha="center", va="top", rotation=turned,
+                      fontsize=6.5)  # fmt: skip
+    note = f"{name}. Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
+    _weeks(axes, week, "week", "SAF and the best pure policy of each week", note)
     axes.set_ylim(bottom=0.5)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
-    note = f"Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
-    canvas.title(axes, "SAF and the best pure policy of each week", f"{name}. {note}")
     return figure
 
 
@@ -379,9 +366,7 @@ def draw_comparison(
         axes.axvline(
             (train[-1] + test[0]) / 2, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--"
         )
-    _weeks(axes, number, period)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    canvas.title(axes, f"Mixed and pure policies on each {period}", name)
+    _weeks(axes, number, period, f"Mixed and pure policies on each {period}", name)
     return figure
 
 
@@ -408,12 +393,8 @@ def draw_searches(table: pd.DataFrame, name: str) -> Figure:
             ratio = 100 * (table[column] / table["w*"] - 1)
             lower.plot(week, ratio, marker, **style)
     lower.axhline(0, color=canvas.VERMILLION, linewidth=0.8)
-    lower.set_ylabel("above w* (%)")
-    canvas.plain(lower)
-    _weeks(upper, week, "")
-    lower.set_xlabel("week")
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    canvas.title(upper, "Search over three and six weights, and the grid", name)
+    finish(lower, x="week", y="above w* (%)")
+    _weeks(upper, week, "", "Search over three and six weights, and the grid", name)
     return figure
 
 
@@ -449,12 +430,8 @@ def draw_spaces(
         bar.ax.tick_params(labelsize=7)
         bar.set_label("mean BSLD", fontsize=8)
     note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
-    figure.suptitle("The space of three weights\n\n", x=0.02, ha="left", **_HEADING)
-    figure.text(0.02, 0.995, f"\n{name}\n{note}", va="top", fontsize=8, color=canvas.DARK_GREY)
+    heading_above(figure, f"The space of three weights\n{name}\n{note}")
     return figure
-
-
-_HEADING: dict[str, Any] = {"fontsize": 10, "fontweight": "bold"}
 
 
 def square(
@@ -485,22 +462,11 @@ def _mark_best(row: Sequence[Axes], cube: NDArray[np.float64], points: NDArray[n
 
 def _diagonals(axes: Axes, half: str, week: str) -> None:
     """Name the corners: the weights that are 1 or -1 there."""
-    axes.set_xticks([])
-    axes.set_yticks([])
     corners = {(-1, 1): "p = 1", (1, 1): "wait = 1", (1, -1): "p = -1", (-1, -1): "wait = -1"}
     for (x, y), text in corners.items():
-        axes.annotate(
-            text,
-            (x, y),
-            (0, 3 * y),
-            textcoords="offset points",
-            ha="left" if x < 0 else "right",
-            va="bottom" if y > 0 else "top",
-            fontsize=7,
-            color=canvas.DARK_GREY,
-        )
-    axes.set_xlabel(half, fontsize=8)
-    axes.set_ylabel(week, fontsize=8)
+        side, at = "left" if x < 0 else "right", "bottom" if y > 0 else "top"
+        axes.text(x, 1.02 * y, text, ha=side, va=at, fontsize=7, color=canvas.DARK_GREY)
+    axes.set(xticks=[], yticks=[], xlabel=half, ylabel=week)
 
 
 def _width(number: int) -> float:
@@ -508,12 +474,8 @@ def _width(number: int) -> float:
     return max(6.5, min(14.0, 2 + 0.13 * number))
 
 
-def _weeks(axes: Axes, numbers: NDArray[Any], label: str) -> None:
-    """Set the axes of a picture by week."""
-    axes.set_yscale("log")
-    log_ticks(axes.yaxis)
-    axes.set_ylabel("mean BSLD")
-    axes.set_xlabel(label)
+def _weeks(axes: Axes, numbers: NDArray[Any], label: str, heading: str, note: str) -> None:
+    """Set the axes of a picture by week, and say what it shows."""
     axes.set_xlim(numbers[0] - 1, numbers[-1] + 1)
     axes.locator_params(axis="x", integer=True)
-    canvas.plain(axes)
+    finish(axes, heading, note, x=label, y="mean BSLD", log="y")

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.report import canvas
 from hpcgym.study.intervals import FEWEST
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -167,6 +169,39 @@ def log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
     axis.set_major_locator(LogLocator(subs=digits))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter("")
+
+
+def finish(
+    axes: Axes,
+    heading: str = "",
+    note: str = "",
+    *,
+    x: str = "",
+    y: str = "",
+    log: str = "",
+    grid: str | None = "y",
+) -> None:
+    """Label axes, and put what their lines are called and a heading above them.
+
+    Parameters
+    ----------
+    heading, note : in bold, and below it; without a heading there is none, and no legend.
+    x, y : labels.
+    log : which axes are logarithmic: "x", "y" or "xy".
+    grid : see :func:`hpcgym.report.canvas.plain`.
+    """
+    for name in log:
+        axes.set(**{f"{name}scale": "log"})
+        log_ticks(axes.xaxis if name == "x" else axes.yaxis)
+    if x:
+        axes.set_xlabel(x)
+    if y:
+        axes.set_ylabel(y)
+    canvas.plain(axes, grid)
+    if heading:
+        _, names = axes.get_legend_handles_labels()
+        rows = canvas.legend_above(axes, names) if names else 0
+        canvas.title(axes, heading, note, legend_rows=rows)
 
 
 def legend_below(figure: Figure, handles: Any, labels: Any, columns: int, **more: Any) -> None:
