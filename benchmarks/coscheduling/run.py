@@ -12,7 +12,6 @@ import pandas as pd
 from hpcgym.benchmarks.coscheduling import runs, speed, tables
 from hpcgym.benchmarks.coscheduling.runs import Sizes, Task
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import read_speedups
 from hpcgym.version import __version__
@@ -80,15 +79,11 @@ def reproduce(
     timed = speed.tasks_of(quick, speed.machine_name())
     here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
     timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
-    made = make_tables(outcomes, timings)
-    folder.write_tables(made)
-    parts = [tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
+    head = tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)
     if measured is None:
-        parts.append(tables.NO_MEASURED.format(file=MEASURED_FILE))
-    if quick:
-        parts += quick_note("few jobs and heatmaps")
-    parts += table_sections(made, tables.TEXTS) + picture_sections(_draw(outcomes, folder))
-    return folder.report("\n".join(parts)), made
+        head += "\n" + tables.NO_MEASURED.format(file=MEASURED_FILE)
+    made, pictures = make_tables(outcomes, timings), _draw(outcomes, folder)
+    return folder.publish(head, made, tables.TEXTS, pictures, "few jobs and heatmaps" * quick)
 
 
 def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, pd.DataFrame]:

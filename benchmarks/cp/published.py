@@ -29,23 +29,13 @@ class Times:
 
 
 #: Machine -> (dispatcher, duration) -> what tables 1 and 2 of Galleguillos et al. 2020 print.
-TIMES: dict[str, dict[tuple[str, str], Times]] = {
-    "kit-forhlr-ii": {
-        ("hcp19", "L2"): Times(292, 58_934),
-        ("pcp19", "L2"): Times(INFINITE, INFINITE),
-        ("pcp20", "L2"): Times(537, 108_608),
-        ("hcp19", "R"): Times(270, 54_719),
-        ("pcp19", "R"): Times(INFINITE, INFINITE),
-        ("pcp20", "R"): Times(662, 133_086),
-    },
-    "eurora": {
-        ("hcp19", "D"): Times(411, 219_142),
-        ("pcp19", "D"): Times(565, 301_078),
-        ("pcp20", "D"): Times(252, 134_240),
-        ("hcp19", "R"): Times(385, 204_363),
-        ("pcp19", "R"): Times(512, 272_925),
-        ("pcp20", "R"): Times(364, 193_751),
-    },
+TIMES = {
+    machine: {
+        (name, letter): Times(*of) if of else Times(INFINITE, INFINITE)
+        for letter, by in rows.items()
+        for name, of in by.items()
+    }
+    for machine, rows in items.published_values(__file__)["times"].items()
 }
 
 #: Galleguillos et al. 2020, section 4: how many jobs the logs behind these tables have.

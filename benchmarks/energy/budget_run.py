@@ -432,7 +432,6 @@ def reproduce(
         by_trace = outcomes.setdefault(task["reading"], {})
         by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
     made = make_tables(outcomes)
-    folder.write_tables(made)
     cells, traces = cells_of(outcomes[TEXT]), ", ".join(outcomes[TEXT])
     pictures = {
         f"Figure {figure}: {label}": folder.picture(
@@ -450,9 +449,9 @@ def reproduce(
         traces=traces,
         weeks=chosen,
     )
-    cut = tables.quick_note("a week of each trace, three budgets") if quick else []
-    parts = [head, *cut, *tables.table_sections(made, TEXTS), *tables.picture_sections(pictures)]
-    return folder.report("\n".join(parts)), made
+    return folder.publish(
+        head, made, TEXTS, pictures, "a week of each trace, three budgets" * quick
+    )
 
 
 def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:

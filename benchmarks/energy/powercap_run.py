@@ -551,12 +551,9 @@ def reproduce(
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for task, outcome in zip(tasks, found, strict=True):
         outcomes.setdefault(_key(task), []).append(outcome)
-    made = make_tables(outcomes)
-    folder.write_tables(made)
-    pictures = _draw(outcomes, tasks, folder)
-    cut = tables.quick_note("one short workload, one cap") if quick else []
-    parts = [_head(find_cluster(cluster).name), *cut, *tables.table_sections(made, TEXTS)]
-    return folder.report("\n".join(parts + tables.picture_sections(pictures))), made
+    head, cut = _head(find_cluster(cluster).name), "one short workload, one cap" * quick
+    made, pictures = make_tables(outcomes), _draw(outcomes, tasks, folder)
+    return folder.publish(head, made, TEXTS, pictures, cut)
 
 
 def _head(cluster: str) -> str:

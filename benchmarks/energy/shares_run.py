@@ -212,11 +212,9 @@ def reproduce(
         on_180[load] = shares.run_180(load, seeds)
     bursts = shares.run_burst()
     made = make_tables(outcomes, experiments) | tables_of_180(on_180, bursts)
-    folder.write_tables(made)
     pictures = _draw(outcomes, experiments, folder) | _draw_180(on_180, bursts, folder)
-    cut = tables.quick_note("few jobs, users and orders") if quick else []
-    parts = [HEAD.format(version=__version__), *cut, *tables.table_sections(made, TEXTS)]
-    return folder.report("\n".join(parts + tables.picture_sections(pictures))), made
+    head, cut = HEAD.format(version=__version__), "few jobs, users and orders" * quick
+    return folder.publish(head, made, TEXTS, pictures, cut)
 
 
 def run_readings(sources: Sequence[str], folder: Folder, quick: bool) -> dict[str, dict[str, Any]]:

@@ -39,19 +39,8 @@ TABLES_3_TO_6: dict[str, dict[str, tuple[float, float, float]]] = _PRINTED["tabl
 
 #: Table 7: the jobs of SDSC-SP2 with the longest run times: number, submit time [s], run time [s],
 #: processors.
-TABLE_7 = {
-    "SDSC-SP2": (
-        (28663, 14837924, 510209, 9),
-        (28664, 14837963, 508420, 16),
-        (8040, 7660725, 474510, 6),
-        (25891, 13785409, 452520, 60),
-        (9036, 8427638, 227033, 64),
-        (31620, 17005431, 162564, 4),
-        (31623, 17005453, 162536, 32),
-        (17, 577685, 118561, 5),
-        (14408, 12186754, 114369, 8),
-        (34441, 19458401, 112013, 64),
-    )
+TABLE_7: dict[str, tuple[tuple[int, ...], ...]] = {
+    trace: tuple(rows.values()) for trace, rows in _PRINTED["table 7"].items()
 }
 
 

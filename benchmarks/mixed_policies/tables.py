@@ -67,11 +67,7 @@ def weekly(
 
     Of the searches those with the least budget.
     """
-    table = pd.DataFrame(study.pure(study.weeks).T, columns=list(PURE))
-    table.insert(0, "week", list(study.weeks))
-    table.insert(1, "jobs", [len(part) for part in study.weeks.values()])
-    if optimum is not None:
-        _add_optimum(table, optimum)
+    table = _by_period(study, "week", study.weeks, optimum)
     for name, found in (searched or {}).items():
         table[name] = found[0]["bsld"]
     return table
@@ -79,23 +75,26 @@ def weekly(
 
 def monthly(study: Study, optimum: Optimum) -> pd.DataFrame:
     """Return the mean BSLD of everything on each month (figure 15's numbers)."""
-    table = pd.DataFrame(study.pure(study.months).T, columns=list(PURE))
-    table.insert(0, "month", list(study.months))
-    table.insert(1, "jobs", [len(part) for part in study.months.values()])
-    _add_optimum(table, optimum)
+    return _by_period(study, "month", study.months, optimum)
+
+
+def _by_period(
+    study: Study, period: str, parts: Mapping[int, Workload], optimum: Optimum | None
+) -> pd.DataFrame:
+    """Return what pure policies, and all vectors, have told of each week or month."""
+    table = pd.DataFrame(study.pure(parts).T, columns=list(PURE))
+    table.insert(0, period, list(parts))
+    table.insert(1, "jobs", [len(part) for part in parts.values()])
+    if optimum is not None:
+        table["w*"] = optimum.best
+        table["w*_train"] = optimum.train
+        table["w_greedy"] = optimum.greedy
+        table["w_greedy, first"] = optimum.greedy_first
+        for place, name in enumerate(THREE):
+            table[f"w*: {name}"] = optimum.weights[:, place]
+        table["w*: share of vectors"] = optimum.ties
+        table["below SAF: share of vectors"] = optimum.below_saf
     return table
-
-
-def _add_optimum(table: pd.DataFrame, optimum: Optimum) -> None:
-    """Add what all vectors told."""
-    table["w*"] = optimum.best
-    table["w*_train"] = optimum.train
-    table["w_greedy"] = optimum.greedy
-    table["w_greedy, first"] = optimum.greedy_first
-    for place, name in enumerate(THREE):
-        table[f"w*: {name}"] = optimum.weights[:, place]
-    table["w*: share of vectors"] = optimum.ties
-    table["below SAF: share of vectors"] = optimum.below_saf
 
 
 def split(study: Study, optimum: Optimum | None = None) -> pd.DataFrame:
@@ -104,14 +103,37 @@ def split(study: Study, optimum: Optimum | None = None) -> pd.DataFrame:
     Rows are in the order of our training sums. Gains are relative to FCFS, in percent. In the first
     week, which has none before it, w_greedy is FCFS.
     """
-    table = _with_greedy(weekly(study, optimum))
-    names = [*PURE]
-    if optimum is not None:
-        names = ["w*", "w*_train", "w_greedy", *names]
     published = {} if study.quick else TABLE_2.get(study.trace, {})
+    return _halves(weekly(study, optimum), "week", (study.train, study.test), published)
+
+
+def months(study: Study, optimum: Optimum) -> pd.DataFrame:
+    """Section 11: sums of monthly mean BSLD over the months of training and of testing."""
+    return _halves(monthly(study, optimum), "month", half_of_months(study), {})
+
+
+def half_of_months(study: Study) -> tuple[list[int], list[int]]:
+    """Return the months of training, the first ten or the first half, and of testing."""
+    numbers = list(study.months)
+    half = min(10, len(numbers) // 2)
+    return numbers[:half], numbers[half:]
+
+
+def _halves(
+    table: pd.DataFrame,
+    period: str,
+    halves: tuple[Sequence[int], Sequence[int]],
+    published: Mapping[str, tuple[float, float]],
+) -> pd.DataFrame:
+    """Return sums over both halves, with gains, and what is published of them."""
+    names = [*PURE]
+    if "w_greedy" in table:
+        # nothing is before the first for w_greedy to have learned from
+        table = table.assign(w_greedy=table["w_greedy"].fillna(table["fcfs"]))
+        names = ["w*", "w*_train", "w_greedy", *names]
     columns = {}
-    for place, (half, chosen) in enumerate((("train", study.train), ("test", study.test))):
-        rows = table[table["week"].isin(chosen)]
+    for place, (half, chosen) in enumerate(zip(("train", "test"), halves, strict=True)):
+        rows = table[table[period].isin(chosen)]
         ours = {name: float(rows[name].sum()) for name in names}
         columns[half] = ours
         columns[f"{half}: gain %"] = gains(ours)
@@ -122,33 +144,9 @@ def split(study: Study, optimum: Optimum | None = None) -> pd.DataFrame:
             columns[f"{half}: ours / paper"] = {
                 name: value / paper[name] for name, value in ours.items() if name in paper
             }
-    return _by_name(columns, "train")
-
-
-def _with_greedy(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with FCFS where there is nothing for w_greedy to have learned from."""
-    if "w_greedy" not in table:
-        return table
-    return table.assign(w_greedy=table["w_greedy"].fillna(table["fcfs"]))
-
-
-def half_of_months(study: Study) -> tuple[list[int], list[int]]:
-    """Return the months of training, the first ten or the first half, and of testing."""
-    numbers = list(study.months)
-    half = min(10, len(numbers) // 2)
-    return numbers[:half], numbers[half:]
-
-
-def months(study: Study, optimum: Optimum) -> pd.DataFrame:
-    """Section 11: sums of monthly mean BSLD over the months of training and of testing."""
-    table = _with_greedy(monthly(study, optimum))
-    columns = {}
-    for half, chosen in zip(("train", "test"), half_of_months(study), strict=True):
-        rows = table[table["month"].isin(chosen)]
-        names = ["w*", "w*_train", "w_greedy", *PURE]
-        columns[half] = {name: float(rows[name].sum()) for name in names}
-        columns[f"{half}: gain %"] = gains(columns[half])
-    return _by_name(columns, "train")
+    sums = pd.DataFrame(columns).sort_values("train")
+    sums.index.name = "policy"
+    return sums.reset_index()
 
 
 def thresholds(study: Study) -> pd.DataFrame:
@@ -276,13 +274,6 @@ def order_agreement(ours: Mapping[str, float], paper: Mapping[str, float]) -> tu
     pairs = list(combinations([name for name in ours if name in paper], 2))
     same = sum((ours[a] < ours[b]) == (paper[a] < paper[b]) for a, b in pairs)
     return same, len(pairs)
-
-
-def _by_name(columns: Mapping[str, Mapping[str, float]], order: str) -> pd.DataFrame:
-    """Return a table with a row for each name, sorted by one of the columns."""
-    table = pd.DataFrame(columns).sort_values(order)
-    table.index.name = "policy"
-    return table.reset_index()
 
 
 # --- The paper's figures, drawn from the tables ---------------------------------------------------

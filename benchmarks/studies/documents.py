@@ -34,8 +34,8 @@ DOCUMENTS = {
     "Glesser 2016": "D. Glesser: Road to exascale",
 }
 
-#: All items, those of a document one after the other.
-_ITEMS = Path(__file__).with_name("items.csv")
+#: All items, those of a document one after the other; what their page says above its tables.
+_ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
 
 #: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
 #: its items, by their places, and where its published values stand.
@@ -51,28 +51,40 @@ _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
 
 
 class Entry(NamedTuple):
-    """An item, the study that makes it ("" of those that none does), and the verdict.
+    """A table, figure, equation or sentence of a document, with its verdict.
 
-    ``computed`` : when, and by which commit, if the verdict is recorded.
+    Attributes
+    ----------
+    document, place, what : the document's name, where it is there, and what it is in words.
+    study : that makes it; "" if none does.
+    options : of the study's command, without which it does not make the item.
+    stands : where the published values are: a name in the study's module of published values, or a
+        section of the document; "" if nothing is published.
+    fixed : whether there is nothing to compute.
+    verdict : of results, or where or why there are none.
+    computed : when, and by which commit, if the verdict is recorded.
     """
 
-    item: items.Item
+    document: str
+    place: str
+    what: str
     study: str
+    options: str
+    stands: str
+    fixed: bool
     verdict: items.Verdict
     computed: str = ""
 
     @property
     def command(self) -> str:
         """The command that makes it; "" if none does."""
-        if self.item.judge is None:
-            return ""
-        return f"hpcgym reproduce {self.study} {self.item.options}".rstrip()
+        return "" if self.fixed else f"hpcgym reproduce {self.study} {self.options}".rstrip()
 
     @property
     def published(self) -> str:
-        """Where the published values stand: a name, or a section of the document."""
-        name, (_, file) = self.item.published, _STUDIES.get(self.study, ({}, ""))
-        return f"{name} in {file}" if name.isupper() else name
+        """Where the published values stand: a name and its file, or a section of the document."""
+        file = _STUDIES[self.study][1] if self.stands.isupper() else ""
+        return f"{self.stands} in {file}" if file else self.stands
 
 
 def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]:
@@ -89,25 +101,19 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
     """
     if results is not None and not results.is_dir():
         raise HpcgymError(f"{results}: there is no such folder, which results of studies are in")
-    known_before = read_recorded(recorded)
-    entries = []
+    known_before, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
-        study, fixed = row["study"], items.Verdict(row["verdict"], row["why"])
-        item = items.Item(
-            row["document"],
-            row["item"],
-            row["what"],
-            judge=None if fixed.verdict else _STUDIES[study][0][row["item"]],
-            fixed=fixed if fixed.verdict else None,
-            options=row["options"],
-            published=row["published"],
-        )
-        verdict, computed = items.Verdict("not run", ""), ""
-        if item.fixed is not None or results is not None:
-            verdict = items.judged(item, items.Stored((results or Path()) / study))
-        elif (item.document, item.place) in known_before:
-            verdict, computed = known_before[item.document, item.place]
-        entries.append(Entry(item, study, verdict, computed))
+        document, place, study = row["document"], row["item"], row["study"]
+        verdict, computed = items.Verdict(row["verdict"], row["why"]), ""
+        if fixed := bool(verdict.verdict):
+            pass
+        elif results is not None:
+            verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
+        else:
+            usual = items.Verdict("not run", ""), ""
+            verdict, computed = known_before.get((document, place), usual)
+        told = document, place, row["what"], study, row["options"], row["published"]
+        entries.append(Entry(*told, fixed, verdict, computed))
     return entries
 
 
@@ -133,9 +139,9 @@ def record(results: Path, path: Path, computed: str) -> None:
     """
     found = read_recorded(path)
     for entry in all_items(results):
-        if entry.item.fixed is None and entry.verdict.verdict not in ("not run", "quick cut"):
-            found[entry.item.document, entry.item.place] = (entry.verdict, computed)
-    keys = [(entry.item.document, entry.item.place) for entry in all_items(None)]
+        if not entry.fixed and entry.verdict.verdict not in ("not run", "quick cut"):
+            found[entry.document, entry.place] = (entry.verdict, computed)
+    keys = [(entry.document, entry.place) for entry in all_items(None)]
     rows = [(*key, *found[key][0], found[key][1]) for key in keys if key in found]
     columns = ["document", "item", "verdict", "why", "computed"]
     write_csv(pd.DataFrame(rows, columns=columns), path)
@@ -145,9 +151,9 @@ def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return a row for each item."""
     return pd.DataFrame(
         {
-            "document": [entry.item.document for entry in entries],
-            "item": [entry.item.place for entry in entries],
-            "what": [entry.item.what for entry in entries],
+            "document": [entry.document for entry in entries],
+            "item": [entry.place for entry in entries],
+            "what": [entry.what for entry in entries],
             "verdict": [entry.verdict.verdict for entry in entries],
             "why": [entry.verdict.why for entry in entries],
             "published": [entry.published for entry in entries],
@@ -171,42 +177,15 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     results : whether verdicts are of results; else they are recorded, and the page says how to get
         the others.
     """
-    parts = [_HEAD, _WITH if results else _WITHOUT]
-    parts.append(f"{counts_text(entries)}.\n")
-    parts += ["| verdict | |\n|---|---|"]
-    parts[-1] += (
-        "".join(f"\n| {name} | {meaning} |" for name, meaning in items.VERDICTS.items()) + "\n"
-    )
+    head, recorded, computed = _PAGE.read_text(encoding="utf-8").split("\n---\n")
+    meanings = pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""])
+    parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n"]
+    parts.append(table_text(meanings))
     for document, title in DOCUMENTS.items():
-        of_document = [entry for entry in entries if entry.item.document == document]
+        of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns="document")
         if not results:
             rows.insert(3, "computed", [entry.computed for entry in of_document])
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
         parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)
-
-
-_HEAD = """\
-# What the documents have, item by item
-
-Each table, figure, equation and sentence with a result of the five documents, and what becomes of
-it here.
-"""
-
-_WITHOUT = """\
-Verdicts follow from results, which are not kept in the repository. Those here were computed on the
-day and by the commit that stand beside them. *Not run* means that no verdict is recorded; the
-command in the last column makes the results. Each study writes its results into a folder;
-`hpcgym reproduce items` reads them there, and writes this page with your verdicts:
-
-```sh
-hpcgym reproduce items                         # of the studies' folders in this one
-hpcgym reproduce items --results studies --output documents.md
-```
-"""
-
-_WITH = """\
-Verdicts are computed from the tables that the studies have written. Where it says *not run*, the
-command makes it.
-"""

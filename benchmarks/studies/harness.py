@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.tables import Texts, picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
@@ -125,6 +126,29 @@ class Folder:
         path = self.path / "report.md"
         write_text(text, path)
         return path
+
+    def publish(
+        self,
+        head: str,
+        made: Mapping[str, pd.DataFrame],
+        texts: Texts,
+        pictures: Mapping[str, Path],
+        cut: str,
+    ) -> tuple[Path, dict[str, pd.DataFrame]]:
+        """Write all tables, and a report of them; return its file, and the tables.
+
+        Parameters
+        ----------
+        head : what the report begins with.
+        made : the tables by name.
+        texts : of the tables, see :func:`hpcgym.benchmarks.studies.tables.table_sections`.
+        pictures : heading -> file.
+        cut : what a quick cut has; "" of a whole study.
+        """
+        self.write_tables(made)
+        quick = quick_note(cut) if cut else []
+        parts = [head, *quick, *table_sections(made, texts), *picture_sections(pictures)]
+        return self.report("\n".join(parts)), dict(made)
 
 
 # --- The jobs of a study --------------------------------------------------------------------------

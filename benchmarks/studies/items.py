@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,31 +111,6 @@ class Stored:
 
 
 Judge = Callable[[Stored], Verdict]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A table, figure, equation or sentence of a document.
-
-    Attributes
-    ----------
-    document : its name, such as "Glesser 2016".
-    place : in the document, such as "table 7.1".
-    what : it is, in words.
-    judge : makes the verdict of what the study has written; None: there is nothing to compute.
-    fixed : the verdict and where or why, if nothing is to compute.
-    options : of the study's command, without which it does not make the item.
-    published : where the published values are: a name in the study's module of published values,
-        or a section of the document; "" if nothing is published.
-    """
-
-    document: str
-    place: str
-    what: str
-    judge: Judge | None = None
-    fixed: Verdict | None = None
-    options: str = ""
-    published: str = ""
 
 
 # --- What is published ----------------------------------------------------------------------------
@@ -258,16 +232,10 @@ def said(
     return judge
 
 
-def judged(item: Item, stored: Stored) -> Verdict:
-    """Return the verdict of an item."""
-    if item.fixed is not None:
-        return item.fixed
-    assert item.judge is not None
-    state = stored.state()
-    if state is not None:
-        return state
+def judged(judge: Judge, stored: Stored) -> Verdict:
+    """Return the verdict of an item, also where what it is of was not written."""
     try:
-        return item.judge(stored)
+        return stored.state() or judge(stored)
     except NotThereError as missing:
         return Verdict("not run", str(missing))
 

@@ -78,9 +78,11 @@ def read_texts(
     return head, found
 
 
-def table_sections(
-    made: Mapping[str, pd.DataFrame], texts: Mapping[str, tuple[str, str]], level: str = "##"
-) -> list[str]:
+#: Name of a table -> its heading in a report, and what is said below that; in order.
+Texts = Mapping[str, tuple[str, str]]
+
+
+def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts, level: str = "##") -> list[str]:
     """Return the parts of a report that have tables.
 
     Parameters

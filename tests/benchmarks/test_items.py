@@ -85,7 +85,7 @@ def named(place: str, kind: str) -> list[str]:
     ("document", "kind"), [(number, kind) for number, of in CAPTIONS.items() for kind in of]
 )
 def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> None:
-    places = [one.item.place for one in documents.all_items(None) if one.item.document == document]
+    places = [one.place for one in documents.all_items(None) if one.document == document]
     found = [number for place in places for number in named(place, kind)]
     assert {*CAPTIONS[document][kind]} <= {*found}
     # a table may have its text apart
@@ -94,12 +94,11 @@ def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> 
 
 def test_items_are_whole() -> None:
     entries = documents.all_items(None)
-    assert {one.item.document for one in entries} == {*documents.DOCUMENTS}
-    places = [(one.item.document, one.item.place) for one in entries]
+    assert {one.document for one in entries} == {*documents.DOCUMENTS}
+    places = [(one.document, one.place) for one in entries]
     assert len({*places}) == len(places)
     for one in entries:
-        assert (one.item.judge is None) != (one.item.fixed is None)
-        if one.item.fixed is not None:
+        if one.fixed:
             assert one.verdict.verdict in items.VERDICTS
             assert bool(one.verdict.why) == (one.verdict.verdict != "no result"), one
         if one.verdict.verdict == "built" and "`" not in one.verdict.why:
@@ -131,7 +130,7 @@ def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
     known = [entry for entry in entries if entry.computed]
     assert len(known) == len(documents.read_recorded(ROOT / "docs" / "verdicts.csv")) > 0
     for entry in known:
-        assert entry.item.judge is not None
+        assert not entry.fixed
         assert entry.verdict.verdict not in ("not run", "quick cut")
         assert re.fullmatch(r"\d{4}-\d\d-\d\d, [0-9a-f]{8}", entry.computed)
     for entry in entries:
@@ -153,7 +152,7 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
     documents.record(tmp_path / "one", file, "2026-03-03, 22222222")
     assert documents.read_recorded(file)[key][1] == "2026-03-03, 22222222"
     (entry,) = [one for one in documents.all_items(None, file) if one.computed]
-    assert (entry.item.place, entry.verdict.verdict) == ("table 7.6", "exact")
+    assert (entry.place, entry.verdict.verdict) == ("table 7.6", "exact")
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
@@ -192,7 +191,7 @@ def verdict(results: Path, document: str, place: str) -> tuple[str, str]:
     (found,) = [
         one.verdict
         for one in documents.all_items(results)
-        if (one.item.document, one.item.place) == (document, place)
+        if (one.document, one.place) == (document, place)
     ]
     return found.verdict, found.why
 
@@ -410,10 +409,7 @@ def test_a_mistake_of_a_judge_is_seen(error: type[Exception], tmp_path: Path) ->
 
     store(tmp_path, "study/table", pd.DataFrame({"something": [1]}))
     with pytest.raises(error, match="a mistake"):
-        items.judged(
-            items.Item("Glesser 2016", "table 5.1", "a table", judge),
-            items.Stored(tmp_path / "study"),
-        )
+        items.judged(judge, items.Stored(tmp_path / "study"))
 
 
 def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> None:
