@@ -1,68 +1,65 @@
 """What it costs jobs that a dispatcher takes time: slowdowns with and without it."""
 
-import argparse
-from typing import Any
+import sys
+from itertools import product
+from typing import Annotated, Any
 
 import pandas as pd
+import typer
 
 import hpcgym
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import find_cluster
 
-EPILOG = """\
-example:
-  python benchmarks/dispatch_time.py eurora:jobs=300,load=1 --seeds 3
 
-Rows "measured" differ from run to run and from machine to machine; all others repeat.
-"""
+def main(
+    workload: Annotated[
+        str, typer.Argument(help="a generator without its seed")
+    ] = "eurora:jobs=300,load=1",
+    cluster: str = "eurora",
+    estimate: str = "data-driven",
+    dispatchers: str = "prb,pcp20",
+    seconds: Annotated[str, typer.Option(help="of a call")] = "1,10,60",
+    each: Annotated[float, typer.Option(help="seconds a queued job, in a model")] = 0.5,
+    seeds: Annotated[int, typer.Option(help="mean of so many workloads")] = 3,
+) -> None:
+    """Show what it costs jobs that a dispatcher takes time: a row a dispatcher and time.
 
+    Rows "measured" differ from run to run and from machine to machine; all others repeat:
 
-def main() -> None:
-    """Read the command line, simulate and print a table, one row a dispatcher and time."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("workload", nargs="?", default="eurora:jobs=300,load=1", help="no seed")
-    parser.add_argument("--cluster", default="eurora")
-    parser.add_argument("--estimate", default="data-driven")
-    parser.add_argument("--dispatchers", default="prb,pcp20", metavar="NAME,NAME")
-    parser.add_argument("--seconds", default="1,10,60", metavar="S,S", help="of a call")
-    parser.add_argument("--each", type=float, default=0.5, help="seconds a queued job, in a model")
-    parser.add_argument("--seeds", type=int, default=3, help="mean of so many workloads")
-    given = parser.parse_args()
+    python benchmarks/dispatch_time.py eurora:jobs=300,load=1 --seeds 3
+    """
+    takes: dict[str, Any] = {"none": None, "measured": "measured"}
+    takes |= {text: float(text) for text in seconds.split(",")}
+    takes[f"{each:g} x queued"] = lambda view: each * len(view.job)
+    rules = {"cluster": find_cluster(cluster), "estimate": estimate}
     try:
-        print(table(given).to_string(index=False, float_format="{:,.2f}".format))
+        found = table(
+            [f"{workload},seed={seed}" for seed in range(seeds)], dispatchers, takes, rules
+        )
     except HpcgymError as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
+        sys.exit(f"dispatch_time.py: {error}")
+    print(found.to_string(index=False, float_format="{:,.2f}".format))
 
 
-def table(given: argparse.Namespace) -> pd.DataFrame:
-    """Return the means over seeds, one row a dispatcher and time."""
-    cluster = find_cluster(given.cluster)
+def table(
+    sources: list[str], dispatchers: str, takes: dict[str, Any], rules: dict[str, Any]
+) -> pd.DataFrame:
+    """Return the means over workloads, one row a dispatcher and time."""
     rows = []
-    for seed in range(given.seeds):
-        workload = hpcgym.load_workload(f"{given.workload},seed={seed}")
-        for name in given.dispatchers.split(","):
-            for told, takes in times(given).items():
-                rules = {"estimate": given.estimate, "dispatch_time": takes}
-                result = hpcgym.simulate(workload, find_dispatcher(name), cluster=cluster, **rules)
-                hpcgym.validate_schedule(result)
-                rows.append({"dispatcher": name, "seconds a call": told, **costs(result)})
+    for source in sources:
+        jobs = hpcgym.load_workload(source)
+        for name, (told, time) in product(dispatchers.split(","), takes.items()):
+            result = hpcgym.simulate(jobs, find_dispatcher(name), dispatch_time=time, **rules)
+            hpcgym.validate_schedule(result)
+            rows.append({"dispatcher": name, "seconds a call": told, **costs(result)})
     found = pd.DataFrame(rows)
-    # runs stand seed after seed, each with its first row without any time
+    # runs stand workload after workload, each with its first row without any time
     first = found["mean slowdown"].where(found["seconds a call"] == "none").ffill()
     found["seeds worse"] = found["mean slowdown"] > first
     kept = found.groupby(["dispatcher", "seconds a call"], sort=False)
     return kept.mean().assign(**{"seeds worse": kept["seeds worse"].sum()}).reset_index()
-
-
-def times(given: argparse.Namespace) -> dict[str, Any]:
-    """Return what calls may take, by what it is called."""
-    numbers = {text: float(text) for text in given.seconds.split(",")}
-    each = given.each
-    model = {f"{each:g} x queued": lambda view: each * len(view.job)}
-    return {"none": None, "measured": "measured", **numbers, **model}
 
 
 def costs(result: hpcgym.Result) -> dict[str, float]:
@@ -78,4 +75,4 @@ def costs(result: hpcgym.Result) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

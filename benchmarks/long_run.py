@@ -11,12 +11,12 @@ log does (Spearman's correlation).
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from hpcgym.agents.search import candidates
@@ -162,17 +162,13 @@ def correlations(board: pd.DataFrame) -> dict[str, float]:
     return {kind: float(ranks[kind].corr(ranks["whole"])) for kind in ("short", "long")}
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", default=LONG["workload"])
-    parser.add_argument("--windows", type=int, default=40)
-    given = parser.parse_args()
-    board = compare(given.trace, given.windows)
+def main(trace: str = LONG["workload"], windows: int = 40) -> None:
+    """Print what policies reach in short episodes, in long ones and on the whole log."""
+    board = compare(trace, windows)
     print(board.sort_values("whole").round(1).to_string())
     for kind, value in correlations(board).items():
         print(f"rank correlation of {kind} episodes with the whole log: {value:.3f}")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcgym.benchmarks.cp import configurations
-from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
-from hpcgym.machine.files import cluster_toml, find_cluster
+from hpcgym.machine.files import find_cluster
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.extracts import DAY_S
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting
@@ -35,9 +32,6 @@ if TYPE_CHECKING:
 
 
 # --- The simulations of the study, one dispatcher on one machine each -----------------------------
-
-#: What predictors and dispatchers look at besides what every simulation depends on.
-_PROFILE = ("group_id", "executable", "queue")
 
 
 class Timed:
@@ -96,21 +90,13 @@ def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     return fitting(workload, cluster.resources, cluster.capacity), cluster
 
 
-def hash_of(workloads: Sequence[Workload], cluster: Cluster) -> str:
-    """Return a hash of all that a run depends on."""
-    digest = hashlib.sha256(f"{fingerprint(workloads)} {cluster_toml(cluster)}".encode())
-    for workload, name in product(workloads, _PROFILE):
-        digest.update(np.ascontiguousarray(workload.columns[name], np.int64).tobytes())
-    return digest.hexdigest()
-
-
 def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     """Simulate one run, on the workload of each seed.
 
     Parameters
     ----------
     task : "machine", a name of :data:`configurations.MACHINES`; "days" of its workload;
-        "seeds" of these; "jobs_sha256", see :func:`hash_of`; "dispatcher", "duration" and
+        "seeds" of these; "jobs_sha256", of its workloads; "dispatcher", "duration" and
         "allocation", see :class:`configurations.Run`.
 
     Returns
@@ -194,7 +180,7 @@ def loaded(
     """Return what :func:`load_jobs` does of each seed; each worker reads it once for many tasks."""
     found = [load_jobs(machine, days, seed) for seed in seeds]
     workloads, cluster = [workload for workload, _ in found], found[0][1]
-    check_same_jobs(machine, hash_of(workloads, cluster), jobs)
+    check_same_jobs(machine, hash_of(workloads), jobs)
     return workloads, cluster
 
 
@@ -309,7 +295,7 @@ class Load:
     @property
     def jobs_sha256(self) -> str:
         """The hash that tasks have."""
-        return hash_of(self.workloads, self.cluster)
+        return hash_of(self.workloads)
 
     def task(self) -> dict[str, Any]:
         """Return what all tasks on this machine begin with."""

@@ -13,10 +13,10 @@ Values are means over cuts of the trace into weeks: see :mod:`hpcgym.benchmarks.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
@@ -170,20 +170,20 @@ def _vectors(workload: Workload, number: int) -> Floats:
     return vectors
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
-    parser.add_argument("--workload", nargs="+", default=["KTH-SP2", "SDSC-SP2"])
-    parser.add_argument("--cuts", type=int, default=8, help="times of the week to cut at")
-    parser.add_argument("--vectors", type=int, default=500, help="static vectors to pick from")
-    parser.add_argument("--budget", type=int, default=500, help="evaluations of a search")
-    given = parser.parse_args()
-    print(compare(given.workload, given.cuts, given.vectors, given.budget))
+def main(
+    workload: list[str] | None = None, cuts: int = 8, vectors: int = 500, budget: int = 500
+) -> None:
+    """Compare what beats SAF on weeks to come; see the module.
 
-
-class _Raw(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
-    """Keep the lines of the description, and show defaults."""
+    Parameters
+    ----------
+    workload : traces; by default KTH-SP2 and SDSC-SP2.
+    cuts : times of the week to cut at.
+    vectors : static vectors to pick from.
+    budget : evaluations of a search.
+    """
+    print(compare(workload or ["KTH-SP2", "SDSC-SP2"], cuts, vectors, budget))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Optimum:
 
 
 def find_optimum(
-    study: Study, parts: Mapping[int, Workload], train: Sequence[int], points: int, what: str
+    study: Study, parts: Mapping[int, Workload], train: Sequence[int], points: int
 ) -> Optimum:
     """Try all vectors of three weights on all weeks (or months) and find the best ones.
 
@@ -67,7 +67,6 @@ def find_optimum(
     parts : weeks or months of it.
     train : numbers of those that w*_train is the best of.
     points : values of a weight.
-    what : what progress calls it.
     """
     n = len(parts)
     best, ties, first, below = (np.full(n, np.nan) for _ in range(4))
@@ -77,13 +76,7 @@ def find_optimum(
     seconds = 0.0
     before: tuple[int, NDArray[np.bool_], int] | None = None
     for place, (number, part) in enumerate(parts.items()):
-        step = covered(
-            study,
-            number,
-            part,
-            points,
-            partial(_tell, study, what, place, n, len(grid(points).weights)),
-        )
+        step = covered(study, number, part, points)
         values = step["values"]
         best[place] = values.min()
         at_best = values == best[place]
@@ -116,25 +109,14 @@ def find_optimum(
     )
 
 
-def _tell(study: Study, what: str, place: int, n: int, each: int, done: int) -> None:
-    """Tell how much of all weeks is done."""
-    study.progress(what, place * each + done, n * each)
-
-
-def covered(
-    study: Study,
-    number: int,
-    part: Workload,
-    points: int,
-    progress: Callable[[int], None] | None = None,
-) -> dict[str, Any]:
+def covered(study: Study, number: int, part: Workload, points: int) -> dict[str, Any]:
     """Return the mean BSLD of one week under all vectors, ``values`` (points, points, points)."""
 
     def compute() -> dict[str, Any]:
         began = time.perf_counter()
         vectors = grid(points)
         batch = study.batch({number: part}, features=THREE)
-        values = batch.run(vectors.weights, progress=progress)[:, 0]
+        values = batch.run(vectors.weights)[:, 0]
         return {"values": values[vectors.places], "seconds": time.perf_counter() - began}
 
     inputs = {"features": THREE, "points": points, "threshold": THRESHOLD_S}

@@ -224,12 +224,14 @@ def reproduce(
     folder.begin(HEAD)
     for found in findings:
         add_pure(found, folder)
+        _write_tables(found, folder)
     path = folder.report(report_text(findings))
     for found in findings:
         if found.study.reading.name == reading:
             cover_on(found.study, found.source, folder)
             for add in (add_units, add_optimum, add_searches, add_months):
                 add(found, folder)
+                _write_tables(found, folder)
                 folder.report(report_text(findings))
     return path, findings
 
@@ -248,20 +250,17 @@ def add_pure(found: Findings, folder: Folder) -> None:
         "distribution": _drawn(found, folder, "distribution", tables.draw_distribution, weekly),
         "saf": _drawn(found, folder, "saf", tables.draw_saf, weekly),
     }
-    _write_tables(found, folder)
 
 
-def add_units(found: Findings, folder: Folder) -> None:
+def add_units(found: Findings, _: Folder) -> None:
     """Try units of times: what the paper leaves open."""
     found.tables["units"] = units(found.study)
-    _write_tables(found, folder)
 
 
 def add_optimum(found: Findings, folder: Folder) -> None:
     """Try all vectors of three weights: table 2, figures 3 and 4."""
     study = found.study
-    what = f"{study.trace}: all vectors on {len(study.weeks)} weeks"
-    found.optimum = find_optimum(study, study.weeks, study.train, study.points, what)
+    found.optimum = find_optimum(study, study.weeks, study.train, study.points)
     found.tables["split"] = tables.split(study, found.optimum)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum)
     draw = tables.draw_comparison
@@ -273,7 +272,6 @@ def add_optimum(found: Findings, folder: Folder) -> None:
     }
     spaces = tables.draw_spaces(cubes, grid(study.points).points, _name(study))
     found.pictures["spaces"] = _saved(found, folder, "spaces", spaces)
-    _write_tables(found, folder)
 
 
 def add_searches(found: Findings, folder: Folder) -> None:
@@ -285,7 +283,6 @@ def add_searches(found: Findings, folder: Folder) -> None:
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum, found.searched)
     draw = tables.draw_searches
     found.pictures["searches"] = _drawn(found, folder, "searches", draw, weekly)
-    _write_tables(found, folder)
 
 
 def add_months(found: Findings, folder: Folder) -> None:
@@ -294,13 +291,11 @@ def add_months(found: Findings, folder: Folder) -> None:
     if "month" not in study.covers():
         return  # too short a trace
     halves = tables.half_of_months(study)
-    what = f"{study.trace}: all vectors on {len(study.months)} months"
-    found.months = find_optimum(study, study.months, halves[0], study.month_points, what)
+    found.months = find_optimum(study, study.months, halves[0], study.month_points)
     found.tables["months"] = tables.months(study, found.months)
     found.tables["monthly"] = monthly = tables.monthly(study, found.months)
     draw = tables.draw_comparison
     found.pictures["months"] = _drawn(found, folder, "months", draw, monthly, "month", *halves)
-    _write_tables(found, folder)
 
 
 def _mapped(study: Study) -> list[int]:

@@ -15,18 +15,18 @@ say "fresh" learn within each week alone. Values are means over cuts of the trac
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
-from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, load_jobs
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, load_jobs
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.benchmarks.studies.weeks import (
     Floats,
@@ -38,7 +38,6 @@ from hpcgym.benchmarks.studies.weeks import (
 )
 from hpcgym.progress import measuring
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 RECIPE = "legrand"
@@ -134,32 +133,16 @@ _LOOKAHEAD = "look-ahead, fresh"
 def _cut(source: str, shift: int, jobs: str) -> dict[int, Workload]:
     """Return the weeks of a trace; a worker makes them once."""
     weeks = cut_weeks(load_jobs(source, clean=RECIPE), shift)
-    check_same_jobs(source, _hash(weeks), jobs)
+    check_same_jobs(source, hash_of(weeks.values()), jobs)
     return weeks
 
 
-def _hash(weeks: Mapping[int, Workload]) -> str:
-    """Return a hash of weeks, and of what else predictors in Python look at."""
-    digest = hashlib.sha256(f"{list(weeks)} {fingerprint(weeks.values())}".encode())
-    for week in weeks.values():
-        for name in ("group_id", "executable", "queue"):
-            digest.update(np.ascontiguousarray(week.columns[name], np.int64).tobytes())
-    return digest.hexdigest()
-
-
-def tables(
-    sources: Sequence[str],
-    families: Sequence[str],
-    n_cuts: int,
-    folder: Path,
-    executor: str,
-    workers: int | None,
-) -> str:
+def tables(sources: Sequence[str], families: Sequence[str], n_cuts: int, folder: Folder) -> str:
     """Return the tables of some traces as Markdown; what was simulated before is kept."""
     tasks = [task for source in sources for task in _tasks(source, families, n_cuts)]
     with measuring("schedulers x cuts") as show:
-        kept = Folder(folder, executor, workers, lambda what, done, total: show(done, total))
-        found = kept.run(compute, tasks, "tasks", "")
+        watched = replace(folder, progress=lambda what, done, total: show(done, total))
+        found = watched.run(compute, tasks, "tasks", "")
     done = {_name(task): outcome for task, outcome in zip(tasks, found, strict=True)}
     pages = []
     for source in sources:
@@ -175,7 +158,7 @@ def tables(
 def _tasks(source: str, families: Sequence[str], n_cuts: int) -> list[Task]:
     """Return the tasks of one trace; what their values depend on is in them."""
     trace = load_jobs(source, clean=RECIPE)
-    hashes = {at: _hash(cut_weeks(trace, at)) for at in shifts(n_cuts)}
+    hashes = {at: hash_of(cut_weeks(trace, at).values()) for at in shifts(n_cuts)}
     return [
         {
             "source": source,
@@ -212,28 +195,27 @@ def _table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return table_text(table_of(board_of(numbers, values), first, best))
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
-    parser.add_argument("--workload", nargs="+", default=["KTH-SP2", "SDSC-SP2"])
-    parser.add_argument("--families", nargs="+", default=["order", "backfill"], metavar="FAMILY")
-    parser.add_argument("--cuts", type=int, default=8, help="times of the week to cut at")
-    parser.add_argument(
-        "--output", type=Path, default=Path("beyond"), help="where results are kept"
-    )
-    parser.add_argument("--executor", default="processes", help="serial, processes, dask, ray, mpi")
-    parser.add_argument("--workers", type=int, default=None, help="how many")
-    given = parser.parse_args()
-    print(
-        tables(
-            given.workload, given.families, given.cuts, given.output, given.executor, given.workers
-        )
-    )
+def main(
+    workload: list[str] | None = None,
+    family: list[str] | None = None,
+    cuts: int = 8,
+    output: Path = Path("beyond"),
+    executor: str = "processes",
+    workers: int | None = None,
+) -> None:
+    """Compare which predictions pay, by weeks; see the module.
 
-
-class _Raw(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
-    """Keep the lines of the description, and show defaults."""
+    Parameters
+    ----------
+    workload : traces; by default KTH-SP2 and SDSC-SP2.
+    family : "order", "backfill" or, by default, both.
+    cuts : times of the week to cut at.
+    output : where results are kept.
+    executor, workers : see :func:`hpcgym.study.open_executor`.
+    """
+    sources, families = workload or ["KTH-SP2", "SDSC-SP2"], family or ["order", "backfill"]
+    print(tables(sources, families, cuts, Folder(output, executor, workers)))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

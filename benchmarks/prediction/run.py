@@ -147,7 +147,7 @@ def reproduce(
     store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))
-        found.accuracy = tables.predictions_of(found, store)
+        found.accuracy = runs.predictions_of(found.workload, store)
     made = make_tables(findings, values)
     for found in findings:
         file = folder.path / folder_name(found.trace) / "configurations.csv"

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
+from hpcgym.benchmarks.studies.store import Store
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 # --- The configurations of the campaign -----------------------------------------------------------
@@ -292,3 +294,29 @@ def e_loss(
     error = (predicted - run).astype(np.float64)
     weight = np.log(processors.astype(np.float64) * run)
     return weight * np.where(error >= 0, error * error, -error)
+
+
+# --- Predictions at submission against run times --------------------------------------------------
+
+#: Name of a prediction -> the configuration in whose simulation it is made.
+PREDICTIONS = {
+    "requested": Configuration("sjbf", "requested", "requested"),
+    "AVE2": EASY_PLUS_PLUS,
+    "squared loss": Configuration("sjbf", "incremental", SQUARED),
+    "E-Loss": E_LOSS_TRIPLE,
+}
+
+
+def predictions_of(workload: Workload, store: Store) -> dict[str, NDArray[np.int64]]:
+    """Return the predictions at submission of some configurations, and the run times.
+
+    Returns
+    -------
+    Name of a prediction -> (2, n_jobs) [s]: predicted, and actual run times.
+    """
+
+    def compute() -> dict[str, Any]:
+        results = {name: simulate(workload, scheduler_of(one)) for name, one in PREDICTIONS.items()}
+        return {name: [one.predicted_run_time, one.run_time] for name, one in results.items()}
+
+    return store.step(f"{workload.name}-predictions", {"jobs": fingerprint([workload])}, compute)

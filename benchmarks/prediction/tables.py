@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.published import (
@@ -22,9 +21,7 @@ from hpcgym.benchmarks.prediction.published import (
 )
 from hpcgym.benchmarks.prediction.runs import e_loss
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.store import Store
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -174,41 +171,6 @@ def findings_of(
         found[name] = float("nan") if published is None else published.table[measure]
     by_text = {str(one): one for one in configurations}
     return Findings(source, workload, published, found, by_text)
-
-
-# --- Predictions at submission against run times --------------------------------------------------
-
-#: Name of a prediction -> the configuration in whose simulation it is made.
-PREDICTIONS = {
-    "requested": runs.Configuration("sjbf", "requested", "requested"),
-    "AVE2": runs.EASY_PLUS_PLUS,
-    "squared loss": runs.Configuration("sjbf", "incremental", runs.SQUARED),
-    "E-Loss": runs.E_LOSS_TRIPLE,
-}
-
-
-def predictions_of(found: Findings, store: Store) -> dict[str, NDArray[np.int64]]:
-    """Return the predictions at submission of some configurations, and the run times.
-
-    Returns
-    -------
-    Name of a prediction -> (2, n_jobs) [s]: predicted, and actual run times.
-    """
-
-    def compute() -> dict[str, Any]:
-        outcomes = {}
-        for name, configuration in PREDICTIONS.items():
-            result = simulate(found.workload, runs.scheduler_of(configuration))
-            outcomes[name] = np.stack([result.predicted_run_time, result.run_time])
-        return outcomes
-
-    inputs = {
-        "jobs": fingerprint([found.workload]),
-        "configurations": {name: one.words() for name, one in PREDICTIONS.items()},
-        "eta": runs.ETA,
-        "l2": runs.L2,
-    }
-    return store.step(f"{found.trace}-predictions", inputs, compute)
 
 
 # --- The thesis's tables, ours beside the published values, as DataFrames -------------------------

@@ -5,13 +5,17 @@ Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.tables import Texts, picture_sections, quick_note, table_sections
@@ -174,6 +178,15 @@ def load_jobs(source: str, clean: str | Sequence[str] = "default") -> Workload:
     return workload
 
 
+def hash_of(workloads: Iterable[Workload]) -> str:
+    """Return a hash of jobs, with what predictors and dispatchers in Python look at beside them."""
+    workloads = list(workloads)
+    digest = hashlib.sha256(fingerprint(workloads).encode())
+    for workload, name in product(workloads, ("group_id", "executable", "queue")):
+        digest.update(np.ascontiguousarray(workload.columns[name], np.int64).tobytes())
+    return digest.hexdigest()
+
+
 def check_same_jobs(name: str, here: str, begun: str) -> None:
     """Raise an HpcgymError if a worker has other jobs than the study began with.
 
@@ -265,9 +278,7 @@ def check_report(path: Path, head: str) -> None:
         return
     with path.open("rb") as file:
         first = file.readline(1000).decode(errors="replace")
-    # earlier versions emptied it before the work, beside the folder of its tasks
-    emptied = not first and (path.parent / "tasks").is_dir()
-    if first.strip() != title and not emptied:
+    if first.strip() != title:
         raise HpcgymError(
             f"{path} is there already, and is no report of this study ({title.lstrip('# ')}):"
             " choose another folder (--output)"

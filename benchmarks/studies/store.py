@@ -44,15 +44,14 @@ def code() -> str:
 
 
 def sources() -> list[Path]:
-    """Return the files that results may follow from, but those of the engine."""
+    """Return the files that results may follow from, machines too, but those of the engine."""
     found: set[Path] = set()
     for package in ("hpcgym", "hpcgym.agents", "hpcgym.baselines"):
         spec = find_spec(package)
         assert spec is not None
         folder = Path(str(spec.origin)).parent
-        found |= {
-            file for file in folder.rglob("*.py") if file.relative_to(folder).parts[0] not in _SHOW
-        }
+        files = [file for kind in ("*.py", "*.toml") for file in folder.rglob(kind)]
+        found |= {file for file in files if file.relative_to(folder).parts[0] not in _SHOW}
     of_studies = Path(__file__).parents[1].glob("*/*.py")
     found |= {file for file in of_studies if not file.stem.endswith(_SHOWN_BY)}
     return sorted(found)

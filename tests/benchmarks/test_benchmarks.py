@@ -124,6 +124,15 @@ def test_the_time_of_dispatches_has_a_row_for_each():
     assert late[2] == 9
 
 
-@pytest.mark.parametrize("script", ["speed.py", "dispatch_time.py"])
-def test_help_teaches(script):
-    assert "python benchmarks/" in output(script, "--help")
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [
+        ("speed.py", "python benchmarks/"),
+        ("dispatch_time.py", "python benchmarks/"),
+        ("long_run.py", "--windows"),
+        ("mixed_policies/beyond.py", "--vectors"),
+        ("prediction/beyond.py", "--executor"),
+    ],
+)
+def test_help_teaches(script, word):
+    assert word in output(script, "--help")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import published, run, runs, speed, tables
-from hpcgym.benchmarks.coscheduling.tables import TEXTS
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
-from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, generate_code_jobs
-from hpcgym.workload.archive import is_trace
 
 SMALL = runs.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
 
@@ -344,37 +339,6 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     assert sorted(one.name for one in folder.glob("*.png")) == [
         "mixes.png", "pairs.png", "shuffles.png"
     ]  # fmt: skip
-
-
-def test_logs_of_the_archive_are_not_called_closed() -> None:
-    assert all(is_trace(name) for name in published.TRACES)
-    text = TEXTS["traces"][1]
-    assert "traces fetch KIT-FH2" in text
-    assert "no public" not in text
-
-
-def test_by_command_without_measured_speedups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "find_measured", lambda: None)
-    folder = tmp_path / "x"
-    arguments = ["reproduce", "coscheduling", "--quick", "--format", "json"]
-    arguments += ["--executor", "serial", "--output", str(folder)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    rows = json.loads(result.stdout)["rows"]
-    assert [row["published %"] for row in rows] == list(published.IMPROVEMENTS.values())
-    assert "left out" in result.stderr
-    assert "left out" in (folder / "report.md").read_text()
-    assert not (folder / "mixes.png").exists()
-
-
-def test_wrong_numbers_and_files(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="heatmaps must be"):
-        run.reproduce(None, Folder(tmp_path), heatmaps=0)
-    arguments = ["reproduce", "coscheduling", "--speedups-file", str(tmp_path / "none.json")]
-    result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, HpcgymError) or "there is no file" in result.output
 
 
 def test_measured_speedups_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

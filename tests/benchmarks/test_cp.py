@@ -29,14 +29,6 @@ HOUR = 3600
 # --- What is simulated ----------------------------------------------------------------------------
 
 
-def test_eurora_has_what_document_000_compares() -> None:
-    runs = {str(run) for run in MACHINES["eurora"].runs()}
-    for name in ("prb", "sdprb", "easy", "cph-0", "cph-3", "cp-0", "cp-3"):
-        assert {f"{name} {duration}" for duration in "WDR"} <= runs
-    assert "fcfs-list" in runs
-    assert "pcp20 W" not in runs  # Galleguillos et al. 2020 has D and R alone
-
-
 def test_every_published_time_has_a_run_beside_it() -> None:
     for machine, times in TIMES.items():
         runs = {(run.dispatcher, run.duration) for run in MACHINES[machine].runs()}
@@ -47,6 +39,7 @@ def test_every_statement_of_document_000_can_be_looked_at() -> None:
     runs = {f"{run.dispatcher} {run.duration}" for run in MACHINES["eurora"].runs()}
     for said in STATEMENTS:
         assert {said.first, said.second} <= runs
+    assert "pcp20 W" not in runs  # Galleguillos et al. 2020 has D and R alone
 
 
 def test_durations_are_those_of_the_documents() -> None:
@@ -227,13 +220,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
-    told: list[str] = []
-
-    def progress(what: str, done: int, total: int) -> None:
-        told.append(what)
-
-    path, shown = whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, progress), days=0.02)
-    text = path.read_text()
+    which = ["--machine", "eurora", "--days", "0.02", "--executor", "serial", "--format", "json"]
+    arguments = ["reproduce", "cp", *which, "--output", str(tmp_path)]
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {row["workload"] for row in rows} == {"eurora"}
+    assert [row["run"] for row in rows] == [str(run) for run in SMALL.runs()]
+    # nobody watches: a line for each task
+    runs, told = len(rows), [line.split(",")[0] for line in found.stderr.splitlines()]
+    steps = [line for line in told if "is left out" not in line]  # of logs that are not here
+    assert steps[: runs + 1] == [f"simulations: {done} of {runs}" for done in range(runs + 1)]
+    for what in ("the same instances: 1 of 1", "growth: 2 of 2", "small states: 1 of 1"):
+        assert what in steps
+    text = (tmp_path / "report.md").read_text()
     for heading in (
         "Slowdown (Remediani 2017",
         "Time (Galleguillos et al. 2020",
@@ -241,32 +241,13 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     ):
         assert heading in text
     assert "eurora:days=0.02,seed=1; eurora:days=0.02,seed=4" in text
-    assert list(shown) == ["eurora"]
-    assert set(shown["eurora"]["run"]) == {str(run) for run in SMALL.runs()}
     for picture in ("slowdown", "classes", "queue", "wait", "means", "by-queue", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
-    whole.reproduce(["eurora"], Folder(tmp_path, "serial"), days=0.02)
+    assert json.loads(CliRunner().invoke(app, arguments).stdout)["rows"] == rows
     assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
-    assert path.read_text() == text
-
-
-@pytest.mark.usefixtures("small")
-def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
-    which = ["--machine", "eurora", "--days", "0.02", "--executor", "serial", "--format", "json"]
-    found = CliRunner().invoke(app, ["reproduce", "cp", *which, "--output", str(tmp_path)])
-    assert found.exit_code == 0, found.output
-    rows = json.loads(found.stdout)["rows"]
-    assert {row["workload"] for row in rows} == {"eurora"}
-    runs = len(SMALL.runs())
-    assert len(rows) == runs
-    # nobody watches: a line for each task
-    told = [line.split(",")[0] for line in found.stderr.splitlines()]
-    steps = [line for line in told if "is left out" not in line]  # of logs that are not here
-    assert steps[: runs + 1] == [f"simulations: {done} of {runs}" for done in range(runs + 1)]
-    for what in ("the same instances: 1 of 1", "growth: 2 of 2", "small states: 1 of 1"):
-        assert what in steps
+    assert (tmp_path / "report.md").read_text() == text
 
 
 def test_a_quick_cut_needs_no_solver_and_says_what_it_is(
@@ -363,27 +344,6 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
 
 def _interrupt(what: str, done: int, total: int) -> None:
     raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"machines": ["euroa"]}, "unknown machine of the study 'euroa'; did you mean 'eurora'"),
-        ({"days": 0}, "days must be a number above 0, not 0"),
-        ({"days": 2, "full": True}, "full and days: a study is one or the other"),
-        (
-            {"dispatchers": ["pcp21"]},
-            "unknown dispatcher of the study 'pcp21'; did you mean 'pcp20'",
-        ),
-        (
-            {"machines": ["kit-forhlr-ii"], "dispatchers": ["cp-0"]},
-            "cp-0: not in the study of kit-forhlr-ii",
-        ),
-    ],
-)
-def test_wrong_arguments_are_said(given: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        whole.reproduce(**{"machines": ["eurora"], "folder": Folder(tmp_path), **given})
 
 
 def test_other_jobs_than_at_the_start_are_noticed() -> None:

@@ -36,7 +36,7 @@ def task(days: float) -> dict[str, Any]:
         "machine": "kit-forhlr-ii",
         "days": days,
         "seeds": [1],
-        "jobs_sha256": simulations.hash_of([workload], cluster),
+        "jobs_sha256": simulations.hash_of([workload]),
         "dispatcher": NAME,
         "duration": "L2",
         "allocation": "first-fit",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.benchmarks.cp import configurations, instances, run, simulations, tables
+from hpcgym.benchmarks.cp import configurations, instances, run, tables
 from hpcgym.benchmarks.cp.configurations import Run
 from hpcgym.benchmarks.cp.published import MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
 
@@ -164,13 +164,6 @@ def test_the_text_has_what_is_published() -> None:
     text = run.report_text([], {}, {}, {}, quick=False)
     for months in MONTHS.values():
         assert str(months) in text
-
-
-def test_the_code_of_outcomes_names_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = simulations.code_of()
-    monkeypatch.setattr(simulations, "version", lambda name: {"ortools": "1.2.3"}[name])
-    assert simulations.code_of() == before.partition(", ")[0] + ", OR-Tools 1.2.3"
-    assert simulations.code_of() != before
 
 
 def test_ratios_are_those_of_the_same_state() -> None:

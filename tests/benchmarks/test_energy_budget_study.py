@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ import pytest
 
 from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
-from hpcgym.benchmarks.energy.budget_run import reproduce
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import reproduce as studies
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.load import load_workload
@@ -205,13 +202,6 @@ def test_table_5_1_is_the_mean_change() -> None:
             assert of["published %"][measure, mechanism] == change
     assert of["the same sign"]["utilisation", "energyBud"] == "yes"
     assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
-
-
-def test_wrong_numbers(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="weeks must be"):
-        reproduce([SOURCE], Folder(tmp_path), weeks=0)
-    with pytest.raises(HpcgymError, match="seed must be"):
-        reproduce([SOURCE], Folder(tmp_path), seed=-1)
 
 
 def test_a_generated_workload_stands_beside_the_traces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,12 @@ SOURCE = "lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12"
 
 def task_of(reading: str, source: str = SOURCE, users: int = 3) -> dict[str, Any]:
     jobs = load_trace(source, READINGS[reading], None)
-    known = {"trace": "t", "reading": reading, "jobs": None, "users": users}
+    known = {"source": source, "reading": reading, "jobs": None, "users": users}
     return {**known, "jobs_sha256": fingerprint([jobs])}
 
 
 def test_one_user_at_a_time_saves_or_wastes() -> None:
-    outcome = measure(task_of(TEXT), {"t": SOURCE})
+    outcome = measure(task_of(TEXT))
     jobs = load_trace(SOURCE, READINGS[TEXT], None)
     number = np.bincount(jobs.user_id)
     assert number[outcome["users"]].tolist() == sorted(number.tolist(), reverse=True)[:3]
@@ -47,7 +47,7 @@ def test_one_user_at_a_time_saves_or_wastes() -> None:
 
 
 def test_late_copies_tell_what_chance_does() -> None:
-    outcome = measure(task_of("late 1"), {"t": SOURCE})
+    outcome = measure(task_of("late 1"))
     assert [row["policy"] for row in outcome["rows"]] == ["efs"] * 2 + ["fs+efs"] * 2 + ["fs"]
     chance = shares_tables.ratios(outcome)[shares.CHANCE]
     assert (chance > 0).all()
@@ -59,7 +59,7 @@ def test_late_copies_tell_what_chance_does() -> None:
 
 def test_other_jobs_are_refused() -> None:
     with pytest.raises(HpcgymError, match="other jobs here"):
-        measure({**task_of(TEXT), "jobs_sha256": "x"}, {"t": SOURCE})
+        measure({**task_of(TEXT), "jobs_sha256": "x"})
 
 
 def test_statistics_are_those_of_a_sample() -> None:
@@ -162,7 +162,7 @@ def test_sentences_of_180_cores_can_fail() -> None:
 def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:
     """Signs, and means within 0.1."""
     file = str(trace("SDSC-SP2-1998-4.2-cln.swf.gz"))
-    outcome = measure(task_of(TEXT, file, shares.USERS), {"t": file})
+    outcome = measure(task_of(TEXT, file, shares.USERS))
     means = {cell: of.mean() for cell, of in shares_tables.ratios(outcome).items()}
     for cell, theirs in TABLE_6_1["SDSC-SP2"].items():
         assert means[cell] == pytest.approx(theirs.mean, abs=0.1)

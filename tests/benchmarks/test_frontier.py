@@ -17,7 +17,6 @@ from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, m
 from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_of, over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.errors import HpcgymError
 from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.extracts import WEEK_S
 
@@ -205,9 +204,3 @@ def test_rules_by_name_alone(tmp_path: Path) -> None:
     assert "## Over all logs" in path.read_text()
     assert "## Over the late parts" in path.read_text()
     assert "Chosen" not in path.read_text()
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(HpcgymError, match="choose another folder"):
-        run.reproduce([JOBS], Folder(tmp_path), quick=True)

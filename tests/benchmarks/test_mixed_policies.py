@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,6 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.benchmarks.mixed_policies import Study, optimum, published, tables
-from hpcgym.benchmarks.mixed_policies import optimum as search_module
-from hpcgym.benchmarks.mixed_policies import study as study_module
 from hpcgym.benchmarks.mixed_policies.optimum import cover_on
 from hpcgym.benchmarks.mixed_policies.run import account_text, reproduce
 from hpcgym.benchmarks.mixed_policies.study import (
@@ -31,7 +28,6 @@ from hpcgym.benchmarks.mixed_policies.study import (
     months,
     weeks,
 )
-from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
@@ -66,8 +62,8 @@ def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(trace_file: Path) -> Study:
-    return Study(str(trace_file), "numbers", quick=True)
+def study(trace_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return Study(str(trace_file), "numbers", folder=tmp_path_factory.mktemp("study"), quick=True)
 
 
 # --- What is studied ------------------------------------------------------------------------------
@@ -103,12 +99,12 @@ def test_only_the_papers_traces_have_its_week_numbers(trace_file: Path) -> None:
     assert weeks(trace, READINGS["numbers"], None)[1].name == "bursts week 1"
 
 
-def test_unknown_readings_and_short_traces_are_errors(trace_file: Path) -> None:
+def test_unknown_readings_and_short_traces_are_errors(trace_file: Path, tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="numbers"):
-        Study(str(trace_file), "number")
+        Study(str(trace_file), "number", folder=tmp_path)
     for reading in READINGS:
         with pytest.raises(HpcgymError, match=r"in 0 of the weeks .*it needs two"):
-            Study("lublin:jobs=50,processors=8,seed=0", reading)
+            Study("lublin:jobs=50,processors=8,seed=0", reading, folder=tmp_path)
 
 
 @pytest.fixture(params=[30, 60])
@@ -154,38 +150,6 @@ def test_a_step_is_done_once_for_the_same_inputs(tmp_path: Path) -> None:
     assert store.step("a", {"k": 1}, compute)["x"].tolist() == [1.5, 3]
 
 
-def test_a_step_does_not_outlive_an_edit_of_its_code(
-    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = Study(str(trace_file), "numbers", folder=tmp_path / "out", quick=True)
-    week, part = next(iter(study.weeks.items()))
-    optimum.covered(study, week, part, 4)
-    assert is_covered(study, week, part, 4)
-    monkeypatch.setattr(study_module, "code", lambda: "edited")
-    assert not is_covered(study, week, part, 4)
-    kept = set()
-    for edited in ("once", "twice"):
-        monkeypatch.setattr(search_module, "code", lambda *names, edited=edited: edited)
-        search_module.searched(study, "xnes3", 10)
-        kept.update(study.store.folder.glob("*-xnes3-*") if study.store else ())
-    assert len(kept) == 2
-
-
-def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> bool:
-    file = optimum.file_of(study, week, part, points)
-    return file is not None and file.is_file()
-
-
-def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
-    known = store.files_of("hpcgym.simulation.run", "hpcgym.simulation.batch")
-    package = Path(hpcgym.__file__).parent
-    engine = ("simulation/driver.py", "sweep/batch.py")
-    for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
-        assert str(package / name) in known
-    assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them
-    assert store.code() != store.code("hpcgym.agents.xnes") != store.code("hpcgym.agents.search")
-
-
 class StoppedError(Exception):
     """What ends a run in the middle."""
 
@@ -214,9 +178,8 @@ def test_an_interrupted_study_goes_on_where_it_was(
     _, resumed = reproduce(
         [str(trace_file)], Folder(tmp_path / "a", "serial", None, note), quick=True
     )
-    left = number - 2  # two were there
-    assert told[0] == (0, left)
-    assert told[-1] == (left, left)
+    assert told[0] == (2, number)  # two were there
+    assert told[-1] == (number, number)
     assert {file: file.stat().st_mtime_ns for file in covered} == covered
     _, straight = reproduce([str(trace_file)], Folder(tmp_path / "b", "serial"), quick=True)
     for name, table in resumed[0].tables.items():
@@ -237,7 +200,7 @@ def all_vectors(points: int) -> np.ndarray:
 
 def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
     points = 6
-    found = optimum.find_optimum(study, study.weeks, study.train, points, "week")
+    found = optimum.find_optimum(study, study.weeks, study.train, points)
     vectors = all_vectors(points)
     parts = list(study.weeks.values())
     rules = hpcgym.Scheduler(backfill_order="spf", threshold=THRESHOLD_S)
@@ -282,7 +245,7 @@ def test_the_pure_policies_are_those_of_simulate(study: Study) -> None:
 
 
 def test_sums_take_fcfs_where_nothing_was_learned(study: Study) -> None:
-    found = optimum.find_optimum(study, study.weeks, study.train, 4, "week")
+    found = optimum.find_optimum(study, study.weeks, study.train, 4)
     weekly = tables.weekly(study, found)
     assert np.isnan(weekly["w_greedy"][0])
     row = tables.split(study, found).set_index("policy").loc["w_greedy"]
@@ -323,14 +286,6 @@ def test_figures_show_the_searches_of_the_least_budget(study: Study) -> None:
     assert table["xnes3"].tolist() == few.tolist()
 
 
-def test_a_study_searches_with_all_its_budgets(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_module, "searched", lambda of, name, budget: (name, budget))
-    found = search_module.search_all(study)
-    assert found == {name: [(name, 60), (name, 120)] for name in ("xnes3", "xnes6")}
-
-
 def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
     points = grid(40).points
     vectors = all_vectors(40).reshape(40, 40, 40, 3)
@@ -361,6 +316,10 @@ def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_p
     assert {file.stem for file in folder.glob("*.png")} == drawn
     written = {"jobs", "thresholds", "split", "weekly", "units", "searches", "months", "monthly"}
     assert {file.stem for file in folder.glob("*.csv")} == written
+    searched = pd.read_csv(folder / "searches.csv")
+    assert list(zip(searched["search"], searched["evaluations a week"], strict=True)) == [
+        (name, budget) for name in ("xnes3", "xnes6") for budget in (60, 120)
+    ]
     report = (tmp_path / "out" / "report.md").read_text()
     assert "quick cut" in report
     assert f"with the threshold of {THRESHOLD_S:,} s" in report
@@ -441,13 +400,13 @@ FILES = {"KTH-SP2": "KTH-SP2-1996-2.swf.gz", "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.
 
 @pytest.fixture
 def study_of(
-    trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[[str, str], Study]:
     """Return a function that returns the study of one of the paper's traces under a reading."""
 
     def find(name: str, reading: str) -> Study:
         monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
-        return Study(name, reading)
+        return Study(name, reading, folder=tmp_path)
 
     return find
 
@@ -521,46 +480,23 @@ def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) ->
 
 
 def test_weeks_done_on_processes_are_found_by_the_study(trace_file: Path, tmp_path: Path) -> None:
-    alone = Study(str(trace_file), "text", quick=True)
-    week, part = next(iter(alone.weeks.items()))
-    study = Study(str(trace_file), "text", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), Folder(tmp_path, "processes", 2))
-    assert all_covered(study)
-    kept = optimum.covered(study, week, part, study.points)["values"]
-    assert (kept == optimum.covered(alone, week, part, study.points)["values"]).all()
-    records = tmp_path / "steps" / "tasks" / "results.jsonl"
-    before = records.read_bytes()
-    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
-    assert records.read_bytes() == before
-
-
-def all_covered(study: Study) -> bool:
-    return all(
-        is_covered(study, number, jobs, points)
-        for parts, points in study.covers().values()
-        for number, jobs in parts.items()
+    alone, study = (
+        Study(str(trace_file), "text", folder=tmp_path / name, quick=True) for name in "ab"
     )
+    cover_on(study, str(trace_file), Folder(tmp_path / "b", "processes", 2))
+    files = {file: file.stat().st_mtime_ns for file in study.store.folder.glob("*-cover-*")}
+    assert len(files) == sum(len(parts) for parts, _ in study.covers().values())
+    week, part = next(iter(study.weeks.items()))
+    ours, theirs = (optimum.covered(of, week, part, of.points)["values"] for of in (alone, study))
+    assert (ours == theirs).all()
+    assert {file: file.stat().st_mtime_ns for file in files} == files
+    for file in files:  # what is lost is worked out again
+        file.unlink()
+    assert (optimum.covered(study, week, part, study.points)["values"] == ours).all()
 
 
-def test_weeks_whose_results_are_gone_or_old_are_done_again(
-    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
-    shutil.rmtree(tmp_path / "steps")
-    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
-    assert all_covered(study)
-    monkeypatch.setattr(store, "__version__", "another")
-    assert not all_covered(study)
-    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
-    assert all_covered(study)
-
-
-def test_a_week_that_is_not_there_afterwards_is_an_error(trace_file: Path, tmp_path: Path) -> None:
-    study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
-    cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
-    next((tmp_path / "steps").glob("*-cover-*")).unlink()
-    with pytest.raises(
-        HpcgymError, match=r"1 of 1 weeks and months are not in .*steps: .*delete .*tasks"
-    ):
-        cover_on(study, str(trace_file), Folder(tmp_path, "serial"))
+def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:
+    task = {"source": str(trace_file), "reading": "text", "folder": str(tmp_path), "quick": True}
+    task |= {"period": "week", "number": 2, "jobs_sha256": "x"}
+    with pytest.raises(HpcgymError, match="other jobs here"):
+        optimum.cover_one(task)

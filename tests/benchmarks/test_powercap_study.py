@@ -13,9 +13,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import powercap, powercap_run
 from hpcgym.benchmarks.energy.powercap import AS_GENERATED, AS_WRITTEN, CAPPED, OF_SHORT, Interval
-from hpcgym.benchmarks.energy.powercap_run import reproduce
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
-from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, Level, NodeGroup
@@ -254,8 +252,3 @@ def test_by_command_with_a_workload(tmp_path: Path) -> None:
     rows = json.loads(result.stdout)["rows"]
     assert [row["policy"] for row in rows] == ["none", "SHUT", "DVFS", "MIX", "none"]
     assert rows[0]["workload"] == "lublin-192 seed 1 load 1.3, requested times as requested"
-
-
-def test_no_seeds(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="seeds must be"):
-        reproduce([], Folder(tmp_path), seeds=0)

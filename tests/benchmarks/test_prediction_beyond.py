@@ -10,6 +10,7 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.benchmarks.prediction import beyond
+from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.weeks import cut_weeks, weekly_slowdowns
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import learn_before
@@ -30,7 +31,7 @@ def trace_file(tmp_path: Path) -> Path:
 
 
 def pages(source: Path, folder: Path, *families: str) -> str:
-    return beyond.tables([str(source)], families, 1, folder, "serial", None)
+    return beyond.tables([str(source)], families, 1, Folder(folder, "serial"))
 
 
 def results(folder: Path) -> list[str]:
@@ -54,22 +55,17 @@ def test_all_rows_are_there_and_are_computed_once(
 
 
 def test_other_jobs_are_other_tasks(trace_file: Path) -> None:
-    [first, *_] = beyond._tasks(str(trace_file), ["backfill"], 1, "code")
+    [first, *_] = beyond._tasks(str(trace_file), ["backfill"], 1)
     beyond.compute(first)
     for name in ("run_time", "user_id", "group_id", "queue"):
         changed = TRACE.columns[name].copy()
         changed[1000] += 1
         write_swf(TRACE.with_columns(**{name: changed}), trace_file)
-        [task, *_] = beyond._tasks(str(trace_file), ["backfill"], 1, "code")
+        [task, *_] = beyond._tasks(str(trace_file), ["backfill"], 1)
         assert task["jobs_sha256"] != first["jobs_sha256"]
         # where the new jobs are, the old task is refused
         with pytest.raises(HpcgymError, match=r"trace\.swf: it has other jobs here"):
             beyond._cut.__wrapped__(first["source"], first["shift"], first["jobs_sha256"])
-
-
-def test_a_task_names_the_code_that_it_follows_from() -> None:
-    for module in ("agents.lookahead", "benchmarks.studies.weeks"):
-        assert f"hpcgym.{module}" in beyond.MODULES
 
 
 def test_weeks_begin_with_what_was_learned_before_them() -> None:

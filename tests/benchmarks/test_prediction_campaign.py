@@ -192,43 +192,14 @@ def two_findings(trace_file: Path) -> list[tables.Findings]:
     return findings
 
 
-def test_names_are_in_the_picture_and_cover_no_mark(
-    two_findings: list[tables.Findings],
-) -> None:
-    first, second = two_findings
-    table = first.table["mean_bsld"].to_frame("x").join(second.table["mean_bsld"].rename("y"))
-    corner = table.loc[str(EASY_PLUS_PLUS)].copy()
-    for two in two_findings:  # at the right edge, where there is least room
-        two.table.loc[str(EASY_PLUS_PLUS), "mean_bsld"] = 100.0
-    table.loc[str(EASY_PLUS_PLUS)] = 100.0
-    assert (corner < 100).all()
-    figure = figures.draw_two_traces(first, second)
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    marks, frame = axes.transData.transform(table.to_numpy()), axes.get_window_extent()
-    boxes = {label.get_text(): figures._letters(label) for label in axes.texts}
-    assert set(boxes) == {
+def test_names_and_legend_are_of_what_the_picture_has(two_findings: list[tables.Findings]) -> None:
+    figure = figures.draw_two_traces(*two_findings)
+    assert {label.get_text() for label in figure.axes[0].texts} >= {
         "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
     }  # fmt: skip
-    for name, box in boxes.items():
-        assert (box.min >= frame.min).all(), name
-        assert (box.max <= frame.max).all(), name
-        assert not ((marks > box.min) & (marks < box.max)).all(axis=1).any(), name
-        assert sum(box.overlaps(other) for other in boxes.values()) == 1, name
-
-
-def test_the_legend_has_what_the_picture_has(two_findings: list[tables.Findings]) -> None:
-    figure = figures.draw_two_traces(*two_findings)
     (legend,) = figure.legends
-    named = [text.get_text() for text in legend.get_texts()]
-    learned = {one.correction for one in runs.quick() if one.learned}
-    assert len(learned) < len(runs.CORRECTIONS)
-    assert {f"correction: {name}" for name in learned} < set(named)
-    assert set(named) - {f"correction: {name}" for name in learned} == {
-        "without learning", "FCFS", "SJBF"
-    }  # fmt: skip
-    forms = {line.get_marker() for line in legend.get_lines()}
-    assert forms == set(figures._MARKERS.values())
+    learned = {f"{one.correction}, {one.order.upper()}" for one in runs.quick() if one.learned}
+    assert {text.get_text() for text in legend.get_texts()} == learned | {"without learning"}
 
 
 def test_long_tails_of_errors_are_out_of_sight() -> None:
@@ -246,24 +217,6 @@ def test_one_trace_has_no_picture_of_two(two_findings: list[tables.Findings]) ->
     assert "Figure 7.2 is of two traces" in report_text(one, {}, [], {}, quick=True)
     pairs = [("one and other", Path("x.png"))]
     assert "Figure 7.2 is" not in report_text(two_findings, {}, pairs, {}, quick=True)
-
-
-def test_results_are_the_same_on_processes(trace_file: Path, tmp_path: Path) -> None:
-    for executor in ("serial", "processes"):
-        folder, workers = tmp_path / executor, {"processes": 2}.get(executor)
-        reproduce([str(trace_file)], Folder(folder, executor, workers), quick=True)
-    assert outcome(tmp_path / "serial") == outcome(tmp_path / "processes")
-
-
-def test_simulations_do_not_outlive_an_edit_of_the_code(
-    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    traces = tables.load_traces([str(trace_file)], quick=True)
-    some = runs.quick()[:2]
-    for edited, lines in (("once", 2), ("twice", 4), ("once", 4)):
-        monkeypatch.setattr(tables, "code", lambda *names, edited=edited: edited)
-        tables.run_campaign(traces, some, Folder(tmp_path, "serial"), quick=True)
-        assert len(outcome(tmp_path)) == lines
 
 
 def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 from hpcgym.benchmarks.prediction import figures, runs, tables
 from hpcgym.benchmarks.prediction import published as published_module
 from hpcgym.benchmarks.prediction.published import Published, read_published
-from hpcgym.benchmarks.prediction.tables import predictions_of
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 
@@ -156,7 +155,7 @@ def test_the_e_loss_predicts_worse_than_ave2_but_for_itself(
     name: str, found_on: Callable[..., tables.Findings], tmp_path: Path
 ) -> None:
     found = found_on(name, [runs.EASY], {})
-    found.accuracy = predictions_of(found, Store(tmp_path / "steps"))
+    found.accuracy = runs.predictions_of(found.workload, Store(tmp_path / "steps"))
     table = tables.table_7_8([found]).set_index("prediction")
     ours = table[table["trace"] == name]
     assert ours.loc["E-Loss", "MAE (s)"] > ours.loc["AVE2", "MAE (s)"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
+import re
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,29 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym import Workload, _engine, load_workload
-from hpcgym.benchmarks.energy import powercap, shares
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.agents.xnes import Xnes
+from hpcgym.baselines.cp.dispatcher import solve
+from hpcgym.benchmarks.coscheduling import runs as coscheduling
+from hpcgym.benchmarks.coscheduling import speed
+from hpcgym.benchmarks.cp import instances, simulations
+from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
+from hpcgym.benchmarks.mixed_policies import optimum
+from hpcgym.benchmarks.prediction import beyond
 from hpcgym.benchmarks.prediction import runs as prediction
+from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies import harness, store
+from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
+from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import find_cluster
 from hpcgym.report.canvas import new_figure
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import generate_code_jobs
 
 HEAD = "# A study, computed anew\n\nBy somebody.\n"
 
@@ -130,16 +145,12 @@ def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
         "# My thesis\n",
         "my thesis",
         "# Others, computed anew\n",
+        "",
     ):
         path.write_text(text)
         with pytest.raises(HpcgymError, match="is no report of this study"):
             harness.check_report(path, HEAD)
         assert path.read_text() == text
-    path.write_text("")
-    with pytest.raises(HpcgymError, match="is no report of this study"):
-        harness.check_report(path, HEAD)
-    (tmp_path / "tasks").mkdir()  # as earlier versions left it when they were interrupted
-    harness.check_report(path, HEAD)
 
 
 def test_a_folder_of_the_user_is_no_place_for_a_study(tmp_path: Path) -> None:
@@ -165,94 +176,63 @@ def test_each_report_begins_as_the_study_says() -> None:
     assert all(head.startswith("# ") and "{" not in head for head in heads)
 
 
-#: What methods of results that no simulation calls import.
-FOR_USERS = ("hpcgym.explanation", "hpcgym.explore")
-#: What nothing follows from but what is asked of it by name.
-BY_NAME = ("hpcgym.reference", "hpcgym.simulation.by_reference")
+#: What studies have done by workers, and what others results follow from.
+WORK: list[Any] = [
+    *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
+    *(beyond.compute, budget.measure, coscheduling.measure, frontier.simulate_rule),
+    *(instances.compare_one, instances.grow_one, instances.known_one, optimum.cover_one),
+    *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
+    *(simulations.simulate_one, speed.measure),
+]
 
 
-def imported_by(module: str) -> set[str]:
-    """Return the modules of the library that a module needs when it runs, itself among them."""
-    found, to_do = set[str](), [module]
-    while to_do:
-        name = to_do.pop()
-        if name in found or (spec := find_spec(name)) is None or spec.origin is None:
-            continue
-        if name.startswith((*FOR_USERS, *BY_NAME)):
-            continue
-        found.add(name)
-        if not spec.origin.endswith(".py"):  # the native engine imports nothing
-            continue
-        for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcgym"):
-                of, names = str(node.module), [one.name for one in node.names]
-                modules = [f"{of}.{name}" for name in names if is_module(of, name)]
-                # a package of which modules alone are taken has nothing that is run
-                to_do += modules if len(modules) == len(names) else [of, *modules]
-    return found
+def test_the_hash_of_code_is_of_all_that_results_follow_from() -> None:
+    hashed = {file.resolve() for file in store.sources()}
+    assert "eurora.toml" in {file.name for file in hashed}
+    for function in WORK:
+        assert Path(inspect.getfile(function)).resolve() in hashed, function
+    for shown in (harness.Folder, table_text, new_figure, app.command):
+        assert Path(inspect.getfile(shown)).resolve() not in hashed, shown
+    # of studies nothing that computes imports what is not hashed, but for what writes and loads
+    names = "|".join(store._SHOWN_BY)
+    for file in hashed:
+        if "benchmarks" in file.parts:
+            found = re.findall(
+                rf"^from hpcgym.benchmarks\S*\b(\w*(?:{names})) ", file.read_text(), re.M
+            )
+            assert {*found} <= {"harness", "tables", "items"}, file
 
 
-def origin_of(module: str) -> Path:
-    """Return the file of a module."""
-    found = find_spec(module)
-    assert found is not None
-    return Path(str(found.origin)).resolve()
-
-
-def is_module(package: str, name: str) -> bool:
-    try:
-        return find_spec(f"{package}.{name}") is not None
-    except ModuleNotFoundError:
-        return False
-
-
-#: What ``simulate`` needs, but schedules do not follow from: messages,
-#: what is written, and how workloads are read, whose jobs are hashed themselves. Dispatchers are
-#: hashed where they are run.
-BESIDE = {
-    *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
-    # packages, whose modules are named where they are taken
-    *("hpcgym.files", "hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
-    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.machine.speedups"),
-    *(f"hpcgym.files.{name}" for name in ("reading", "tables")),
-    *(
-        f"hpcgym.workload.io.{name}"
-        for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
-    ),
-    *("hpcgym.workload.extracts", "hpcgym.workload.fingerprint"),
-    *("hpcgym.schedule.provenance", "hpcgym.files.recorded"),
-    "hpcgym._engine",  # which says what its sources were, see below
-}
-
-
-def test_the_hash_of_code_covers_what_simulations_follow_from(
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_hash_of_code_changes_with_sources_engine_and_solver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    read: set[Path] = set()
-    usual = Path.read_bytes
+    file = tmp_path / "one.py"
+    monkeypatch.setattr(store, "sources", lambda: [file])
+    found = []
+    for text, engine, solver in (
+        ("1", "a", "x"),
+        ("2", "a", "x"),
+        ("1", "b", "x"),
+        ("1", "a", "y"),
+    ):
+        file.write_text(text)
+        monkeypatch.setattr(_engine, "SOURCES", engine)
+        monkeypatch.setattr(store, "_solver", lambda solver=solver: solver)
+        found.append(store.code.__wrapped__())
+    assert len({*found}) == len(found) == 4
 
-    def noting(path: Path) -> bytes:
-        read.add(path.resolve())
-        return usual(path)
 
-    monkeypatch.setattr(Path, "read_bytes", noting)
-    store._hash_of_one.cache_clear()
-    store.hash_of_modules.cache_clear()
-    store.code.__wrapped__()
-    wanted = imported_by("hpcgym.simulation.run") - BESIDE
-    assert len(wanted) > 20
-    missing = [name for name in sorted(wanted) if origin_of(name) not in read]
-    assert missing == []
-
-
-def test_the_hash_of_code_covers_the_sources_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = store.hash_of_modules("hpcgym._engine")
-    monkeypatch.setattr(_engine, "SOURCES", "00" * 32)
-    store._hash_of_one.cache_clear()
-    store.hash_of_modules.cache_clear()
-    assert store.hash_of_modules("hpcgym._engine") != before
-    store._hash_of_one.cache_clear()
-    store.hash_of_modules.cache_clear()
+def test_results_do_not_outlive_an_edit_of_the_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept, done = Store(tmp_path / "steps"), []
+    for edited, number in (("once", 1), ("twice", 2), ("once", 2)):
+        monkeypatch.setattr(harness, "code", lambda edited=edited: edited)
+        monkeypatch.setattr(store, "code", lambda edited=edited: edited)
+        harness.Folder(tmp_path, "serial").run(half, [{"x": 2}], "halves")
+        kept.step("step", {}, lambda: done.append(1) or {"x": 1})
+        lines = (tmp_path / "tasks" / "results.jsonl").read_text().splitlines()
+        assert (len(lines), len(done)) == (number, number)
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:
@@ -275,6 +255,56 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
     found = harness.Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
     assert found == [{"half": 1}, {"half": 2}]
     assert told == []  # nothing is left to do
+
+
+@pytest.mark.parametrize(
+    ("study", "given", "message"),
+    [
+        ("cp", {"machines": ["euroa"]}, "unknown machine of the study 'euroa'; did you mean 'euro"),
+        ("cp", {"machines": ["eurora"], "days": 0}, "days must be a number above 0, not 0"),
+        (
+            "cp",
+            {"machines": ["eurora"], "days": 2, "full": True},
+            "full and days: a study is one or the other",
+        ),
+        (
+            "cp",
+            {"machines": ["eurora"], "dispatchers": ["pcp21"]},
+            "unknown dispatcher of the study 'pcp21'; did you mean 'pcp20'",
+        ),
+        (
+            "cp",
+            {"machines": ["kit-forhlr-ii"], "dispatchers": ["cp-0"]},
+            "cp-0: not in the study of kit-forhlr-ii",
+        ),
+        ("coscheduling", {"measured": None, "heatmaps": 0}, "heatmaps must be a whole number"),
+        ("energy.budget_run", {"sources": [], "weeks": 0}, "weeks must be a whole number of at le"),
+        ("energy.budget_run", {"sources": [], "seed": -1}, "seed must be a whole number of at lea"),
+        ("energy.powercap_run", {"sources": [], "seeds": 0}, "seeds must be a whole number of at"),
+        (
+            "energy.shares_run",
+            {"sources": ["lublin:jobs=90", "lublin:jobs=95"], "quick": True},
+            "two workloads are called lublin-256 seed 0",
+        ),
+        (
+            "energy.budget_run",
+            {"sources": ["lublin:jobs=90", "lublin:jobs=95"]},
+            "two workloads are called lublin-256 seed 0",
+        ),
+        (
+            "frontier",
+            {"sources": ["lublin:jobs=90", "lublin:jobs=95"], "quick": True},
+            "two workloads are called lublin-256 seed 0 legrand",
+        ),
+    ],
+)
+def test_wrong_arguments_are_said(
+    study: str, given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    name = study if "." in study else f"{study}.run"
+    run = import_module(f"hpcgym.benchmarks.{name}").reproduce
+    with pytest.raises(HpcgymError, match=message):
+        run(**{"folder": harness.Folder(tmp_path, "serial"), **given})
 
 
 # --- Traces as studies have them ------------------------------------------------------------------
