@@ -79,12 +79,12 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
         for name, file in sources().items()
     }
     data = [
-        *(ROOT / "hpcgym" / "cluster" / "machines").glob("*.toml"),
-        ROOT / "hpcgym" / "suite" / "tasks.toml",
+        *(ROOT / "hpcgym" / "machine" / "machines").glob("*.toml"),
+        ROOT / "hpcgym" / "study" / "suite" / "tasks.toml",
         *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
         *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
     ]
-    of_studies = (ROOT / "benchmarks").glob("*/[a-z]*.[mc][ds]*")  # and no README
+    of_studies = (ROOT / "benchmarks").glob("*/[a-z]*.[mct][dso]*")  # and no README
     others = {
         "hpcgym/machine/slurm/settings.toml",
         "hpcgym/envs/chapters.md",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ def sources() -> list[Path]:
         folder = Path(str(spec.origin)).parent
         files = [file for kind in ("*.py", "*.toml") for file in folder.rglob(kind)]
         found |= {file for file in files if file.relative_to(folder).parts[0] not in _SHOW}
-    of_studies = Path(__file__).parents[1].glob("*/*.py")
-    found |= {file for file in of_studies if not file.stem.endswith(_SHOWN_BY)}
+    of_studies = [Path(__file__).parents[1].glob(f"*/{kind}") for kind in ("*.py", "*.toml")]
+    found |= {file for file in chain(*of_studies) if not file.stem.endswith(_SHOWN_BY)}
     return sorted(found)
 
 

@@ -31,7 +31,7 @@ from hpcgym.baselines.cp.dispatchers import PCP19
 
 def task(days: float) -> dict[str, Any]:
     """The task of the row, of the first seed."""
-    workload, cluster = simulations.load_jobs("kit-forhlr-ii", days, 1)
+    workload, _ = simulations.load_jobs("kit-forhlr-ii", days, 1)
     return {
         "machine": "kit-forhlr-ii",
         "days": days,
