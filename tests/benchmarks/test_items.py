@@ -162,6 +162,7 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
 def test_verdicts_of_values_by_hand() -> None:
     assert items.of_values([1.04, 2.0], [1.0, 2.0], 0.1, "values").verdict == "exact"
     assert items.of_values([1.06, 2.0], [1.0, 2.0], 0.1, "values").verdict == "close"
+    assert items.of_values([1.11, 2.0], [1.0, 2.0], 0.1, "values").verdict == "trend"  # above 10 %
     assert items.of_values([1 + 1e-12], [1.0], 0, "values").verdict == "exact"
     assert items.of_values([1 + 1e-6], [1.0], 0, "values").verdict == "close"
     rising = items.of_values([1.0, 5.0, 9.0], [1.0, 2.0, 3.0], 0.1, "values")
