@@ -4,8 +4,9 @@ To read an algorithm from top to bottom, take ``job_ppo`` or ``rule_es``: they l
 environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What they share:
 ``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
 ``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
-``search``. ``maskable_ppo`` and ``behaviour_cloning`` train a network of Stable-Baselines3, the
-second on ``recordings`` of what policies do. Files of networks are in ``network_files``.
+``search``. ``maskable_ppo`` trains a network by Stable-Baselines3, in the same way;
+``behaviour_cloning`` teaches it ``recordings`` of what policies do, which need Minari as files.
+Files of networks are in ``network_files``.
 ``weight_bandit`` learns while it schedules, ``runtime_regression`` predicts run times, and
 ``lookahead`` learns nothing: it plans.
 
@@ -49,9 +50,9 @@ _NETWORKS = ("job_ppo", "maskable_ppo", "ppo")
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {
     "job-ppo": ("job_ppo", "JobPpo"),
-    "maskable-ppo": ("maskable_ppo", "MaskablePpoTrainee"),
+    "maskable-ppo": ("maskable_ppo", "MaskablePpo"),
     "rule-es": ("rule_es", "RuleEs"),
-    "xnes": ("xnes", "XnesTrainee"),
+    "xnes": ("xnes", "Xnes"),
 }
 
 

@@ -4,25 +4,22 @@ The same network scores every job, from its features and from what is known of c
 time, so the order in which jobs stand in the window does not matter, and neither does their number.
 The scores are the logits of the choice; places of the window without a job are masked.
 
->>> from hpcgym.agents import maskable_ppo
->>> agent = maskable_ppo.train("lublin:jobs=2000,processors=64", steps=512, n_envs=2, n_steps=64)
->>> agent.name
+>>> from hpcgym.agents.maskable_ppo import MaskablePpo
+>>> from hpcgym.agents.practice import maker
+>>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v0", {"jobs": 20})
+>>> MaskablePpo(n_envs=2, n_steps=64).train(make, seed=0, steps=128).name
 'maskable-ppo'
 
-What trains it (how long, with what progress and checkpoints, by which rewards) is here, too;
 :mod:`hpcgym.agents.behaviour_cloning` teaches the same network.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -34,22 +31,13 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnvWrapper
 from torch import nn
 
-from hpcgym.agents.network_files import (
-    DIVERGED,
-    adam_state,
-    are_finite,
-    read_before,
-    weights_for,
-    write,
-)
+from hpcgym.agents import load as load_agent
+from hpcgym.agents.network_files import DIVERGED, are_finite, weights_for, write
 from hpcgym.agents.practice import Log, Make, acting
-from hpcgym.agents.saved import plain_options, settled_options
-from hpcgym.agents.settings import EpisodeSettings, MaskablePpoSettings, takes
+from hpcgym.agents.saved import settled_options
+from hpcgym.agents.settings import MaskablePpoSettings, takes
 from hpcgym.envs.sb3 import HpcVecEnv
-from hpcgym.errors import HpcgymError
-from hpcgym.files import shaped
-from hpcgym.files.writing import whole
-from hpcgym.progress import SHOW_S
+from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.simulation.run import simulate
 
 NAME = "maskable-ppo"
@@ -61,142 +49,28 @@ ENV_ID = "hpcgym/JobSelection-v0"
 torch.set_num_threads(1)
 
 
-@contextmanager
-def keeping(
-    save: Callable[[], None], learned: Callable[[], bool], network: torch.nn.Module
-) -> Iterator[None]:
-    """Save what is trained when the training ends.
+class Telling(BaseCallback):
+    """Tell a log how training goes, after each rollout: the mean BSLD of the last 200 episodes.
 
-    After an error what was there stays: the last checkpoint, or the agent of an earlier training.
-    So it does where a training is interrupted that has learned nothing yet.
-
-    Parameters
-    ----------
-    save : writes the file.
-    learned : tells whether the network has changed.
-    network : what is trained.
-
-    Raises
-    ------
-    HpcgymError : the weights of the network are no numbers any more.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        if learned():
-            save()
-        raise
-    # of torch's distributions, which refuse what is no number; of what draws from them, or of the
-    # environment, where some library has told them not to
-    except (ValueError, RuntimeError):
-        if are_finite(network.parameters()):
-            raise
-        raise HpcgymError(DIVERGED) from None
-    save()
-
-
-class Budget:
-    """How long to train: a number of steps, of minutes, or whichever is over first.
-
-    Parameters
-    ----------
-    steps, minutes : None: no such limit; one of them must be given.
-    done : steps that were done before.
+    In these the agent explored. Losses are those of the rollout before.
     """
 
-    def __init__(self, steps: int | None, minutes: float | None, done: int = 0) -> None:
-        if steps is None and minutes is None:
-            raise HpcgymError("give steps=..., minutes=... or both")
-        if steps is not None and steps < 1:
-            raise HpcgymError(f"steps must be at least 1, not {steps}")
-        if minutes is not None and not minutes > 0:
-            raise HpcgymError(f"minutes must be more than 0, not {minutes}")
-        self.steps, self.minutes, self.first, self.done = steps, minutes, done, done
-        self.started = time.monotonic()
-
-    @property
-    def spent_s(self) -> float:
-        """Time since the training began [s]."""
-        return time.monotonic() - self.started
-
-    @property
-    def left(self) -> float:
-        """The share that is left, from 1 to 0; learning rates follow it."""
-        shares = [1.0]
-        if self.steps is not None:
-            shares.append(1.0 - (self.done - self.first) / self.steps)
-        if self.minutes is not None:
-            shares.append(1.0 - self.spent_s / (60.0 * self.minutes))
-        return max(min(shares), 0.0)
-
-    @property
-    def last_step(self) -> int:
-        """The number of steps to stop at."""
-        return sys.maxsize if self.steps is None else self.first + self.steps
-
-
-class Progress(BaseCallback):
-    """Show how training goes, write checkpoints, and stop when the time is over.
-
-    Parameters
-    ----------
-    budget : how long to train.
-    save : writes a checkpoint. With None no checkpoint is written.
-    every_s : time between checkpoints [s].
-    show : is given a line of text now and then; None: silence.
-    log : is told the mean BSLD after each rollout.
-    """
-
-    def __init__(
-        self,
-        budget: Budget,
-        save: Callable[[], None] | None = None,
-        every_s: float = 120.0,
-        show: Callable[[str], None] | None = None,
-        log: Log | None = None,
-    ) -> None:
+    def __init__(self, log: Log) -> None:
         super().__init__()
-        self.budget, self.save, self.every_s, self.show = budget, save, every_s, show
         self.log = log
         self.recent: deque[float] = deque(maxlen=200)
-        self.saved_s = self.shown_s = 0.0
 
     def _on_step(self) -> bool:
-        self.budget.done = self.num_timesteps
         for info in self.locals["infos"]:
             if "metrics" in info:
                 self.recent.append(info["metrics"]["mean_bsld"])
-        return self.budget.left > 0 or self.num_timesteps >= self.budget.last_step
+        return True
 
     def _on_rollout_end(self) -> None:
-        self.logger.record("schedule/mean_bsld", self.mean_bsld)
-        if self.log is not None and self.recent:
-            self.log(self.num_timesteps, {"train/mean_bsld": self.mean_bsld})
-        spent = self.budget.spent_s
-        if self.save is not None and spent - self.saved_s > self.every_s:
-            self.saved_s = spent
-            self.save()
-        if self.show is not None and spent - self.shown_s > SHOW_S:
-            self.shown_s = spent
-            self.show(self.line())
-
-    def _on_training_end(self) -> None:
-        if self.show is not None:
-            self.show(self.line())
-
-    @property
-    def mean_bsld(self) -> float:
-        """Mean BSLD of the last 200 episodes, in which the agent explored."""
-        return sum(self.recent) / len(self.recent) if self.recent else math.nan
-
-    def line(self) -> str:
-        """Return how far the training is, in one line."""
-        spent = self.budget.spent_s
-        speed = (self.budget.done - self.budget.first) / max(spent, 1e-9)
-        return (
-            f"{1 - self.budget.left:4.0%}  {spent / 60:5.1f} min  {self.budget.done:,} steps  "
-            f"{speed:,.0f} steps/s  mean BSLD {self.mean_bsld:.1f}"
-        )
+        told = {"train/mean_bsld": sum(self.recent) / len(self.recent)} if self.recent else {}
+        of_losses = self.logger.name_to_value.items()
+        told |= {name: float(one) for name, one in of_losses if name.startswith("train/")}
+        self.log(self.num_timesteps, told)
 
 
 class RelativeRewards(VecEnvWrapper):
@@ -360,231 +234,183 @@ class JobPolicy(MaskableActorCriticPolicy):
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
-class JobAgent:
-    """A trained network that selects the job with the highest score.
+# --- The agent ------------------------------------------------------------------------------------
+
+
+@takes(MaskablePpoSettings)
+class MaskablePpo:
+    """An agent that selects the job with the highest score.
+
+    Parameters
+    ----------
+    **settings : those of :class:`hpcgym.agents.settings.MaskablePpoSettings`.
 
     Attributes
     ----------
-    name : "maskable-ppo", or that of the agent which the network was trained by.
+    name : "maskable-ppo", or "clone" if its network was taught what another policy does.
+    network : its network, after training.
+    head : weights of the last layer of the value; None of a clone.
     env_id, env_options : the environment that it was trained for.
     """
 
     env_id = ENV_ID
 
-    def __init__(
-        self, network: JobNetwork, env_options: Mapping[str, Any], name: str = NAME
-    ) -> None:
-        self.network, self.env_options, self.name = network.eval(), dict(env_options), name
+    def __init__(self, **settings: Any) -> None:
+        self.plan = MaskablePpoSettings.of("MaskablePpo", settings)
+        self.name = NAME
+        self.network: JobNetwork | None = None
+        self.head: dict[str, torch.Tensor] | None = None
+        self.env_options: dict[str, Any] = {}
+        self._model: Any = None  # while it is trained
 
     def __repr__(self) -> str:
-        return f"JobAgent({self.name!r})"
+        return f"MaskablePpo({self.name!r})"
+
+    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> MaskablePpo:
+        """Train; the same arguments give the same agent.
+
+        Parameters
+        ----------
+        make : returns environments; see :mod:`hpcgym.agents.practice`.
+        seed : of network, exploration and episodes.
+        steps : of all environments together, rounded up to whole rollouts.
+        log : is told the mean BSLD of the last 200 episodes, and losses, after each rollout.
+
+        Raises
+        ------
+        HpcgymError : an environment that it cannot act in, a file to go on from that is of another
+            agent or of other features, or a training that leads to weights that are no numbers.
+        """
+        plan, steps = self.plan, check_whole("steps", steps, 1)
+        env = make()
+        self.check(env)
+        given = dict(env.spec.kwargs)
+        env.close()
+        envs = HpcVecEnv(ENV_ID, plan.n_envs, threads=1, **given)
+        self.env_options = settled_options(envs.env, given)
+        before = None if plan.resume is None else _before(plan.resume, envs.observation_space)
+        model = MaskablePPO(
+            JobPolicy,
+            RelativeRewards(envs, plan.reference, plan.power),
+            learning_rate=lambda left: plan.learning_rate * max(left, 1e-3),
+            n_steps=plan.n_steps,
+            batch_size=min(plan.batch_size, plan.n_envs * plan.n_steps),
+            n_epochs=plan.n_epochs,
+            gamma=plan.gamma,
+            gae_lambda=plan.gae_lambda,
+            ent_coef=plan.ent_coef,
+            policy_kwargs={"width": width_of(before.network) if before else plan.width},
+            seed=seed,
+            device="cpu",
+        )
+        policy: Any = model.policy
+        if before:
+            policy.mlp_extractor.load_state_dict(before.network.state_dict())
+            if before.head is not None:
+                policy.value_net.load_state_dict(before.head)
+        self._model = model
+        try:
+            with closing(envs):
+                model.learn(steps, None if log is None else Telling(log))
+        # of torch's distributions, which refuse what is no number; of what draws from them, or of
+        # the environment, where some library has told them not to
+        except (ValueError, RuntimeError):
+            if are_finite(policy.parameters()):
+                raise
+        if not are_finite(policy.parameters()):
+            raise HpcgymError(DIVERGED)
+        self.keep_best()
+        self._model = None
+        return self
+
+    def keep_best(self) -> bool:
+        """Be what a training has learned that was interrupted; tell whether there was anything."""
+        if self._model is None or not self._model._n_updates:
+            return False
+        policy = self._model.policy
+        self.network, self.head = policy.mlp_extractor.eval(), policy.value_net.state_dict()
+        return True
+
+    def check(self, env: Any) -> Any:
+        """Return an environment itself; raise an HpcgymError if no such agent can act there."""
+        world = acting(env, self.name, "selection")
+        if world.options.flat or world.action_space.n != world.options.window:
+            raise HpcgymError(
+                f"{self.name} scores jobs of observation='dict', and knows no shutdown_action"
+            )
+        return world
 
     def begin(self, env: Any) -> None:
         """Check that an environment is such as the agent was made for.
 
         Raises
         ------
-        HpcgymError : it has other actions or features.
+        HpcgymError : it has other actions or features, or nothing has been learned.
         """
-        env = getattr(env, "unwrapped", env)
-        if env.action_kind != "selection" or env.options.flat:
-            raise HpcgymError(f"{self.name} acts in {ENV_ID} with observation='dict'")
-        features, context = sizes(env.observation_space)
-        if features != self.network.of_job.in_features // 2:
-            known = self.network.of_job.in_features // 2
-            raise HpcgymError(f"{self.name} knows {known} features of jobs, not {features}")
-        if context != self.network.of_context.in_features:
-            raise HpcgymError(f"{self.name} was made for other fields of the observation")
+        if self.network is None:
+            raise HpcgymError(f"{self.name}: nothing has been learned; call train first")
+        _check_sizes(self.network, self.check(env).observation_space, self.name)
 
     def act(self, observation: Mapping[str, Any], info: Mapping[str, Any] | None = None) -> int:
         """Return the index of the visible job with the highest score, the first of equals."""
+        assert self.network is not None
         names = ("cluster", "queue", "time", "jobs", "mask")
         tensors = {n: torch.as_tensor(np.asarray(observation[n])[None]).float() for n in names}
         with torch.no_grad():
             scores = self.network.forward_actor(tensors)[0].numpy()
         return int(np.argmax(np.where(observation["mask"] > 0, scores, -np.inf)))
 
+    def save(self, path: str | Path) -> None:
+        """Write the agent, in such a way that a reader never sees half of it."""
+        assert self.network is not None
+        contents: dict[str, Any] = {
+            "agent": self.name,
+            "env_id": ENV_ID,
+            "env_options": self.env_options,
+            "network": {
+                "n_features": self.network.of_job.in_features // 2,
+                "n_context": self.network.of_context.in_features,
+                "width": width_of(self.network),
+            },
+            "weights": self.network.state_dict(),
+        }
+        write(path, contents if self.head is None else {**contents, "value": self.head})
 
-def load(contents: Mapping[str, Any]) -> JobAgent:
-    """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
-    return JobAgent(network_of(contents), contents["env_options"], contents["agent"])
+
+def width_of(network: Any) -> int:
+    """Return the units of each hidden layer of a network."""
+    return int(network.of_job.out_features)
 
 
-def network_of(contents: Mapping[str, Any]) -> JobNetwork:
-    """Return the network of a file's contents, which takes no more memory than its weights do."""
+def _check_sizes(network: JobNetwork, observation_space: Any, name: str) -> None:
+    """Raise an HpcgymError if a network was made for other observations."""
+    features, context = sizes(observation_space)
+    known = network.of_job.in_features // 2
+    if features != known:
+        raise HpcgymError(f"{name} knows {known} features of jobs, not {features}")
+    if context != network.of_context.in_features:
+        raise HpcgymError(f"{name} was made for other fields of the observation")
+
+
+def _before(path: str | Path, observation_space: Any) -> Any:
+    """Return the agent of a file that a training goes on from."""
+    agent = load_agent(path)
+    if not isinstance(agent, MaskablePpo) or agent.network is None:
+        raise HpcgymError(f"{path} holds no {NAME}, and no clone")
+    _check_sizes(agent.network, observation_space, str(path))
+    return agent
+
+
+def load(contents: Mapping[str, Any]) -> MaskablePpo:
+    """Return the agent of a file's contents, which takes no more memory than its weights do."""
+    agent = MaskablePpo()
+    agent.name, agent.env_options = contents["agent"], contents["env_options"]
     with torch.device("meta"):
         network = JobNetwork(**contents["network"])
+        head = nn.Linear(2 * width_of(network), 1)
     weights = weights_for("weights", contents["weights"], network.state_dict())
     network.load_state_dict(weights, assign=True)
-    return network
-
-
-@takes(MaskablePpoSettings)
-def train(
-    workload: Any,
-    *,
-    minutes: float | None = None,
-    steps: int | None = None,
-    output: str | Path | None = None,
-    resume: str | Path | None = None,
-    env_options: Mapping[str, Any] | None = None,
-    tensorboard: str | Path | None = None,
-    checkpoint_s: float = 120.0,
-    show: Callable[[str], None] | None = None,
-    log: Log | None = None,
-    **settings: Any,
-) -> JobAgent:
-    """Train an agent; with ``steps`` only, the same arguments give the same agent.
-
-    Parameters
-    ----------
-    workload : what to train on, as for :func:`hpcgym.load_workload`.
-    minutes, steps : how long; whichever is over first. Steps are those of all environments
-        together, rounded up to whole rollouts.
-    output : file of the agent, written at each checkpoint and at the end.
-    resume : file of an agent to go on with: one of this kind with its optimiser, or a clone of
-        another policy as a start. Episodes are drawn anew, by ``seed``.
-    env_options : further arguments of the environment, such as ``backfill``, ``reservation``
-        (here "revised" if it is not given) or ``features``.
-    tensorboard : folder for TensorBoard's logs.
-    checkpoint_s : time between checkpoints [s].
-    show : is given a line on the progress every few seconds.
-    log : is told the mean BSLD of the last 200 episodes after each rollout.
-    **settings : those of :class:`hpcgym.agents.settings.MaskablePpoSettings`.
-    """
-    how = MaskablePpoSettings.of("train", settings)
-    before = read_before(resume, ENV_ID, NAME, "clone")
-    options = plain_options({**before.get("env_options", {}), **(env_options or {})})
-    if options.get("shutdown_action") or options.get("observation", "dict") != "dict":
-        raise HpcgymError(
-            "env_options: the network scores jobs of observation='dict', and no shutdown_action"
-        )
-    budget = Budget(steps, minutes, before.get("steps", 0))
-    options.setdefault("reservation", "revised")
-    envs = HpcVecEnv(
-        ENV_ID, how.n_envs, threads=1, workload=workload, **how.of_episodes(), **options
-    )
-    options, width = settled_options(envs.env, options), how.width
-    if before:
-        with shaped(resume, f"the file of a {NAME}"):
-            width = shape_of(network_of(before))["width"]
-    model = MaskablePPO(
-        JobPolicy,
-        RelativeRewards(envs, how.reference, how.power),
-        learning_rate=lambda _: how.learning_rate * max(budget.left, 1e-3),
-        n_steps=how.n_steps,
-        batch_size=min(how.batch_size, how.n_envs * how.n_steps),
-        n_epochs=how.n_epochs,
-        gamma=how.gamma,
-        gae_lambda=how.gae_lambda,
-        ent_coef=how.ent_coef,
-        policy_kwargs={"width": width},
-        tensorboard_log=None if tensorboard is None else str(tensorboard),
-        seed=how.seed,
-        device="cpu",
-    )
-    if before:
-        with shaped(resume, f"the file of a {NAME}"):
-            _go_on(model, before, resume)
-
-    def save() -> None:
-        if output is not None:
-            write(output, _contents(model, options, budget, how.seed))
-
-    progress = Progress(budget, save, checkpoint_s, show, log)
-    last = budget.last_step
-    kept = keeping(save, lambda: model._n_updates > 0, model.policy)
-    with closing(envs), kept:
-        model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
-    return JobAgent(_network(model), options)
-
-
-def _network(model: MaskablePPO) -> JobNetwork:
-    """Return what a model learns."""
-    policy: Any = model.policy
-    assert isinstance(policy, JobPolicy)
-    network: JobNetwork = policy.mlp_extractor
-    return network
-
-
-def _contents(
-    model: MaskablePPO, options: Mapping[str, Any], budget: Budget, seed: int
-) -> dict[str, Any]:
-    """Return what the file of an agent has."""
-    network = _network(model)
-    return {
-        "agent": NAME,
-        "env_id": ENV_ID,
-        "env_options": dict(options),
-        "network": shape_of(network),
-        "weights": network.state_dict(),
-        "value": model.policy.value_net.state_dict(),
-        "optimizer": model.policy.optimizer.state_dict(),
-        "steps": budget.done,
-        "seed": seed,
-    }
-
-
-def shape_of(network: JobNetwork) -> dict[str, int]:
-    """Return the arguments that a network was made with."""
-    return {
-        "n_features": network.of_job.in_features // 2,
-        "n_context": network.of_context.in_features,
-        "width": network.of_job.out_features,
-    }
-
-
-def _go_on(model: MaskablePPO, before: Mapping[str, Any], path: Any) -> None:
-    """Give a model what a file has."""
-    network, head, optimizer = _network(model), model.policy.value_net, model.policy.optimizer
-    if before["network"] != shape_of(network):
-        raise HpcgymError(f"{path} is not an agent with the same actions and features")
-    network.load_state_dict(weights_for("weights", before["weights"], network.state_dict()))
-    if "value" in before:
-        head.load_state_dict(weights_for("value", before["value"], head.state_dict()))
-        optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
-    model.num_timesteps = before["steps"]
-
-
-class MaskablePpoTrainee:
-    """The training as the suite asks for it: by ``train(make, seed, steps)``, on the train part."""
-
-    name = NAME
-    _agent: JobAgent
-    _file: bytes
-
-    def check(self, env: Any) -> Any:
-        """Return an environment itself; raise an HpcgymError if the agent cannot act there."""
-        return acting(env, NAME, "selection")
-
-    def train(
-        self, make: Make, seed: int, steps: int, log: Log | None = None
-    ) -> MaskablePpoTrainee:
-        """Train; steps are rounded up to whole rollouts. ``log``: the mean BSLD of episodes."""
-        env = make()
-        self.check(env)
-        given = dict(env.spec.kwargs)
-        env.close()
-        names = vars(EpisodeSettings())
-        settings = {name: given.pop(name) for name in names if name in given}
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "agent.pt"
-            self._agent = train(
-                given.pop("workload"), steps=steps, seed=seed, output=path, env_options=given,
-                log=log, **settings,
-            )  # fmt: skip
-            self._file = path.read_bytes()
-        return self
-
-    def begin(self, env: Any) -> None:
-        """Check that an environment is such as the agent was made for."""
-        self._agent.begin(env)
-
-    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
-        """Return the action."""
-        return self._agent.act(observation, info)
-
-    def save(self, path: str | Path) -> None:
-        """Write the agent's file."""
-        with whole(path, folders=True) as part:
-            part.write_bytes(self._file)
+    agent.network = network.eval()
+    if "value" in contents:
+        agent.head = weights_for("value", contents["value"], head.state_dict())
+    return agent

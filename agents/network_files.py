@@ -12,33 +12,26 @@ from typing import Any
 
 import torch
 
-from hpcgym.agents.saved import OF_WORKLOADS
-from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.files import saying, shaped
 from hpcgym.files.tables import check_archive
 from hpcgym.files.writing import whole
-from hpcgym.machine import Cluster, NodeGroup
 
 FORMAT = 1
 
 #: What files of networks have, where they have it.
 _KINDS = {
     "agent": str, "env_id": str, "env_options": dict, "network": dict, "weights": dict,
-    "value": dict, "optimizer": dict, "steps": int, "width": int, "units": list,
+    "value": dict, "width": int, "units": list,
 }  # fmt: skip
 
 #: What is said of a training that went wrong.
 DIVERGED = "the training has led to weights that are no numbers; a lower learning_rate may help"
 
 #: Entries that hold numbers of a network.
-_LEARNED = ("weights", "value", "optimizer")
+_LEARNED = ("weights", "value")
 
 #: No number that was learned is near it; sums of products of such numbers are finite in float32.
 _MOST = 1e12
-
-#: Steps that a file may tell of at most.
-_MOST_STEPS = 2**53
 
 
 def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
@@ -68,9 +61,6 @@ def read(path: str | Path) -> dict[str, Any]:
         is stored of it.
     """
     wrong = f"{path} is not the file of an agent of this version"
-    with saying(path), Path(path).open("rb") as file:  # said as of other files
-        if file.read(1) == b"{":
-            raise HpcgymError(f"{path} holds no network, but JSON: an agent of another kind")
     try:
         check_archive(path)
         contents = torch.load(path, map_location="cpu", weights_only=True)
@@ -85,46 +75,7 @@ def read(path: str | Path) -> dict[str, Any]:
     for key, kind in _KINDS.items():
         if key in contents and not isinstance(contents[key], kind):
             raise HpcgymError(f"{wrong}: {key!r} is of another kind")
-    if not 0 <= contents.get("steps", 0) <= _MOST_STEPS:
-        raise HpcgymError(f"{wrong}: 'steps' is {contents['steps']}")
     return contents
-
-
-def read_before(path: str | Path | None, env_id: str, *names: str) -> dict[str, Any]:
-    """Return the file that a training goes on from, {} without one.
-
-    Parameters
-    ----------
-    path : of the file, or None.
-    env_id : the environment that it must be made for.
-    names : the agents that it may be of.
-
-    Raises
-    ------
-    HpcgymError : as of :func:`read`; also for another agent, and options of the environment that
-        cannot be.
-    """
-    if path is None:
-        return {}
-    contents = read(path)
-    with shaped(path, f"the file of a {names[0]}"):
-        if contents["agent"] not in names:
-            raise HpcgymError(f"{path} holds no {' or '.join(names)}")
-        if contents["env_id"] != env_id:
-            raise HpcgymError(f"'env_id' is {contents['env_id']!r}, not {env_id!r}")
-        contents["steps"]  # which must be there
-        small_envs(env_id, contents["env_options"]).close()
-    return contents
-
-
-def small_envs(env_id: str, options: Mapping[str, Any]) -> HpcVecEnv:
-    """Return an environment with the options of a file, on a few jobs; it says what is wrong."""
-    options = {name: value for name, value in options.items() if name not in OF_WORKLOADS}
-    machine = None
-    if options.get("allocation", "first-fit") != "first-fit":  # which only machines with nodes have
-        machine = Cluster(groups=(NodeGroup("nodes", 16, {"core": 1}),))
-    jobs = "lublin:jobs=300,processors=16,users=3"
-    return HpcVecEnv(env_id, 1, workload=jobs, cluster=machine, **options)
 
 
 def weights_for(
@@ -145,33 +96,6 @@ def weights_for(
     if set(given) != set(wanted):
         raise HpcgymError(f"{name!r} are not those of such a network")
     return {key: _numbers(f"{name}[{key!r}]", given[key], one) for key, one in wanted.items()}
-
-
-def adam_state(given: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the state of a file's Adam for one of the same network, checked.
-
-    What is set of an optimiser, such as its learning rate, is that of the new training.
-
-    Raises
-    ------
-    HpcgymError : parameters that the network does not have, other shapes, or values that cannot be.
-    """
-    parameters = [one for group in optimizer.param_groups for one in group["params"]]
-    state = {}
-    for place, entry in given["state"].items():
-        where = f"optimizer, state[{place!r}]"
-        if not isinstance(place, int) or not 0 <= place < len(parameters):
-            raise HpcgymError(f"{where}: the network has no such parameter")
-        if not isinstance(entry, Mapping) or set(entry) != {"step", "exp_avg", "exp_avg_sq"}:
-            raise HpcgymError(f"{where} is not that of Adam")
-        like = {"step": torch.zeros(()), "exp_avg": parameters[place]}
-        like["exp_avg_sq"] = parameters[place]
-        kept = {key: _numbers(f"{where}[{key!r}]", entry[key], one) for key, one in like.items()}
-        for key in ("step", "exp_avg_sq"):
-            if (kept[key] < 0).any():
-                raise HpcgymError(f"{where}[{key!r}] is below 0")
-        state[int(place)] = kept
-    return {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
 
 
 def _numbers(where: str, given: Any, like: torch.Tensor) -> torch.Tensor:

@@ -4,21 +4,15 @@ An agent that learns has ``train(make, seed, steps)``, as in the suite. ``make(p
 returns the environment of a part, "train" or "validation"; the suite has one for each of its tasks,
 and :func:`maker` makes one for any workload.
 
-The numbers of a training go to a table, TensorBoard, Weights & Biases, or all of them. A log is
-called with the steps done and a flat dictionary of numbers, ``log(2048, {"train/mean_bsld":
-31.5})``; any function of these two is one.
-
->>> from hpcgym.agents.practice import joined
->>> log = joined(lambda steps, values: print(steps, values))
->>> log(64, {"train/mean_bsld": 2.5})
-64 {'train/mean_bsld': 2.5}
+The numbers of a training go to a log, which is called with the steps done and a flat dictionary of
+numbers, ``log(2048, {"train/mean_bsld": 31.5})``. Any function of these two is one; here are those
+for a table and for TensorBoard.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -192,35 +186,5 @@ def tensorboard_log(folder: str | Path) -> Log:
         for key, value in values.items():
             writer.add_scalar(key, value, steps)
         writer.flush()
-
-    return log
-
-
-def wandb_log(**settings: Any) -> Log:
-    """Return a log for Weights & Biases; ``settings`` are those of ``wandb.init``.
-
-    Raises
-    ------
-    HpcgymError : wandb is not installed.
-    """
-    try:
-        wandb = import_module("wandb")
-    except ImportError:
-        raise HpcgymError("logs for Weights & Biases need the package wandb") from None
-    run: Any = wandb.init(**settings)
-
-    def log(steps: int, values: Mapping[str, float]) -> None:
-        run.log(dict(values), step=steps)
-
-    return log
-
-
-def joined(*logs: Log | None) -> Log:
-    """Return a log that hands on what it is told to all of these but None."""
-
-    def log(steps: int, values: Mapping[str, float]) -> None:
-        for one in logs:
-            if one is not None:
-                one(steps, values)
 
     return log

@@ -224,10 +224,8 @@ class XnesSettings(Settings):
         return min(self.budget * 2 // 5 if self.samples is None else self.samples, self.budget)
 
 
-# --- Networks -------------------------------------------------------------------------------------
+# --- What policies do, and clones of it -----------------------------------------------------------
 
-_REFERENCE = "Policy by whose mean BSLD the rewards of an episode are divided."
-_POWER = "Power of that BSLD; see :class:`hpcgym.agents.maskable_ppo.RelativeRewards`."
 _BATCH = "Samples of one step of Adam."
 # one that is too high, even infinite, ends as the training tells
 _RATE = "Learning rate at the beginning; it falls to 0 over the training."
@@ -243,39 +241,22 @@ class RecordSettings(EpisodeSettings):
 
 
 @dataclass(frozen=True)
-class CloneSettings(RecordSettings):
+class CloneSettings(Settings):
     """How a clone is trained; see :func:`hpcgym.agents.behaviour_cloning.train`."""
 
-    seed: int = whole(0, "Seed of the network, of the order of batches and of the episodes.", 0)
+    steps: int = whole(2000, "Batches to learn from.", 1)
+    seed: int = whole(0, "Seed of the network, and of the order of batches.", 0)
     batch_size: int = whole(256, _BATCH, 1, options=None)
     learning_rate: float = real(3e-3, _RATE, "R", most=math.inf, options=None)
     width: int = whole(32, _WIDTH, 1, options=None)
 
 
-@dataclass(frozen=True)
-class MaskablePpoSettings(EpisodeSettings):
-    """How MaskablePPO is trained; see :func:`hpcgym.agents.maskable_ppo.train`."""
-
-    seed: int = whole(0, "Seed of the network, of exploration and of the episodes.", 0)
-    n_envs: int = whole(32, "Environments side by side, in one batch.", 1, options=("--envs",))
-    reference: str = setting("sjf", _REFERENCE, "NAME", options=None)
-    power: float = real(0.5, _POWER, "P", options=None)
-    n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
-    batch_size: int = whole(1024, _BATCH, 1, options=None)
-    n_epochs: int = whole(4, "How often each rollout is learned from.", 1, options=None)
-    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
-    gamma: float = real(1.0, "Discount of what comes a step later.", "G", options=None)
-    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
-    ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-
-
-# --- Agents of one file ---------------------------------------------------------------------------
+# --- Agents that practise -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PracticeSettings(Settings):
-    """What an agent of one file learns from, and how long."""
+    """What an agent learns from, and how long."""
 
     train_share: float = setting(
         0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
@@ -323,3 +304,29 @@ class JobPpoSettings(Settings):
     every: float = real(
         0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
     )
+
+
+@dataclass(frozen=True)
+class MaskablePpoSettings(Settings):
+    """How MaskablePPO is trained; see :class:`hpcgym.agents.maskable_ppo.MaskablePpo`."""
+
+    resume: str | None = setting(
+        None, "Go on with the weights of this agent, or of this clone.", "FILE"
+    )
+    n_envs: int = whole(32, "Environments side by side, in one batch.", 1, options=("--envs",))
+    reference: str = setting(
+        "sjf", "Policy by whose mean BSLD the rewards of an episode are divided.", "NAME",
+        options=None,
+    )  # fmt: skip
+    power: float = real(
+        0.5, "Power of that BSLD; see :class:`hpcgym.agents.maskable_ppo.RelativeRewards`.", "P",
+        options=None,
+    )  # fmt: skip
+    n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
+    batch_size: int = whole(1024, _BATCH, 1, options=None)
+    n_epochs: int = whole(4, "How often each rollout is learned from.", 1, options=None)
+    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
+    gamma: float = real(1.0, "Discount of what comes a step later.", "G", options=None)
+    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
+    ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
+    width: int = whole(32, _WIDTH, 1, options=None)

@@ -57,6 +57,8 @@ NAME = "xnes"
 ENV_ID = "hpcgym/MixedPolicy-v0"
 FORMAT = 1
 
+_HOUR_S = 3600
+
 
 @takes(XnesSettings)
 class Xnes:
@@ -140,6 +142,39 @@ class Xnes:
         return {"policy_features": list(self.features), "interval": "episode", **self._rules()}
 
     # -- learning ----------------------------------------------------------------------------------
+
+    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> Xnes:
+        """Search as the suite trains agents, on the train part: with its features and rules.
+
+        Each vector is simulated on the whole part. That counts as so many steps as the part has
+        hours, of which each is a decision of an agent that sets weights every hour.
+
+        Parameters
+        ----------
+        make : returns environments; see :mod:`hpcgym.agents.practice`.
+        seed : of the search.
+        steps : as many vectors are tried as they pay for, one at least.
+        log : is told the least mean bounded slowdown so far.
+        """
+        env = make()
+        world = self.check(env)
+        jobs = world.options.workload
+        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // _HOUR_S, 1)
+        told = {"budget": max(steps // hours, 1), "seed": seed}
+        rules = Scheduler(**world.scheduler_rules)
+        found = Xnes(world.policy_features, scheduler=rules, **{**vars(self.plan), **told})
+        vars(self).update(vars(found))
+        env.close()
+
+        def progress(done: int, best: float) -> None:
+            if log is not None:
+                log(done * hours, {"train/least_mean_bsld": best})
+
+        return self.fit(jobs, progress=progress, threads=1)
+
+    def check(self, env: Any) -> Any:
+        """Return an environment itself; raise an HpcgymError unless its actions are weights."""
+        return acting(env, self.name, "weights")
 
     def fit(
         self,
@@ -353,59 +388,3 @@ def _slices(workload: Any) -> list[Workload]:
     if isinstance(workload, str | Path):
         workload = load_workload(workload)
     return [workload] if isinstance(workload, Workload) else list(workload)
-
-
-# --- In the suite ---------------------------------------------------------------------------------
-
-_HOUR_S = 3600
-
-
-class XnesTrainee:
-    """The search as the suite trains agents: by ``train(make, seed, steps)``, on the train part.
-
-    Each vector is simulated on the whole train part. That counts as so many steps as the part has
-    hours, of which each is a decision of an agent that sets weights every hour.
-
-    Attributes
-    ----------
-    agent : the search, once it is done.
-    """
-
-    name = "xnes"
-    agent: Xnes
-
-    def check(self, env: Any) -> Any:
-        """Return an environment itself; raise an HpcgymError unless its actions are weights."""
-        return acting(env, self.name, "weights")
-
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> XnesTrainee:
-        """Search; ``log`` is told the least mean bounded slowdown so far, of the train part."""
-        env = make()
-        world = self.check(env)
-        jobs = world.options.workload
-        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // _HOUR_S, 1)
-
-        def progress(done: int, best: float) -> None:
-            if log is not None:
-                log(done * hours, {"train/least_mean_bsld": best})
-
-        self.agent = Xnes(
-            world.policy_features,
-            scheduler=Scheduler(**world.scheduler_rules),
-            budget=max(steps // hours, 1),
-            seed=seed,
-        ).fit(jobs, progress=progress, threads=1)
-        env.close()
-        return self
-
-    def begin(self, env: Any) -> None:
-        """Look at the jobs of an episode."""
-        self.agent.begin(env)
-
-    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
-        """Return the weights."""
-        return self.agent.act(observation, info)
-
-    def save(self, path: str | Path) -> None:
-        """Write the file of the search."""
-        self.agent.save(path)

@@ -57,7 +57,6 @@ class Expert:
     Attributes
     ----------
     order : (k,) int64, the places in the window in the order of the last action.
-    bound : what the dispatcher has proved of the objective that it last decided by, nan if nothing.
     rules : rules that the environment must have.
 
     Raises
@@ -80,7 +79,6 @@ class Expert:
         self.name = name or str(told or type(dispatcher).__name__)
         self.rules = {"backfill": "none"}
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.bound = np.nan
         self._env: Any = None
 
     def __repr__(self) -> str:
@@ -136,22 +134,13 @@ class Expert:
         action[self.order] = np.linspace(1.0, -1.0, size, dtype=np.float32)[: len(self.order)]
         return action
 
-    @property
-    def _log(self) -> list[Any]:
-        """What the dispatcher has logged; nothing of one whose ``log`` is something else."""
-        log = getattr(self.dispatcher, "log", None)
-        return log if isinstance(log, list) else []
-
     def _ranked(self, view: PassView) -> NDArray[np.int64]:
         """Return all places of the view, those that start first."""
         from hpcgym.scheduler.dispatchers.asking import ask, check_fits, check_starts
 
-        logged = len(self._log)
         answer = ask(self.dispatcher, view)
         check_fits(self.dispatcher, view, answer)
         check_starts(self.dispatcher, view, answer)
-        last = self._log[-1] if len(self._log) > logged else None
-        self.bound = float(last.get("bound", np.nan)) if isinstance(last, Mapping) else np.nan
         starts = np.array([start.place for start in answer], np.int64)
         others = np.setdiff1d(np.arange(len(view.job)), starts)
         # with all that starts tried before it, what does not follow does not fit beside it

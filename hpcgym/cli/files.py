@@ -42,11 +42,6 @@ class WrittenFolder:
     """Stands in the type of a parameter that names a folder which pictures are written into."""
 
 
-@dataclass(frozen=True)
-class Resumed:
-    """Stands in the type of a parameter that names a file to go on with, and so to replace."""
-
-
 SCHEDULE = Written(
     "schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"), stream=True
 )
@@ -83,12 +78,9 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
                 raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
     for path in [path for path, mark in named if isinstance(mark, WrittenFolder)]:
         _check_folder(path, values["force"])
-    begun = [path for path, mark in named if isinstance(mark, Resumed)]
     for path in files:
-        known = path.is_dir() or any(same_file(path, one) for one in begun)
-        if path.exists() and not known and not values["force"]:
-            also = f", --resume {path} goes on with it" if "resume" in values else ""
-            raise HpcgymError(f"{path} is there already: --force overwrites it{also}")
+        if path.exists() and not path.is_dir() and not values["force"]:
+            raise HpcgymError(f"{path} is there already: --force overwrites it")
     for path, _ in outputs:
         check_writable(path)
 
@@ -193,14 +185,14 @@ def _files_of_trace(name: str) -> Iterator[Path]:
             yield own
 
 
-def marks_of(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder | Resumed]:
-    """Return what marks the parameters of a command that name what to write or go on with."""
+def marks_of(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder]:
+    """Return what marks the parameters of a command that name what to write."""
     hints = {} if command is None else get_type_hints(command, include_extras=True)
     return {
         name: mark
         for name, hint in hints.items()
         for mark in get_args(hint)[1:]
-        if isinstance(mark, Written | WrittenFolder | Resumed)
+        if isinstance(mark, Written | WrittenFolder)
     }
 
 

@@ -357,19 +357,14 @@ class MachineReading(PoolReading):
             )
         return found
 
-    def named(self, source: str) -> tuple[str, str | None]:
+    def named(self, source: str) -> tuple[Any, Any] | None:
         """Return the names by which an environment reads the same jobs and machine.
 
-        Raises
-        ------
-        HpcgymError : an option that changes the jobs, of which names know nothing.
+        None: an option changes the jobs, of which names know nothing.
         """
         for one in fields(MachineReading):
             if one.name not in ("cluster", "allocation") and getattr(self, one.name) != one.default:
-                raise HpcgymError(
-                    f"--{one.name} changes the jobs, and what is written for Minari only names"
-                    " them: write them to a file first, and name that"
-                )
+                return None
         machine = self.cluster
         if machine is not None and Path(machine).is_file():
             machine = str(Path(machine).resolve())

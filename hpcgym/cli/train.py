@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
-from hpcgym.agents import TRAINED, import_agent
+from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.settings import (
     METHODS,
     CloneSettings,
@@ -20,20 +21,22 @@ from hpcgym.agents.settings import (
     PracticeSettings,
     RecordSettings,
     RuleEsSettings,
+    Settings,
     XnesSettings,
 )
 from hpcgym.cli import names, options
-from hpcgym.cli.files import Resumed, Written
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import check_choice
 from hpcgym.progress import SHOW_S, say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
 _CLEANING: Lists = {"Cleaning recipes and filters (--clean)": names.recipes}
-_PT, _JSON = (Written("file of an agent", (ending,)) for ending in (".pt", ".json"))
+_PT = Annotated[Path, Written("file of an agent", (".pt",))]
+_JSON = Annotated[Path, Written("file of an agent", (".json",))]
 
 
 @train.callback()
@@ -42,9 +45,8 @@ def _group() -> None:
 
     An agent is one file, which hpcgym evaluate takes. The agents of xnes and rule-es are a few
     weights. The others are networks and need PyTorch; all of these except job-ppo also need
-    Stable-Baselines3, the extra "agents" of hpcgym. The files of maskable-ppo and clone are written
-    every two minutes and at the end, also after Ctrl-C. A training that fails leaves its file
-    unchanged.
+    Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C job-ppo, rule-es and maskable-ppo
+    write what they have learned so far. A training that fails leaves its file unchanged.
     """
 
 
@@ -71,74 +73,6 @@ class _Slices(EpisodeSettings):
 
 
 @dataclass(frozen=True)
-class _Selection:
-    """How jobs are selected, and what for.
-
-    Experiment
-    ----------
-    reservation revised|kept : Whether a selected job that does not fit may be exchanged for another
-        until it starts. [default: revised]
-    window N : Number of jobs that are visible. [default: 128]
-    reward bsld|wait|energy : The reward to learn from. [default: bsld]
-    """
-
-    reservation: str | None = None
-    window: int | None = None
-    reward: str | None = None
-
-
-@dataclass(frozen=True)
-class _Training:
-    """How long a network is trained, and what becomes of it on the way.
-
-    Experiment
-    ----------
-    minutes M : How long to train. [default: 30, without --steps]
-    steps N : How many steps to train; without --minutes, the same command gives the same agent.
-    resume FILE : Go on with this agent, with its rules.
-
-    Output
-    ------
-    tensorboard FOLDER : Write TensorBoard's logs there.
-    """
-
-    minutes: float | None = None
-    steps: int | None = None
-    resume: Annotated[Path | None, Resumed()] = None
-    tensorboard: Path | None = None
-
-    #: How long by default.
-    usual: ClassVar[Mapping[str, float]] = {"minutes": 30.0}
-
-    def train(self, module: Any, workload: Any, output: Path, **arguments: Any) -> None:
-        """Train the agent of a module, and say where it is."""
-        settings = {**vars(self), **arguments}
-        if self.minutes is None and self.steps is None:
-            settings |= self.usual
-        before = output.stat().st_mtime if output.exists() else None
-        try:
-            module.train(workload, output=output, show=say, **settings)
-        except KeyboardInterrupt:
-            if output.exists() and output.stat().st_mtime != before:
-                note(f"\nwrote {output}; --resume {output} goes on with it")
-            raise
-        _told_where(output)
-
-
-@dataclass(frozen=True)
-class _CloneTraining(_Training):
-    """The same of a clone, which is trained by batches.
-
-    Experiment
-    ----------
-    minutes M : How long to train.
-    steps N : How many batches to train. [default: 2000, without --minutes]
-    """
-
-    usual: ClassVar[Mapping[str, float]] = {"steps": 2000}
-
-
-@dataclass(frozen=True)
 class _Logs:
     """Where the numbers of a training go.
 
@@ -146,23 +80,24 @@ class _Logs:
     ------
     log FILE : Write the numbers as a table, a row for each line shown.
     tensorboard FOLDER : Write TensorBoard's logs there.
-    wandb PROJECT : Send the numbers to Weights & Biases.
     """
 
     log: Annotated[Path | None, Written("table", (".csv",))] = None
     tensorboard: Path | None = None
-    wandb: str | None = None
 
     def opened(self) -> Any:
         """Return the log that tells them all, and shows a line."""
         from hpcgym.agents import practice
 
-        made = [None if self.log is None else practice.csv_log(self.log)]
+        made: list[Any] = [] if self.log is None else [practice.csv_log(self.log)]
         if self.tensorboard is not None:
             made.append(practice.tensorboard_log(self.tensorboard))
-        if self.wandb is not None:
-            made.append(practice.wandb_log(project=self.wandb))
-        return practice.joined(_show, *made)
+
+        def log(steps: int, values: Mapping[str, float]) -> None:
+            for one in (_show, *made):
+                one(steps, values)
+
+        return log
 
 
 def _show(steps: int, values: Mapping[str, float]) -> None:
@@ -170,7 +105,7 @@ def _show(steps: int, values: Mapping[str, float]) -> None:
     say(f"{steps:,} steps  {shown}")
 
 
-# --- How they learn -------------------------------------------------------------------------------
+# --- A search -------------------------------------------------------------------------------------
 
 
 def _feature_sets() -> Iterable[tuple[str, str]]:
@@ -188,7 +123,7 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
 def train_xnes(
     *,
     workload: WorkloadOption,
-    output: Annotated[Path, _JSON] = Path("xnes.json"),
+    output: _JSON = Path("xnes.json"),
     force: bool = False,
     features: str = "xnes6",
     settings: XnesSettings,
@@ -266,9 +201,12 @@ def _shower(budget: int, n_slices: int, metric: str) -> Callable[[int, float], N
     return show
 
 
+# --- Agents that practise -------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Practice:
-    """How an agent of one file is trained."""
+    """How an agent is trained by its ``train(make, seed, steps)``."""
 
     workload: WorkloadOption
     practice: PracticeSettings
@@ -285,42 +223,61 @@ class _Practice:
         jobs, told = self.reading.load(self.workload), self.practice
         given = {"jobs": told.jobs, **self.rules.given()}
         make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", given, told.train_share)
-        note("trying what to begin with, on the part of the jobs that is set apart for choosing")
         try:
             agent.train(make, told.seed, told.steps, self.logs.opened())
         except KeyboardInterrupt:
             if agent.keep_best():
                 agent.save(output)
-                note(f"\nwrote {output}, the best so far; the training cannot go on from it")
+                note(f"\nwrote {output}, the best so far")
             else:
-                note("\nnothing is written: no agent was chosen yet")
+                note("\nnothing is written: nothing has been learned yet")
             raise
         agent.save(output)
         _told_where(output)
 
 
-@train.command("job-ppo", cls=ExplainedCommand)
-@grouped(brief=_CLEANING)
-def train_job_ppo(
-    *,
-    output: Annotated[Path, _PT] = Path("job-ppo.pt"),
-    force: bool = False,
-    env: str = "JobSelection",
-    practice: _Practice,
-    settings: JobPpoSettings,
-) -> None:
+def _trains(name: str, kind: type[Settings], *envs: str) -> Callable[[Callable[[], None]], None]:
+    """Make the command that trains an agent, of a function that has what is told of it.
+
+    Parameters
+    ----------
+    name : of the agent.
+    kind : its settings.
+    envs : environments that it acts in, the first by default.
+    """
+    ending = ending_of(name)
+
+    def command(
+        *, output: Any = Path(name + ending), force: Any = False, env: Any = envs[0],
+        practice: Any, settings: Any,
+    ) -> None:  # fmt: skip
+        practice.train(name, env, settings, output)
+
+    command.__annotations__ = {"output": _PT if ending == ".pt" else _JSON, "force": bool}
+    command.__annotations__ |= {"env": str, "practice": _Practice, "settings": kind}
+
+    def add(telling: Callable[[], None]) -> None:
+        command.__doc__ = f"""{inspect.cleandoc(telling.__doc__ or "")}
+
+Output
+------
+output FILE : File of the agent.
+
+Experiment
+----------
+env {"|".join(envs)} : The environment, its v1.
+"""
+        train.command(name, cls=ExplainedCommand)(grouped(brief=_CLEANING)(command))
+
+    return add
+
+
+@_trains("job-ppo", JobPpoSettings, "JobSelection", "QueueOrdering")
+def _job_ppo() -> None:
     """Learn to select the next job, or to order the queue, with masked PPO of one file.
 
     The training starts from the best of a few known orders. It keeps the agent that is best on
     a part of the jobs set apart for choosing.
-
-    Output
-    ------
-    output FILE : File of the agent.
-
-    Experiment
-    ----------
-    env JobSelection|QueueOrdering : The environment, its v1.
 
     Examples
     --------
@@ -328,31 +285,14 @@ def train_job_ppo(
     hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv
     hpcgym evaluate job-ppo.pt --workload KTH-SP2
     """
-    practice.train("job-ppo", env, settings, output)
 
 
-@train.command("rule-es", cls=ExplainedCommand)
-@grouped(brief=_CLEANING)
-def train_rule_es(
-    *,
-    output: Annotated[Path, _JSON] = Path("rule-es.json"),
-    force: bool = False,
-    env: str = "MixedPolicy",
-    practice: _Practice,
-    settings: RuleEsSettings,
-) -> None:
+@_trains("rule-es", RuleEsSettings, "MixedPolicy", "QueueOrdering", "JobSelection")
+def _rule_es() -> None:
     """Search weights that depend on the state of machine and queue, with an evolution strategy.
 
     The training starts from the best constant weights of a random search. It keeps the weights
     that are best on a part of the jobs set apart for choosing. Needs no extra.
-
-    Output
-    ------
-    output FILE : File of the agent.
-
-    Experiment
-    ----------
-    env MixedPolicy|QueueOrdering|JobSelection : The environment, its v1.
 
     Examples
     --------
@@ -360,93 +300,44 @@ def train_rule_es(
     hpcgym train rule-es --workload KTH-SP2 --env QueueOrdering
     hpcgym suite run --agent rule-es --tasks mini --output es
     """
-    practice.train("rule-es", env, settings, output)
 
 
-def _window_features() -> Iterable[tuple[str, str]]:
-    from hpcgym.envs.core.observation import WINDOW_FEATURES
-
-    return WINDOW_FEATURES.items()
-
-
-@train.command("maskable-ppo", cls=ExplainedCommand)
-@grouped({"What the network sees of each job": _window_features, **_CLEANING})
-def train_maskable_ppo(
-    *,
-    workload: WorkloadOption,
-    output: Annotated[Path, _PT] = Path("maskable-ppo.pt"),
-    force: bool = False,
-    training: _Training,
-    settings: MaskablePpoSettings,
-    rules: options.PredictedRules,
-    own: _Selection,
-    reading: PoolReading,
-) -> None:
-    """Learn to select the next job, with MaskablePPO.
+@_trains("maskable-ppo", MaskablePpoSettings, "JobSelection")
+def _maskable_ppo() -> None:
+    """Learn to select the next job, with MaskablePPO of Stable-Baselines3.
 
     A small network looks at each visible job and gives it a score; the job with the highest one
     starts next, or gets the reservation.
 
-    Output
-    ------
-    output FILE : File of the agent.
-
     Examples
     --------
-    hpcgym train maskable-ppo --workload KTH-SP2 --backfill none --minutes 30
-    hpcgym train maskable-ppo --workload lublin --output agent.pt --seed 1
-    hpcgym train maskable-ppo --workload lublin --output agent.pt --resume agent.pt
-    hpcgym evaluate agent.pt --workload lublin
+    hpcgym train maskable-ppo --workload KTH-SP2
+    hpcgym train maskable-ppo --workload lublin --resume clone.pt --seed 1
+    hpcgym train maskable-ppo --workload lublin --resume maskable-ppo.pt --output more.pt
+    hpcgym evaluate more.pt --workload lublin
     """
-    given = rules.given() | options.given(**vars(own))
-    module = import_agent("maskable_ppo")
-    training.train(module, reading.load(workload), output, env_options=given, **vars(settings))
 
 
 # --- What policies do -----------------------------------------------------------------------------
 
 
-#: Options of ``train clone`` that say what to record, and on what.
-_OF_RECORDING = (
-    *("order", "workload", "backfill"),
-    *(
-        field.name
-        for field in (*fields(RecordSettings), *fields(PoolReading))
-        if field.name != "seed"
-    ),
-)
-
-
 @train.command("clone", cls=ExplainedCommand)
-@grouped({"Orders to clone": names.policies, **_CLEANING})
+@grouped()
 def train_clone(
     *,
-    context: typer.Context,
-    order: Annotated[str | None, typer.Argument()] = None,
-    workload: str | None = None,
-    recording: Path | None = None,
-    output: Annotated[Path, _PT] = Path("clone.pt"),
+    recording: Path,
+    output: _PT = Path("clone.pt"),
     force: bool = False,
-    training: _CloneTraining,
     settings: CloneSettings,
-    rules: options.Backfilling,
-    reading: PoolReading,
+    logs: _Logs,
 ) -> None:
-    """Train the network of maskable-ppo to select jobs as a known order does.
+    """Train the network of maskable-ppo to select jobs as it has been recorded.
 
     A clone is a start for maskable-ppo, by its --resume.
 
     Arguments
     ---------
-    order ORDER : The order to clone; see the list.
-
-    Workload
-    --------
-    workload WORKLOAD : The workload to record on.
-
-    Experiment
-    ----------
-    recording FILE|FOLDER : A recording of hpcgym train record, in place of an order and a workload.
+    recording FOLDER : A recording of hpcgym train record.
 
     Output
     ------
@@ -454,23 +345,13 @@ def train_clone(
 
     Examples
     --------
-    hpcgym train clone f1 --workload KTH-SP2 --backfill none
-    hpcgym train maskable-ppo --workload KTH-SP2 --backfill none --resume clone.pt
-    hpcgym train clone --recording saf.npz
+    hpcgym train record f1 --workload KTH-SP2 --backfill none --output f1-v0
+    hpcgym train clone f1-v0
+    hpcgym train maskable-ppo --workload KTH-SP2 --resume clone.pt
     """
-    if recording is None and (order is None or workload is None):
-        raise HpcgymError("give either an order and --workload, or --recording")
-    for option in context.command.params if recording is not None else ():
-        given_by = context.get_parameter_source(str(option.name))
-        if option.name in _OF_RECORDING and given_by is not None and given_by.name != "DEFAULT":
-            called = "an order" if option.name == "order" else option.opts[0]
-            raise HpcgymError(f"{called} does not go with --recording, which has been recorded")
     module = import_agent("behaviour_cloning")
-    training.train(
-        module, None if recording is not None else reading.load(str(workload)), output,
-        baseline=order, recording=recording, **vars(settings),
-        env_options=options.given(**vars(rules)),
-    )  # fmt: skip
+    module.train(recording, log=logs.opened(), **vars(settings)).save(output)
+    _told_where(output)
 
 
 @train.command("record", cls=ExplainedCommand)
@@ -486,10 +367,9 @@ def record(
     *,
     orders: list[str],
     workload: WorkloadOption,
-    form: Annotated[str, typer.Option("--format")] = "npz",
     output: Annotated[
-        Path, Written("recording", (".npz", *(f"-v{version}" for version in range(100))))
-    ] = Path("recording.npz"),
+        Path, Written("recording", tuple(f"-v{version}" for version in range(100)))
+    ] = Path("recording-v0"),
     force: bool = False,
     env: str = "hpcgym/JobSelection-v0",
     settings: RecordSettings,
@@ -499,8 +379,9 @@ def record(
     """Drive an environment by known orders, and write observations and actions.
 
     --allocation gives the jobs their nodes, whatever nodes a dispatcher names; best-fit is nearest
-    to hcp19, pcp19 and pcp20. A data set for Minari names workload and machine, so that
-    recover_environment can make the environment again.
+    to hcp19, pcp19 and pcp20. What is written is a data set of Minari, which has to be installed:
+    the extra "agents". It names workload and machine, so that Minari can recover the environment,
+    unless an option changes the jobs.
 
     Arguments
     ---------
@@ -509,9 +390,7 @@ def record(
 
     Output
     ------
-    form npz|minari : A file of arrays, or a folder that Minari reads, which needs pyarrow: the
-        extra "parquet".
-    output FILE|FOLDER : File to write: NAME.npz, or for Minari NAME-v0.
+    output FOLDER : Folder to write, whose name ends in a version: NAME-v0.
 
     Experiment
     ----------
@@ -519,24 +398,17 @@ def record(
 
     Examples
     --------
-    hpcgym train record saf --workload KTH-SP2 --output saf.npz
-    hpcgym train record random easy saf --workload KTH-SP2 --format minari --output mixed-v0
+    hpcgym train record saf --workload KTH-SP2 --output saf-v0
+    hpcgym train record random easy saf --workload KTH-SP2 --output mixed-v0
     hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0
     hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --allocation best-fit
         --number 5
     """
-    check_choice("--format", form, ("npz", "minari"))
-    if (form == "npz") != (output.suffix == ".npz"):
-        named = "NAME.npz" if form == "npz" else "NAME-v0, -v1, ..."
-        raise HpcgymError(f"--format {form} writes --output {named}, not {output}")
-    machine = reading.machine
     given = options.given(**vars(rules), allocation=reading.allocation)
-    jobs: Any = reading.load(workload)
-    where: Any = machine
-    if form == "minari":  # of which the names are written; what is wrong has been said by now
-        jobs, where = reading.named(workload)
+    machine, jobs = reading.machine, reading.load(workload)  # what is wrong with them is said
+    jobs, machine = reading.named(workload) or (jobs, machine)
     done = import_agent("recordings").record(
-        orders, jobs, output, env_id=env, cluster=where, env_options=given, **vars(settings)
+        orders, jobs, output, env_id=env, cluster=machine, env_options=given, **vars(settings)
     )
     number = len(done.about["episodes"])
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")

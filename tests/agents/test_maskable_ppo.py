@@ -1,6 +1,10 @@
-"""MaskablePPO on JobSelection: the network, training, files."""
+"""MaskablePPO on JobSelection: the network, and its training."""
 
 from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -8,24 +12,22 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import load, maskable_ppo
-from hpcgym.agents.maskable_ppo import JobAgent, JobNetwork
+from hpcgym.agents import load
+from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, RelativeRewards, both_scales
+from hpcgym.agents.practice import maker
+from hpcgym.agents.rule_es import RuleEs
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.errors import HpcgymError
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
-SMALL = {
-    "jobs": 20,
-    "steps": 128,
-    "n_envs": 2,
-    "n_steps": 32,
-    "batch_size": 32,
-    "n_epochs": 2,
-    "width": 8,
-    "env_options": {"window": 16, "backfill": "none"},
-}
+SMALL: dict[str, Any] = {
+    "n_envs": 2, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "width": 8
+}  # fmt: skip
+OPTIONS = {"jobs": 20, "window": 16, "backfill": "none"}
 
 
-def some_observation(rng, window: int = 12, visible: int = 7):
+def some_observation(rng: Any, window: int = 12, visible: int = 7) -> dict[str, torch.Tensor]:
     """Return an observation as tensors, with jobs in the first places."""
     jobs = np.zeros((1, window, 8), np.float32)
     jobs[0, :visible] = rng.random((visible, 8))
@@ -43,21 +45,24 @@ def trained_network() -> JobNetwork:
     return network
 
 
-def weights(agent) -> dict[str, np.ndarray]:
-    return {name: value.numpy().copy() for name, value in agent.network.state_dict().items()}
+def make_of(**options: Any) -> Any:
+    return maker(WORKLOAD, "hpcgym/JobSelection-v0", {**OPTIONS, **options})
 
 
-def same(one, other) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in one)
+def trained(seed: int = 1, log: Any = None, **settings: Any) -> MaskablePpo:
+    return MaskablePpo(**{**SMALL, **settings}).train(make_of(), seed, 128, log)
 
 
-def play(agent, **options) -> list[int]:
-    """Return the actions of an episode."""
-    env = gymnasium.make(
-        agent.env_id, workload=WORKLOAD, jobs=20, part="test", **{**agent.env_options, **options}
-    )
+def weights(agent: Any) -> torch.Tensor:
+    return torch.cat([one.flatten() for one in agent.network.state_dict().values()])
+
+
+def play(agent: Any, **options: Any) -> list[int]:
+    """Return the actions of an episode, each possible."""
+    given = {**agent.env_options, **options}
+    env = gymnasium.make(agent.env_id, workload=WORKLOAD, jobs=20, part="test", **given)
     observation, info = env.reset(seed=0)
-    agent.begin(env.unwrapped)
+    agent.begin(env)
     actions, over = [], False
     while not over:
         actions.append(agent.act(observation, info))
@@ -67,10 +72,8 @@ def play(agent, **options) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    """An agent that was trained for a moment, and its file."""
-    path = tmp_path_factory.mktemp("agents") / "agent.pt"
-    return maskable_ppo.train(WORKLOAD, seed=1, output=path, **SMALL), path
+def agent() -> MaskablePpo:
+    return trained()
 
 
 def test_permuting_the_jobs_permutes_the_scores_and_leaves_the_value():
@@ -102,89 +105,157 @@ def test_places_without_a_job_change_nothing():
         assert torch.isfinite(values).all()
 
 
-def test_the_same_seed_trains_the_same_policy(agent):
-    again = maskable_ppo.train(WORKLOAD, seed=1, **SMALL)
-    other = maskable_ppo.train(WORKLOAD, seed=2, **SMALL)
-    assert same(weights(agent[0]), weights(again))
-    assert not same(weights(agent[0]), weights(other))
+def test_both_scales_keep_the_order() -> None:
+    hours = torch.tensor([[0.001, 0.5, 1.0, 30.0]])
+    features = hours / (hours + 1)
+    both = both_scales(features)
+    assert torch.equal(both[:, :4], features)
+    assert torch.allclose(both[:, 4:], torch.log(hours) / 4, atol=1e-3)
+    assert torch.isfinite(both_scales(torch.tensor([[0.0, 1.0, -1.0]]))).all()
 
 
-def test_training_changes_the_network_and_not_the_threads(agent):
-    untrained = maskable_ppo.train(WORKLOAD, seed=1, **{**SMALL, "learning_rate": 0.0})
-    assert not same(weights(agent[0]), weights(untrained))
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_rewards_relative_to_a_reference(power: float) -> None:
+    """The rewards of an episode add up to its mean BSLD over a power of the reference's."""
+    plain = HpcVecEnv("hpcgym/JobSelection-v0", 2, workload=WORKLOAD, jobs=20, backfill="none")
+    envs = RelativeRewards(plain, "saf", power)
+    envs.seed(3)
+    envs.reset()
+    sums, ended = np.zeros(2), 0
+    for _ in range(80):
+        names = list(plain.env.simulations.names)
+        _, rewards, dones, infos = envs.step(np.zeros(2, np.int64))
+        sums += rewards
+        for e in np.flatnonzero(dones):
+            ended += 1
+            jobs = plain.env.episodes.workload_of(plain.env.episodes.find({"slice": names[e]}))
+            saf = hpcgym.simulate(jobs, policy="saf", backfill="none").metrics["mean_bsld"]
+            expected = -infos[e]["metrics"]["mean_bsld"] / saf**power
+            assert sums[e] == pytest.approx(expected, rel=1e-4)
+            sums[e] = 0.0
+    assert ended > 2
+
+
+def test_the_seed_decides_and_something_is_learned(agent: MaskablePpo) -> None:
+    told: list[tuple[int, Any]] = []
+    assert torch.equal(weights(trained(log=lambda *one: told.append(one))), weights(agent))
+    assert not torch.equal(weights(trained(seed=2)), weights(agent))
+    assert not torch.equal(weights(trained(learning_rate=0.0)), weights(agent))
     assert torch.get_num_threads() == 1
+    assert [steps for steps, _ in told] == [64, 128]
+    assert told[-1][1]["train/mean_bsld"] >= 1
+    assert told[-1][1]["train/learning_rate"] == pytest.approx(0.0005)  # it falls to 0
 
 
-def test_it_is_saved_and_loaded(agent):
-    trained, path = agent
-    loaded = load(path)
-    assert isinstance(loaded, JobAgent)
-    assert (loaded.name, loaded.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v0")
-    assert loaded.env_options.items() >= {"window": 16, "backfill": "none"}.items()
-    assert loaded.env_options["reservation"] == "revised"
-    assert len(loaded.env_options["features"]) == 8
-    assert play(loaded) == play(trained) == play(loaded)
+def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:
+    agent.save(tmp_path / "new" / "agent.pt")
+    kept = load(tmp_path / "new" / "agent.pt")
+    assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v0")
+    assert kept.env_options.items() >= {"window": 16, "backfill": "none"}.items()
+    assert kept.env_options["reservation"] == "revised"
+    assert len(kept.env_options["features"]) == 8
+    assert play(kept) == play(agent) == play(kept)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["agent.pt"]
 
 
-def test_training_goes_on_from_a_file(agent, tmp_path):
-    trained, path = agent
-    output = tmp_path / "more.pt"
-    kept = {name: value for name, value in SMALL.items() if name not in ("env_options", "width")}
-    more = maskable_ppo.train(WORKLOAD, resume=path, output=output, seed=3, **kept)
-    assert more.env_options == trained.env_options
-    assert not same(weights(more), weights(trained))
-    contents = torch.load(output, weights_only=True)
-    assert contents["steps"] == 256
-    still = maskable_ppo.train(WORKLOAD, resume=path, **{**kept, "learning_rate": 0.0})
-    assert same(weights(still), weights(trained))
+def test_training_goes_on_from_a_file(agent: MaskablePpo, tmp_path: Path) -> None:
+    """With its width, and with what it knows of values."""
+    agent.save(path := tmp_path / "agent.pt")
+    still = trained(resume=str(path), learning_rate=0.0, width=3)
+    assert torch.equal(weights(still), weights(agent))
+    assert still.head is not None
+    assert agent.head is not None
+    assert all(torch.equal(still.head[name], agent.head[name]) for name in agent.head)
+    assert not torch.equal(weights(trained(resume=str(path))), weights(agent))
 
 
-def test_checkpoints_and_logs_and_lines(tmp_path):
-    lines: list[str] = []
-    output, logs = tmp_path / "new" / "agent.pt", tmp_path / "logs"
-    maskable_ppo.train(
-        WORKLOAD, output=output, tensorboard=logs, checkpoint_s=0.0, show=lines.append, **SMALL
+def test_what_a_training_cannot_go_on_from_is_said(agent: MaskablePpo, tmp_path: Path) -> None:
+    agent.save(tmp_path / "agent.pt")
+    other = RuleEs(pairs=1, envs=1).train(
+        maker(WORKLOAD, "hpcgym/MixedPolicy-v1", {"jobs": 20}), 0, 10
     )
-    assert load(output).name == "maskable-ppo"
-    assert list(logs.rglob("events.out.tfevents*"))
-    assert [p.name for p in output.parent.iterdir()] == ["agent.pt"]
-    assert "128 steps" in lines[-1]
-    assert "mean BSLD" in lines[-1]
-
-
-def test_minutes_end_it():
-    agent = maskable_ppo.train(WORKLOAD, **{**SMALL, "steps": None, "minutes": 0.02})
-    assert play(agent)
-
-
-def test_other_environments_are_refused(agent):
-    trained, _ = agent
-    for env_id, options, message in (
-        ("hpcgym/QueueOrdering-v0", {}, "acts in hpcgym/JobSelection-v0"),
-        ("hpcgym/JobSelection-v0", {"observation": "flat"}, "observation='dict'"),
-        ("hpcgym/JobSelection-v0", {"features": ["wait"]}, "knows 8 features"),
+    other.save(tmp_path / "rule.json")
+    narrow = make_of(features=["wait", "requested"])
+    for path, make, message in (
+        ("agent.pt", narrow, r"agent\.pt knows 8 features of jobs, not 2"),
+        ("rule.json", make_of(), r"rule\.json holds no maskable-ppo, and no clone"),
+        ("none.pt", make_of(), r"none\.pt: no such file"),
     ):
-        env = gymnasium.make(env_id, workload=WORKLOAD, jobs=20, **options)
-        with pytest.raises(hpcgym.HpcgymError, match=message):
-            trained.begin(env)
+        with pytest.raises(HpcgymError, match=message):
+            MaskablePpo(resume=str(tmp_path / path), **SMALL).train(make, 0, 64)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"steps": None}, "give steps="),
-        ({"steps": 0}, "steps must be at least 1"),
-        ({"steps": None, "minutes": 0.0}, "minutes must be more than 0"),
-        ({"env_options": {"features": {"own": lambda jobs: jobs.submit * 0}}}, "plain values"),
-        ({"resume": "/nothing/here.pt"}, "/nothing/here.pt"),
-    ],
-)
-def test_what_cannot_be_trained_is_said(arguments, message):
-    with pytest.raises(hpcgym.HpcgymError, match=message):
-        maskable_ppo.train(WORKLOAD, **{**SMALL, **arguments})
+def test_other_environments_are_refused(agent: MaskablePpo) -> None:
+    for env_id, options, message in (
+        ("QueueOrdering", {}, "maskable-ppo acts in environments of selection, not in this one"),
+        ("JobSelection", {"observation": "flat"}, "scores jobs of observation='dict'"),
+        ("JobSelection", {"shutdown_action": True}, "knows no shutdown_action"),
+        ("JobSelection", {"features": ["wait"]}, "knows 8 features of jobs, not 1"),
+    ):
+        machine: Any = {}
+        if "shutdown_action" in options:
+            machine = {"cluster": hpcgym.Cluster(32, shutdown_time_s=60, boot_time_s=300)}
+        make = maker(WORKLOAD, f"hpcgym/{env_id}-v0", {**OPTIONS, **options, **machine})
+        with pytest.raises(HpcgymError, match=message):
+            agent.begin(make())
+        if "features" not in options:
+            with pytest.raises(HpcgymError, match=message):
+                MaskablePpo(**SMALL).train(make, 0, 64)
 
 
-def test_a_file_of_another_shape_is_refused(agent):
-    options = {"features": ["wait", "requested"]}
-    with pytest.raises(hpcgym.HpcgymError, match="same actions and features"):
-        maskable_ppo.train(WORKLOAD, resume=agent[1], **{**SMALL, "env_options": options})
+def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="nothing has been learned; call train first"):
+        MaskablePpo().begin(make_of()())
+    with pytest.raises(HpcgymError, match="steps must be a whole number of at least 1"):
+        MaskablePpo(**SMALL).train(make_of(), 0, 0)
+    own = make_of(features={"own": lambda jobs: jobs.submit * 0})
+    with pytest.raises(HpcgymError, match="plain values"):
+        MaskablePpo(**SMALL).train(own, 0, 64)
+
+
+# --- What is left of a training that does not end -------------------------------------------------
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, updates: int, error: BaseException) -> None:
+    """Let optimisers raise an error in place of an update, after some."""
+    step, count = torch.optim.Adam.step, [0]
+
+    def counted(self: Any, *arguments: Any, **more: Any) -> Any:
+        count[0] += 1
+        if count[0] > updates:
+            raise error
+        return step(self, *arguments, **more)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", counted)
+
+
+@pytest.mark.parametrize(("updates", "learned"), [(0, False), (5, True)])
+def test_an_interrupted_training_keeps_what_it_has_learned(
+    updates: int, learned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(monkeypatch, updates, KeyboardInterrupt())
+    agent = MaskablePpo(**SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        agent.train(make_of(), 1, 128)
+    assert agent.keep_best() == learned
+    if learned:
+        assert play(agent)
+
+
+@pytest.mark.parametrize("validates", [True, False])
+def test_a_training_without_numbers_is_said(validates: bool) -> None:
+    """Also where some library has told torch not to look at what distributions are given."""
+    before = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(validates)
+    try:
+        with pytest.raises(HpcgymError, match="a lower learning_rate may help"):
+            trained(learning_rate=math.inf)
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(before)
+
+
+def test_a_mistake_in_a_value_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a network without numbers explains that a value was refused."""
+    stop_at(monkeypatch, 1, ValueError("other"))
+    with pytest.raises(ValueError, match="other"):
+        trained()

@@ -1,125 +1,370 @@
-"""Recordings that are damaged."""
+"""Recordings of what policies do: what they hold, and that Minari reads what is written."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import hpcgym
-from hpcgym.agents import behaviour_cloning as cloning
-from hpcgym.agents.recordings import check_selections, load_recording, record
+from hpcgym.agents.recordings import Recording, load_recording, load_selections, record
+from hpcgym.errors import HpcgymError
+
+minari = pytest.importorskip("minari")
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
+MIXED = ["random", "easy", "saf"]
+SMALL: dict[str, Any] = {"jobs": 30, "record_episodes": 2}
+WINDOW = {"window": 16}
+
+#: Environment -> policies, and its options.
+ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "hpcgym/JobSelection-v0": (MIXED, {"window": 16}),
+    "hpcgym/JobSelection-v1": (["random", "saf"], {"window": 16, "horizon": "2h"}),
+    "hpcgym/QueueOrdering-v0": (["saf", "sjf-list"], {"window": 6}),
+    "hpcgym/MixedPolicy-v0": (["0.1,0.7,-0.3,0,0,0.2"], {"observation": "flat", "interval": 5}),
+}
+
+
+def arrays_of(recording: Recording) -> dict[str, Any]:
+    """All arrays of a recording by name."""
+    last = {f"last {name}": field for name, field in recording.last.items()}
+    done = {name: getattr(recording, name) for name in recording._fields[1:5]}
+    return {**recording.observations, **last, **done}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """A recording of two episodes."""
-    path = tmp_path_factory.mktemp("recordings") / "sjf.npz"
-    options = {"window": 16, "backfill": "none"}
-    record("sjf", WORKLOAD, path, jobs=20, record_episodes=2, env_options=options)
-    return path
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Path]:
+    """A recording of three policies, and its data set."""
+    path = tmp_path_factory.mktemp("sets") / "mixed-v0"
+    return record(MIXED, WORKLOAD, path, **SMALL, env_options=WINDOW), path
 
 
-def hidden(mask):
-    """Return a mask of which the first row shows nothing."""
-    mask[0] = 0
-    return mask
+@pytest.fixture
+def copied(mixed: tuple[Recording, Path], tmp_path: Path) -> Path:
+    """The same data set, to be damaged."""
+    return Path(shutil.copytree(mixed[1], tmp_path / "mixed-v0"))
 
 
-def with_nan(field):
-    """Return a field with a value that is none."""
-    field[3, 1] = np.nan
-    return field
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_minari_reads_what_is_written_and_plays_it_again(
+    env_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each episode, by its seed and its actions, in the environment that Minari recovers."""
+    policies, options = ENVIRONMENTS[env_id]
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    path = tmp_path / "hpcgym" / "small-v3"
+    recording = record(policies, WORKLOAD, path, env_id=env_id, **SMALL, env_options=options)
+    read = load_recording(path)
+    assert read.about == json.loads(json.dumps(recording.about))
+    kept = arrays_of(read)
+    for name, array in arrays_of(recording).items():
+        assert kept[name].dtype == array.dtype
+        np.testing.assert_array_equal(kept[name], array)
+    data = minari.load_dataset("hpcgym/small-v3")
+    assert (data.id, data.total_steps) == ("hpcgym/small-v3", len(recording.actions))
+    with hpcgym.envs.any_version():
+        env = data.recover_environment()
+    assert data.observation_space == env.observation_space
+    assert data.action_space == env.action_space
+    told = data.storage.get_episode_metadata(data.episode_indices)
+    for episode, about in zip(data, told, strict=True):
+        seen = [env.reset(seed=about["seed"])[0]]
+        for action, *rest in zip(
+            episode.actions, episode.rewards, episode.terminations, episode.truncations,
+            strict=True,
+        ):  # fmt: skip
+            observation, *found, info = env.step(action)
+            seen.append(observation)
+            assert found == rest
+        assert rest[1:].count(True) == 1
+        assert info["episode_name"] == about["episode"]
+        flat = not isinstance(observation, dict)
+        for name in [None] if flat else list(observation):
+            field = episode.observations if name is None else episode.observations[name]
+            mine = seen if name is None else [one[name] for one in seen]
+            np.testing.assert_array_equal(field, np.stack(mine))
 
 
-def with_nan_at_an_end(field):
-    field[1, 0] = np.nan
-    return field
+def test_a_recording_is_what_happened() -> None:
+    given: dict[str, Any] = {"jobs": 40, "record_episodes": 3}
+    done = record("sjf", WORKLOAD, **given, env_options={"window": 32, "backfill": "none"})
+    n = len(done.actions)
+    assert done.observations["jobs"].shape == (n, 32, 8)
+    assert done.terminations.sum() == len(done.about["episodes"]) == 3
+    # shortest first, in what the observation shows
+    requested = done.observations["jobs"][:, :, 1]
+    shortest = np.where(done.observations["mask"] == 0, np.inf, requested).min(axis=1)
+    assert np.array_equal(requested[np.arange(n), done.actions], shortest)
+    # the rewards of an episode add up to what the same schedule has
+    start, stop = map(int, done.about["episodes"][0].removeprefix("rows ").split(":"))
+    jobs = hpcgym.load_workload(WORKLOAD).take(slice(start, stop))
+    result = hpcgym.simulate(jobs, policy="sjf", backfill="none")
+    first = done.rewards[: done.ends[0] + 1]
+    assert -first.sum() == pytest.approx(result.metrics["mean_bsld"])
 
 
-#: Entry, what is made of it (None: it is left out), and what is said.
-DAMAGES = [
-    ("jobs", with_nan, r"jobs\[3, 1, 0\] is nan"),
-    ("queue", with_nan, r"queue\[3, 1\] is nan"),
-    ("time", lambda one: one + 9, r"time\[0, 0\] is "),
-    ("cluster", lambda one: one.astype(np.float64) + 1e300, r"cluster\[0, 0\] is 1e\+300"),
-    ("jobs", lambda one: one.astype(complex), "'jobs' has values of a kind"),
-    ("jobs", lambda one: one.astype(str), "'jobs' has values of a kind"),
-    ("queue", lambda one: one.astype("M8[s]"), "'queue' has values of a kind"),
-    ("queue", lambda one: one[..., None], "'queue' has the shape"),
-    ("queue", lambda one: one[:-1], "'queue' has the shape"),
-    ("queue", lambda one: one[:, :0], "'queue' is empty"),
-    ("jobs", lambda one: one[:, :, 0], "'jobs' has the shape"),
-    ("jobs", None, "'jobs' is missing"),
-    ("mask", None, "'mask' is missing"),
-    ("mask", lambda one: one[:, :-1], r"'mask' has the shape \(\d+, 15\), at the ends \(2, 16\)"),
-    ("mask", hidden, r"actions\[0\] is a place of the window without a job"),
-    ("mask", lambda one: one * 0, "without a job"),
-    ("actions", lambda one: one * 0 + 10**6, r"actions\[0\] is 1000000"),
-    ("actions", lambda one: one * 0 - 5, r"actions\[0\] is -5"),
-    ("actions", lambda one: one * 0 + 16, r"actions\[0\] is 16"),
-    ("actions", lambda one: one * 0.5, "'actions' has values of a kind"),
-    ("actions", lambda one: one[:, None], "'actions' has the shape"),
-    ("actions", lambda one: one[0], "no transitions"),
-    ("rewards", lambda one: one * np.nan, r"rewards\[0\] is "),
-    ("rewards", lambda one: one[:, None], "'rewards' has the shape"),
-    ("terminations", lambda one: one.astype(float), "'terminations' has values of a kind"),
-    ("terminations", lambda one: one & False, "its last episode does not end"),
-    ("terminations", lambda one: one | True, r"'about' does not name its \d+ episodes"),
-    ("truncations", None, "an older hpcgym has written it, without truncations: record it anew"),
-    ("last.jobs", None, "'jobs' at the ends of episodes is missing"),
-    ("last.jobs", with_nan_at_an_end, r"last\.jobs\[1, 0, 0\] is nan"),
-    ("last.queue", lambda one: one[1:], r"'last\.queue' has the shape \(1, \d+\), with 2 episodes"),
-    ("orders", lambda one: one - 2, r"orders\[0, 0\] is "),
-    ("bounds", lambda one: one.astype(str), "'bounds' has values of a kind"),
+def test_policies_play_the_same_episodes(mixed: tuple[Recording, Path]) -> None:
+    both, about = mixed[0], mixed[0].about
+    assert about["policy"] == "random, easy, saf"
+    assert about["policies"] == ["random", "random", "easy", "easy", "saf", "saf"]
+    assert about["episodes"][:2] * 3 == about["episodes"]
+    alone = record("saf", WORKLOAD, **SMALL, env_options=WINDOW)
+    first = both.ends[3] + 1
+    np.testing.assert_array_equal(both.actions[first:], alone.actions)
+    np.testing.assert_array_equal(both.rewards[first:], alone.rewards)
+
+
+def test_rules_of_a_name_are_those_of_the_recording() -> None:
+    done = record("easy-sjbf", WORKLOAD, jobs=20, record_episodes=1)
+    assert done.about["env_options"]["backfill_order"] == "sjbf"
+    done = record("sjf-list", WORKLOAD, jobs=20, record_episodes=1)
+    assert done.about["env_options"]["backfill"] == "none"
+
+
+def test_policies_of_ones_own_are_recorded() -> None:
+    class First:
+        def act(self, observation: Any, info: Any) -> int:
+            return 0
+
+    def first(view: Any) -> Any:
+        return view.in_order(range(len(view.job)))
+
+    done = record(First(), WORKLOAD, **SMALL)
+    assert done.about["policy"] == "First"
+    assert set(done.actions.tolist()) == {0}
+    assert record(first, WORKLOAD, **SMALL).about["policy"] == "first"
+
+
+def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its own functions, with infos, which are passed over."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    env = gymnasium.make("hpcgym/JobSelection-v0", workload=WORKLOAD, window=8, jobs=10)
+    buffers = []
+    for seed in range(2):
+        observation, info = env.reset(seed=seed)
+        seen, actions, rewards, windows, over = [observation], [], [], [info["window"]], False
+        while not over:
+            actions.append(int(np.flatnonzero(info["action_mask"])[-1]))
+            observation, reward, over, _, info = env.step(actions[-1])
+            seen.append(observation)
+            rewards.append(reward)
+            windows.append(info["window"])
+        buffers.append(
+            minari.data_collector.EpisodeBuffer(
+                seed=seed,
+                observations={name: [one[name] for one in seen] for name in observation},
+                actions=actions,
+                rewards=rewards,
+                terminations=[False] * (len(actions) - 1) + [True],
+                truncations=[False] * len(actions),
+                infos={"window": windows},
+            )
+        )
+    with pytest.warns(UserWarning, match="author"):
+        minari.create_dataset_from_buffers("own-v1", buffers, env=env, data_format="parquet")
+    read = load_selections(tmp_path / "own-v1")
+    assert read.actions.tolist() == [*buffers[0].actions, *buffers[1].actions]
+    assert read.rewards.tolist() == [*buffers[0].rewards, *buffers[1].rewards]
+    assert read.about["env_options"] == {"window": 8}
+    assert read.about["seeds"] == [0, 1]
+
+
+# --- How the environment is told ------------------------------------------------------------------
+
+
+def spec_in(path: Path) -> Any:
+    told = json.loads((path / "data" / "metadata.json").read_text())
+    return EnvSpec.from_json(told["env_spec"])
+
+
+def test_the_environment_that_is_told_is_the_whole_one(mixed: tuple[Recording, Path]) -> None:
+    """Also what nobody has given, so that it stays the same when defaults change."""
+    kwargs = spec_in(mixed[1]).kwargs
+    assert kwargs["workload"] == WORKLOAD
+    assert (kwargs["backfill"], kwargs["reservation"]) == ("easy", "revised")
+
+
+def test_a_file_of_jobs_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hpcgym.workload.write_swf(hpcgym.load_workload(WORKLOAD), Path("jobs.swf"))
+    record("saf", "jobs.swf", "own-v0", **SMALL)
+    assert spec_in(Path("own-v0")).kwargs["workload"] == str(tmp_path / "jobs.swf")
+
+
+@pytest.mark.parametrize("what", ["workload", "cluster"])
+def test_an_environment_of_objects_is_not_recovered_as_another_one(
+    what: str, tmp_path: Path
+) -> None:
+    """It has no workload any more, so that no environment can be made of what is left."""
+    jobs, machine = hpcgym.load_workload(WORKLOAD), hpcgym.Cluster(32)
+    given = (jobs, None) if what == "workload" else (WORKLOAD, machine)
+    done = record("saf", given[0], tmp_path / "own-v0", cluster=given[1], **SMALL)
+    assert spec_in(tmp_path / "own-v0").kwargs.keys().isdisjoint({what, "workload"})
+    read = load_recording(tmp_path / "own-v0")
+    np.testing.assert_array_equal(read.rewards, done.rewards)
+    assert read.about["env_options"] == json.loads(json.dumps(done.about["env_options"]))
+
+
+# --- What is wrong --------------------------------------------------------------------------------
+
+
+def without_mask(told: Any) -> Any:
+    space = json.loads(told["observation_space"])
+    del space["subspaces"]["mask"]
+    return {**told, "observation_space": json.dumps(space)}
+
+
+def of_other_environment(told: Any) -> Any:
+    other = told["env_spec"].replace("JobSelection-v0", "QueueOrdering-v0")
+    return {**told, "env_spec": other}
+
+
+def without_spaces(told: Any) -> Any:
+    return {name: one for name, one in told.items() if name != "action_space"}
+
+
+#: Which file, what is made of it, and what is said.
+TOLD: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("metadata.json", without_mask, "'mask' is missing"),
+    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v0 or -v1"),
+    ("metadata.json", without_spaces, "does not tell its environment and its spaces"),
+    ("metadata.json", lambda one: {**one, "data_format": "x"}, "cannot be read as a data set of"),
+    ("metadata.json", lambda one: {**one, "total_episodes": 0}, "cannot be read as a data set of"),
+    ("metadata.json", lambda one: {**one, "total_episodes": 7}, "cannot be read as a data set of"),
+    ("metadata.json", lambda one: {**one, "env_spec": "x"}, "cannot be read as a data set of"),
+    ("metadata.json", lambda one: [], "cannot be read as a data set of Minari"),
+    ("0/metadata.json", lambda one: [], "cannot be read as a data set of Minari"),
 ]
 
 
-@pytest.mark.parametrize(("name", "change", "message"), DAMAGES)
-def test_a_damaged_recording_is_said_in_one_line(name, change, message, path, tmp_path):
-    arrays = dict(np.load(path))
-    if name == "orders":
-        arrays["orders"] = np.zeros((len(arrays["actions"]), 2), np.int32)
-    entry = arrays.pop(name)
-    if change is not None:
-        arrays[name] = change(entry)
-    bad, output = tmp_path / "bad.npz", tmp_path / "good.pt"
-    np.savez(bad, **arrays)
-    output.write_bytes(b"what was there")
-    with pytest.raises(hpcgym.HpcgymError, match=message) as caught:
-        cloning.train(recording=bad, steps=1, output=output)
-    assert str(bad) in str(caught.value)
+@pytest.mark.parametrize(("place", "change", "message"), TOLD)
+def test_what_is_told_wrongly_is_said_in_one_line(
+    place: str, change: Callable[[Any], Any], message: str, copied: Path
+) -> None:
+    file = copied / "data" / place
+    file.write_text(json.dumps(change(json.loads(file.read_text()))))
+    with pytest.raises(HpcgymError, match=message) as caught:
+        load_selections(copied)
+    assert str(copied) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert output.read_bytes() == b"what was there"
 
 
-def test_names_of_episodes_are_texts(path):
-    read = load_recording(path)
-    for named in ([3, 4], ["one"], None):
-        wrong = read._replace(about={**read.about, "episodes": named})
-        with pytest.raises(hpcgym.HpcgymError, match="'about' does not name its 2 episodes"):
-            check_selections(wrong)
+def test_files_that_are_cut_or_missing_are_said(copied: Path) -> None:
+    file = next((copied / "data" / "1").glob("*.parquet"))
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(HpcgymError, match="cannot be read as a data set of Minari"):
+        load_recording(copied)
+    file.unlink()
+    with pytest.raises(HpcgymError, match="cannot be read as a data set of Minari"):
+        load_recording(copied)
+    with pytest.raises(HpcgymError, match="none-v0 cannot be read as a data set of Minari"):
+        load_recording(copied.with_name("none-v0"))
 
 
-def test_a_recording_in_memory_is_looked_at_too(path):
-    read = load_recording(path)
-    wrong = read._replace(actions=read.actions + 16)
-    with pytest.raises(hpcgym.HpcgymError, match="recording: actions"):
-        cloning.train(recording=wrong, steps=1)
-    narrow = [{**each, "mask": each["mask"][:, :-1]} for each in (read.observations, read.last)]
-    with pytest.raises(hpcgym.HpcgymError, match="'mask' and 'jobs' are of windows of different"):
-        check_selections(read._replace(observations=narrow[0], last=narrow[1]))
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("terminations", False, "its episodes do not end where they should"),
+        ("truncations", True, "its episodes do not end where they should"),
+        ("rewards", np.nan, "it has rewards that are no numbers"),
+    ],
+)
+def test_episodes_that_cannot_be_are_said(
+    column: str, value: Any, message: str, copied: Path
+) -> None:
+    """The first is as of an episode that is too long for Minari, which makes two of it."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = next((copied / "data" / "1").glob("*.parquet"))
+    table = parquet.read_table(file)
+    place, kind = table.column_names.index(column), table[column].type
+    wrong = pa.array([value] * len(table), type=kind)
+    parquet.write_table(table.set_column(place, column, wrong), file)
+    with pytest.raises(HpcgymError, match=message):
+        load_recording(copied)
 
 
-def test_numbers_may_have_other_types(path, tmp_path):
-    """Wide, narrow or of another byte order: what they are is what counts."""
-    arrays = dict(np.load(path))
-    kinds = {"jobs": "f8", "queue": ">f4", "actions": "u2", "mask": "?"}
-    other = tmp_path / "other.npz"
-    np.savez(
-        other, **{name: one.astype(kinds.get(name, one.dtype)) for name, one in arrays.items()}
+def with_value(name: str, place: Any, value: float) -> Callable[[Recording], Recording]:
+    """What puts a value into the observations, or into the actions."""
+
+    def change(one: Recording) -> Recording:
+        fields = {**one.observations, "actions": one.actions}
+        fields[name] = fields[name].copy()
+        fields[name][place] = value
+        actions = fields.pop("actions")
+        return one._replace(observations=fields, actions=actions)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_value("jobs", (3, 1, 0), np.nan), r"jobs\[3, 1, 0\] is nan, which cannot be there"),
+        (with_value("queue", (3, 1), 9.0), r"queue\[3, 1\] is 9"),
+        (with_value("mask", 0, 0), r"actions\[0\] is \d+: no job is there in the window"),
+        (with_value("actions", 2, 10**6), r"actions\[2\] is 1000000: no job"),
+        (with_value("actions", 2, -5), r"actions\[2\] is -5: no job"),
+        (lambda one: one._replace(actions=one.actions * 0.5), "'actions' are no places of the"),
+        (lambda one: one._replace(actions=one.actions[1:]), "'actions' are no places of the"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_said(
+    change: Callable[[Recording], Recording], message: str, mixed: tuple[Recording, Path]
+) -> None:
+    with pytest.raises(HpcgymError, match=f"recording: {message}"):
+        load_selections(change(mixed[0]))
+
+
+def test_what_cannot_be_recorded_is_said(mixed: tuple[Recording, Path], tmp_path: Path) -> None:
+    """Before the work: this policy cannot act."""
+    before = sorted(mixed[1].rglob("*"))
+    for output, message in (
+        (mixed[1], "is there already, and is not replaced"),
+        (tmp_path / "saf.npz", "the name of a data set of Minari ends in -v0, -v1"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            record("no policy", WORKLOAD, output, **SMALL)
+    assert sorted(mixed[1].rglob("*")) == before
+    with pytest.raises(HpcgymError, match="record_episodes"):
+        record("sjf", WORKLOAD, record_episodes=0)
+    with pytest.raises(HpcgymError, match="unknown baseline"):
+        record("sfj", WORKLOAD)
+    with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
+        record("saf", WORKLOAD, env_options={"cluster": "eurora"})
+
+
+def test_an_episode_that_minari_would_cut_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpcgym.agents.recordings._MOST_STEPS", 5)
+    with pytest.raises(HpcgymError, match=r"episode 0 has \d+ steps; Minari takes 5"):
+        record("saf", WORKLOAD, tmp_path / "saf-v0", **SMALL)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_minari_it_says_what_to_install(tmp_path: Path) -> None:
+    """And what is recorded without a file needs none of it."""
+    code = (
+        "import sys; sys.modules['minari'] = None\n"
+        "from hpcgym.agents.recordings import record\n"
+        f"record('saf', {WORKLOAD!r}, jobs=20, record_episodes=1)\n"
+        f"record('no policy', {WORKLOAD!r}, {str(tmp_path / 'saf-v0')!r})"
     )
-    one, two = (cloning.train(recording=each, steps=3) for each in (path, other))
-    for mine, theirs in zip(one.network.parameters(), two.network.parameters(), strict=True):
-        assert (mine == theirs).all()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "files of recordings need Minari: pip install '.[agents]'" in done.stderr

@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcgym.agents import behaviour_cloning, maskable_ppo, recordings
+from hpcgym.agents import behaviour_cloning, recordings
 from hpcgym.agents.job_ppo import JobPpo
+from hpcgym.agents.maskable_ppo import MaskablePpo
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
@@ -36,7 +37,7 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
     "job-ppo": (JobPpo, JobPpoSettings),
     "rule-es": (RuleEs, RuleEsSettings),
-    "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
+    "maskable-ppo": (MaskablePpo, MaskablePpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
     "record": (recordings.record, RecordSettings),
 }

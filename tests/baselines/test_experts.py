@@ -20,7 +20,6 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
-from hpcgym.machine.files import cluster_toml
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.simulation.answers import facts_of
 from hpcgym.workload import Workload, load_workload
@@ -189,7 +188,6 @@ def test_the_order_is_what_starts_then_what_does_not_fit() -> None:
     action = expert.act(observation, info)
     # the last starts; the second is the first that does not fit beside it
     assert expert.order.tolist() == [3, 1, 0, 2]
-    assert np.isnan(expert.bound)
     assert np.argsort(-action, kind="stable").tolist()[:4] == [3, 1, 0, 2]
     assert env.action_space.contains(action)
     env.step(action)
@@ -248,58 +246,21 @@ TWO = Cluster(groups=(NodeGroup("a", 1, {"core": 4}), NodeGroup("b", 1, {"core":
 
 @pytest.mark.parametrize("kind", [JobSelection, QueueOrdering])
 @pytest.mark.parametrize("name", ["cph-3", "hcp19", "pcp20"])
-def test_experts_that_solve_a_model_know_bounds(name: str, kind: Any) -> None:
+def test_experts_that_solve_a_model_serve_all_that_is_visible(name: str, kind: Any) -> None:
     pytest.importorskip("ortools")
     expert = Expert(find_dispatcher(name), name)
     env = on(kind, TINY, cluster=TWO, window=8)
     observation, info = env.reset()
     expert.begin(env)
-    bounds, ended = [], False
+    ended = False
     while not ended:
         action = expert.act(observation, info)
         places = expert.order.tolist()
         assert sorted(places) == list(range(int((info["window"] >= 0).sum())))
-        bounds.append(expert.bound)
         observation, _, ended, _, info = env.step(action)
-    assert np.isfinite(bounds).any()
     result = env.result()
     assert (result.start >= 0).all()
     hpcgym.validate_schedule(result)
-
-
-def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
-    pytest.importorskip("ortools")
-    from hpcgym.agents.recordings import load_recording, record
-
-    machine = tmp_path / "two.toml"
-    machine.write_text(cluster_toml(TWO))
-    given = {"episodes": "whole", "part": "all", "record_episodes": 1, "env_options": {"window": 8}}
-    with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
-        record("cph-3", TINY, env_options={"cluster": "eurora"})
-    given["cluster"] = str(machine)
-    for env_id in ("hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"):
-        path = tmp_path / "cph.npz"
-        done = record("cph-3", TINY, path, env_id=env_id, **given)
-        assert done.about["policy"] == "cph-3"
-        assert done.about["env_options"]["backfill"] == "none"
-        assert np.isfinite(done.bounds).any()
-        n = int(done.terminations.sum())
-        assert (len(done.orders), n) == (len(done.bounds), 1)
-        assert done.orders.dtype == np.int32
-        for order, mask, action in zip(
-            done.orders.tolist(), done.observations["mask"], done.actions, strict=True
-        ):
-            visible = int(mask.sum())
-            assert sorted(order[:visible]) == list(range(visible))
-            assert set(order[visible:]) <= {-1}
-            first = action if env_id == "hpcgym/JobSelection-v0" else np.argmax(action[:visible])
-            assert first == order[0]
-        read = load_recording(path)
-        np.testing.assert_array_equal(read.orders, done.orders)
-        np.testing.assert_array_equal(read.bounds, done.bounds)
-    plain = record("sjf", TINY, **given)
-    assert plain.orders.shape == (len(plain.actions), 0)
-    assert np.isnan(plain.bounds).all()
 
 
 @pytest.mark.parametrize(("cluster", "waits"), [(TWO, True), (None, False)])
@@ -346,19 +307,11 @@ def test_what_simulations_refuse_experts_refuse(kind: Any, answer: Any, message:
         simulate(TINY, answer, cluster=TWO)
 
 
-def test_an_expert_may_have_a_log_of_its_own() -> None:
+def test_an_expert_is_called_what_its_dispatcher_is() -> None:
     def widest(view: Any) -> Any:
-        widest.log.append("asked")  # type: ignore[attr-defined]
         return view.in_order(np.argsort(-view.units, kind="stable"))
 
-    widest.log = []  # type: ignore[attr-defined]
-    expert = find_baseline(widest)
-    assert isinstance(expert, Expert)
-    assert repr(expert) == "Expert('widest')"
-    result = act(on(JobSelection, TINY, cluster=TWO, window=8), expert)
-    assert (result.start >= 0).all()
-    assert len(widest.log) > 1  # type: ignore[attr-defined]
-    assert np.isnan(expert.bound)
+    assert repr(find_baseline(widest)) == "Expert('widest')"
     with pytest.raises(HpcgymError, match="must not be the class Idle; give Idle"):
         Expert(Idle)  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import pytest
 from commands import COMMANDS, run
 
-from hpcgym.cli.files import Resumed, Written, WrittenFolder, check_files
+from hpcgym.cli.files import Written, WrittenFolder, check_files
 from hpcgym.cli.running import ExplainedCommand
 from hpcgym.errors import HpcgymError
 
@@ -81,9 +81,9 @@ def test_every_parameter_that_is_a_file_is_known_to_be_read_or_written() -> None
     assert len(COMMANDS) > 20
     for words, command in COMMANDS.items():
         assert isinstance(command, ExplainedCommand), words
-        written, resumed = marked(command, Written), marked(command, Resumed)
+        written = marked(command, Written)
         paths = {name for name, hint in hints(command).items() if is_path(hint)}
-        assert paths <= {*written, *resumed, *READ, *FOLDERS}, words
+        assert paths <= {*written, *READ, *FOLDERS}, words
         assert ("force" in hints(command)) == bool(written), words
     assert len(OUTPUTS) >= 14
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_read_is_never_written(
         output.hardlink_to(file)
     else:
         output = file if how == "same" else Path("../", here.name, file.name)
-    marks = (Written, WrittenFolder, Resumed)
+    marks = (Written, WrittenFolder)
     own = {"force", "format", "context"}.union(*(marked(command, mark) for mark in marks))
     texts = [one.name for one in command.params if one.name not in own and is_text(command, one)]
     assert texts
@@ -213,21 +213,6 @@ def test_an_open_file_that_is_read_is_no_output(here: Path) -> None:
         (output := here / "out.swf").symlink_to(f"/proc/self/fd/{file.fileno()}")
         with pytest.raises(HpcgymError, match="is read here"):
             check(("simulate",), force=True, workload=str(path), output_file=output)
-
-
-@pytest.mark.parametrize("agent", ["maskable-ppo", "clone"])
-def test_who_resumes_overwrites_what_is_resumed_and_nothing_else(agent: str) -> None:
-    Path("mine.pt").write_text("mine")
-    Path("other.pt").write_text("other")
-    Path("link.pt").symlink_to("mine.pt")
-    words = ("train", agent)
-    for output in ("mine.pt", "link.pt", "new.pt"):
-        check(words, resume=Path("mine.pt"), output=Path(output))
-    with pytest.raises(HpcgymError, match=r"other\.pt is there already: --force overwrites it"):
-        check(words, resume=Path("mine.pt"), output=Path("other.pt"))
-    with pytest.raises(HpcgymError, match=r"it, --resume other\.pt goes on with it"):
-        check(words, output=Path("other.pt"))
-    assert Path("mine.pt").read_text() == "mine"
 
 
 def test_force_overwrites_and_the_second_run_without_it_does_not(here: Path) -> None:

@@ -110,6 +110,33 @@ def xnes(path: Path) -> Reader:
     return agents.load
 
 
+def network(path: Path) -> Reader:
+    agent = agents.maskable_ppo.MaskablePpo()
+    agent.network = agents.maskable_ppo.JobNetwork(8, 12, 4)
+    agent.env_options = {"features": ["wait"], "window": 16}
+    agent.save(path)
+    return agents.load
+
+
+def of_minari(path: Path) -> Reader:
+    """A file of a data set; the other ones are as they were."""
+    pytest.importorskip("minari")
+    folder = path.parent / "set-v0"
+    jobs = "lublin:jobs=60,processors=16,seed=1"
+    agents.recordings.record(
+        "sjf", jobs, folder, jobs=5, record_episodes=2, env_options={"window": 4}
+    )
+    home = folder / "data"
+    file = home / path.name if path.suffix == ".json" else next((home / "0").glob("*.parquet"))
+    shutil.copy(file, path)
+
+    def read(path: Path) -> Any:
+        shutil.copy(path, file)
+        return agents.recordings.load_recording(folder)
+
+    return read
+
+
 def checkpoint(path: Path) -> Reader:
     known = agents.search.Checkpoint(path, "these")
     known.add(np.ones((4, 2)))
@@ -135,6 +162,9 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "signal.csv": written(SIGNAL, lambda path: read_signal(path, time_zero=0)),
     "failures.csv": failures,
     "xnes.json": xnes,
+    "network.pt": network,
+    "metadata.json": of_minari,
+    "part-0.parquet": of_minari,
     "checkpoint.npz": checkpoint,
 }
 

@@ -273,14 +273,6 @@ def write_agent(path):
     write(path, {"weights": [1.0]})
 
 
-def write_recording(path):
-    pytest.importorskip("torch")
-    from hpcgym.agents.recordings import Recording, save_recording
-
-    a, seen = np.zeros(3), {"observation": np.zeros((3, 2))}
-    save_recording(path, Recording(seen, a, a, a, a, last=seen, orders=a, bounds=a, about={}))
-
-
 def write_weights(path):
     from hpcgym.agents.xnes import Xnes
 
@@ -317,7 +309,6 @@ WRITERS = {
     "page.html": write_page,
     **{f"picture.{end}": write_picture for end in ("png", "svg", "pdf")},
     "agent.pt": write_agent,
-    "recording.npz": write_recording,
     "weights.json": write_weights,
 }
 
