@@ -5,7 +5,6 @@ A model is solved within limits that are work, not time; jobs beyond the window 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -17,7 +16,7 @@ from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp.models import Model
 from hpcgym.baselines.cp.problem import Objective, Problem, Schedule, hold, pose
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_whole, is_number
 from hpcgym.scheduler.dispatchers import BEST_FIT
 from hpcgym.scheduler.dispatchers.view import PassView
 
@@ -120,28 +119,12 @@ class Limits:
     presolve: bool = False
 
     def __post_init__(self) -> None:
-        settle = object.__setattr__
-        for name, least, most in (("jobs", 1, None), ("units", 1, None), ("seed", 0, _MOST_SEED)):
-            settle(self, name, _whole(name, getattr(self, name), least, most))
-        try:
-            work = float(self.work)
-        except (TypeError, ValueError):
-            work = -1.0
-        if not work >= 0:  # nor is nan
+        for name, least in (("jobs", 1), ("units", 1), ("seed", 0)):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        if self.seed > _MOST_SEED:
+            raise HpcgymError(f"seed must be at most {_MOST_SEED}, not {self.seed}")
+        if not is_number(self.work) or not self.work >= 0:  # nor is nan
             raise HpcgymError(f"work must be a number of at least 0, not {self.work!r}")
-        settle(self, "work", work)
-
-
-def _whole(name: str, value: Any, least: int, most: int | None) -> int:
-    """Return a whole number as an int, or say that it cannot be one."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or (most is not None and number > most):
-        upto = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise HpcgymError(f"{name} must be a whole number {upto}, not {value!r}")
-    return number
 
 
 #: For models without units and nodes: units cost nothing there, and more jobs can be considered.

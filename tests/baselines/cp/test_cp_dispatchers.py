@@ -383,8 +383,8 @@ def test_a_variant_is_0_to_3():
         ({"work": -1}, "^work must be a number of at least 0, not -1$"),
         ({"work": float("nan")}, "^work must be a number of at least 0, not nan$"),
         ({"work": "much"}, "^work must be a number of at least 0, not 'much'$"),
-        ({"seed": "x"}, "^seed must be a whole number from 0 to 2147483647, not 'x'$"),
-        ({"seed": 2**31}, "^seed must be a whole number from 0 to"),
+        ({"seed": "x"}, "^seed must be a whole number of at least 0, not 'x'$"),
+        ({"seed": 2**31}, "^seed must be at most 2147483647, not 2147483648$"),
     ],
 )
 def test_limits_that_are_none(limits, message):
