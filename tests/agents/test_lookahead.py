@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -69,50 +66,6 @@ def test_the_same_schedule_alone_and_in_the_environment(
     alone = agent.run(BUSY, Scheduler(**env.scheduler_rules), cluster=env.options.cluster)
     assert env.result().start.tolist() == alone.start.tolist()
     assert env.result().metrics == alone.metrics
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("estimate", "ended", "share", "of_others"),
-    [
-        ("user-ratio", [(2, 3), (2, 2)], Fraction(5, 6), Fraction(1)),  # the mean of 2/3 and 1
-        # of all jobs, which count as one, 2/3 ran as long as requested, 1/3 for a quarter; so did
-        # those of the user, which count 0.81, 0.9 and 1: (2/3 + 1.71 + (1/3 + 1) / 4) / 3.71
-        ("learned", [(2, 2), (3, 3), (1, 4)], Fraction(271, 371), Fraction(3, 4)),
-    ],
-)
-def test_run_times_that_are_whole_on_paper(
-    estimate: str, ended: list[tuple[int, int]], share: Fraction, of_others: Fraction
-) -> None:
-    """Of two jobs that take as long who comes first costs the same: the first vector is followed.
-
-    One is of the user whose jobs have ended. A second more or less of the other decides.
-    """
-    ends = list(accumulate(run for run, _ in ended))
-    unit = math.lcm(share.denominator, (share / of_others).denominator)
-
-    def first(k: int, more: int, vectors: list[dict[str, float]]) -> str:
-        """Which of the two starts first."""
-        requested = unit * k
-        other = int((share * requested + more) / of_others)
-        columns = {
-            "submit_time": [0, *ends[:-1], *ends[-1:] * 2],
-            "run_time": [*(run for run, _ in ended), requested, other],
-            "requested_time": [*(requested for _, requested in ended), requested, other],
-            "requested_processors": [4] * (len(ended) + 2),
-            "user_id": [1] * (len(ended) + 1) + [2],
-        }
-        jobs = Workload.from_columns(columns, processors=4)
-        start = Lookahead(vectors, estimate=estimate, tau=1e9).run(jobs).start
-        return "long" if start[-2] < start[-1] else "short"
-
-    short, long = {"requested": -1.0}, {"requested": 1.0}
-    for k in range(1, 60, 3):
-        assert (first(k, 0, [short, long]), first(k, 0, [long, short])) == ("short", "long")
-    for k in (1, 10, 50):
-        for vectors in ([short, long], [long, short]):
-            assert first(k, -of_others.numerator, vectors) == "short"
-            assert first(k, of_others.numerator, vectors) == "long"
 
 
 def hourly(workload: Workload, **arguments: Any) -> Any:
@@ -197,10 +150,6 @@ def test_it_notices_that_a_snapshot_was_restored(hide: bool) -> None:
     for action in expected:
         assert (agent.act(observation, info) == action).all()
         observation, _, _, _, info = env.step(action)
-
-
-def test_one_vector_is_that_policy() -> None:
-    assert Lookahead(["saf"]).run(BUSY).start.tolist() == simulate(BUSY, "saf").start.tolist()
 
 
 def test_who_knows_run_times_does_better_than_the_best_of_the_portfolio() -> None:

@@ -10,8 +10,7 @@ import pickle
 import random
 import sys
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -127,39 +126,6 @@ def test_fast_and_plain_agree(name: str, come_and_go: bool) -> None:
             fast.learn_one(seen, y, w=1.0 + k % 2)
             plain.learn_one(seen, y, w=1.0 + k % 2)
     assert fast.predict_one(x) != 0.0
-
-
-class Both:
-    """A predictor that asks the two, and keeps their answers."""
-
-    def __init__(self, fast: RuntimeRegression, plain: Plain) -> None:
-        self.fast, self.plain = fast, plain
-        self.answers: list[tuple[float, float]] = []
-
-    def __deepcopy__(self, memo: Any) -> Both:
-        return self
-
-    def predict_one(self, x: dict[str, Any]) -> float:
-        x = {name: x[name] for name in JOB_FEATURES}
-        self.answers.append((self.fast.predict_one(x), self.plain.predict_one(x)))
-        return self.answers[-1][0]
-
-    def learn_one(self, x: dict[str, Any], y: float) -> None:
-        x = {name: x[name] for name in JOB_FEATURES}
-        self.fast.learn_one(x, y)
-        self.plain.learn_one(x, y)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["e-loss", "absolute"])
-def test_they_agree_on_a_real_trace(name: str, trace: Callable[[str], Path]) -> None:
-    jobs = load_workload(trace("KTH-SP2-1996-2.swf.gz"))
-    models = Both(*both(**MODELS[name]))
-    simulate(jobs.take(slice(0, 1500)), Scheduler(estimate=models, correction="incremental"))
-    fast, plain = np.array(models.answers).T
-    assert len(fast) == 1500
-    assert fast == pytest.approx(plain, rel=1e-6, abs=1e-6)
-    assert len(set(fast.astype(int))) > 100
 
 
 @pytest.mark.slow

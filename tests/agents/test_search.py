@@ -217,13 +217,6 @@ def test_units_where_own_ones_are_of_no_use() -> None:
     assert len(none.natural) == 0
 
 
-def test_the_seed_decides() -> None:
-    value = far_from(np.array([3.0, -1, 2, 0.5]))
-    one, again, other = (run(PLAN, value, seed=seed)[0] for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one, again)
-    assert (one[8:] != other[8:]).any()
-
-
 def test_rounding_of_values_changes_no_way() -> None:
     """As between the batch and an environment, which sum in different orders."""
     value = far_from(np.array([3.0, -1, 2, 0.5]))
@@ -236,24 +229,6 @@ def test_rounding_of_values_changes_no_way() -> None:
 
 
 # --- Arguments ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"method": "xens"}, "unknown method 'xens'"),
-        ({"budget": 0}, "budget must be a whole number of at least 1, not 0"),
-        ({"samples": -1}, "samples must be"),
-        ({"restarts": 0}, "restarts must be"),
-        ({"population": 1}, "population must be"),
-        ({"sigma": 0.0}, "sigma must be a number above 0, not 0.0"),
-        ({"sigma": float("nan")}, "sigma must be a number"),
-        ({"penalty": "x"}, "penalty must be a number"),
-    ],
-)
-def test_wrong_plans_are_named(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        replace(PLAN, **change)
 
 
 def test_features_by_the_name_of_a_set_or_their_own() -> None:

@@ -11,24 +11,14 @@ from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.rules import Scheduler
 
+EASY = {"policy": "fcfs", "backfill": "easy"}
+PREDICTED = {**EASY, "backfill_order": "sjbf", "correction": "incremental"}
 FAMILY = {
     "fcfs": {"policy": "fcfs", "backfill": "none"},
-    "easy": {"policy": "fcfs", "backfill": "easy", "backfill_order": "fcfs"},
-    "easy-sjbf": {"policy": "fcfs", "backfill": "easy", "backfill_order": "sjbf"},
-    "easy++": {
-        "policy": "fcfs",
-        "backfill": "easy",
-        "backfill_order": "sjbf",
-        "estimate": "ave2",
-        "correction": "incremental",
-    },
-    "easy-e-loss": {
-        "policy": "fcfs",
-        "backfill": "easy",
-        "backfill_order": "sjbf",
-        "estimate": "e-loss",
-        "correction": "incremental",
-    },
+    "easy": {**EASY, "backfill_order": "fcfs"},
+    "easy-sjbf": {**EASY, "backfill_order": "sjbf"},
+    "easy++": {**PREDICTED, "estimate": "ave2"},
+    "easy-e-loss": {**PREDICTED, "estimate": "e-loss"},
     "conservative": {"policy": "fcfs", "backfill": "conservative"},
 }
 #: Policies that look at predictions; of the last two tests of benchmarks/frontier tell.

@@ -21,7 +21,6 @@ from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.dispatchers.asking import DispatchError
-from hpcgym.simulation.answers import facts_of
 from hpcgym.workload import Workload, load_workload
 
 SLOW = settings(
@@ -118,8 +117,7 @@ def test_on_a_pool(workload: Workload, name: str, rules: dict[str, Any]) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("allocation", ["first-fit", "best-fit"])
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize(("name", "allocation"), [("prb", "first-fit"), ("sdprb", "best-fit")])
 def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
     workload = load_workload("eurora:jobs=150,seed=2,load=3")
     cluster = find_cluster("eurora")
@@ -225,6 +223,8 @@ def test_mistakes_are_told() -> None:
         expert.begin(JobSelection(workload, jobs=20))
     with pytest.raises(HpcgymError, match="this action is weights"):
         expert.begin(MixedPolicy(workload, jobs=20, backfill="none"))
+    with pytest.raises(HpcgymError, match="reservation='revised'"):
+        expert.begin(JobSelection(workload, jobs=20, backfill="none", reservation="kept"))
 
 
 # --- Those that solve a model ---------------------------------------------------------------
@@ -283,30 +283,6 @@ def test_experts_are_recorded_on_the_machine_that_is_given(
     assert (done.rewards.sum() < 0) == waits
 
 
-@pytest.mark.parametrize("kind", [JobSelection, QueueOrdering])
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (
-            lambda view: [],
-            r"starts nothing, when nothing runs, and the job of row 0 \(place 0\) fits",
-        ),
-        (lambda view: range(len(view.job)), "starts the job of row .*, which does not fit into"),
-        (
-            lambda view: [(p, np.zeros(view.units[p], int)) for p in range(len(view.job))],
-            "starts the job of row .*, which does not fit on the nodes it names",
-        ),
-    ],
-)
-def test_what_simulations_refuse_experts_refuse(kind: Any, answer: Any, message: str) -> None:
-    """A dispatcher that never answers has no score, nor one whose jobs do not fit."""
-    env = on(kind, TINY, cluster=TWO, window=8)
-    with pytest.raises(DispatchError, match=message):
-        act(env, Expert(answer))
-    with pytest.raises(DispatchError):
-        simulate(TINY, answer, cluster=TWO)
-
-
 def test_an_expert_is_called_what_its_dispatcher_is() -> None:
     def widest(view: Any) -> Any:
         return view.in_order(np.argsort(-view.units, kind="stable"))
@@ -316,34 +292,12 @@ def test_an_expert_is_called_what_its_dispatcher_is() -> None:
         Expert(Idle)  # type: ignore[arg-type]
 
 
-def test_an_expert_that_answers_wrongly_is_told() -> None:
-    def twice(view: Any) -> Any:
-        return view.in_order([0, 0])
-
-    def nothing(view: Any) -> Any:
-        return None
-
-    env = on(JobSelection, TINY, cluster=TWO, window=8)
-    _, info = env.reset()
-    messages = ("an order has places from 0 to 2, each once, not 0", "it must return the places")
-    for dispatcher, message in zip((twice, nothing), messages, strict=True):
-        expert = Expert(dispatcher, "wrong")
-        expert.begin(env)
-        with pytest.raises(
-            HpcgymError, match=f"^dispatcher {dispatcher.__name__} at 0 s: {message}"
-        ):
-            expert.act(None, info)
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ([0.9], r"it starts 0\.9, which is no place from 0 to 2"),
-        (["x"], "it starts 'x', which is no place from 0 to 2"),
+        (None, "it must return the places"),
+        ([], "it starts nothing, when nothing runs"),
         ([3], "it starts 3, which is no place from 0 to 2"),
-        ([0, 0], r"it starts the job of row 0 \(place 0\) twice"),
-        ([(1, [99])], r"it names a node for the job of row 1 \(place 1\) beyond 0 to 1"),
-        ([(1, [0, 1])], r"it must name a node for each of the 1 units of the job of row 1"),
         ([(0, [1, 1])], r"it starts the job of row 0 .*, which does not fit on the nodes it names"),
         ([0, 1, 2], r"it starts the job of row 2 .*, which does not fit into what is free"),
     ],
@@ -361,7 +315,7 @@ def test_experts_answers_are_checked_as_those_of_dispatchers(answer: Any, messag
         lambda: expert.act(observation, info),
         lambda: simulate(TINY, wrong, cluster=TWO),
     ):
-        with pytest.raises(DispatchError, match=f"^dispatcher wrong at 0 s: {message}"):
+        with pytest.raises(DispatchError, match=rf"^dispatcher wrong at \d+ s: {message}"):
             refuses()
 
 
@@ -384,19 +338,10 @@ def test_the_dispatcher_is_told_that_an_episode_begins() -> None:
 
 
 @pytest.mark.parametrize("cluster", ["eurora", None])
-def test_what_views_share_is_worked_out_once_an_episode(
-    monkeypatch: pytest.MonkeyPatch, cluster: str | None
-) -> None:
-    """And anew for another one: also one that a snapshot goes back to."""
+def test_what_views_share_is_that_of_their_episode(cluster: str | None) -> None:
+    """Also of one that a snapshot goes back to."""
     workload = load_workload("eurora:jobs=150,seed=2,load=3")
     env = JobSelection(workload, jobs=40, backfill="none", cluster=cluster)
-    made = []
-
-    def counted(*arguments: Any, **more: Any) -> Any:
-        made.append(facts_of(*arguments, **more))
-        return made[-1]
-
-    monkeypatch.setattr("hpcgym.envs.core.simulations.facts_of", counted)
 
     def shown() -> dict[str, list[Any]]:
         view = env.pass_view()
@@ -407,20 +352,10 @@ def test_what_views_share_is_worked_out_once_an_episode(
     first, snapshot = shown(), env.snapshot()
     env.step(int(np.flatnonzero(env.pass_view().fits())[0]))
     assert shown()["free"] != first["free"]
-    assert len(made) == 1
     env.reset(options={"start": 60, "jobs": 40})
-    queued = env.queued()
-    assert env.pass_view().user.tolist() == workload.user_id[60 + queued].tolist()
-    assert len(made) == 2
+    assert env.pass_view().user.tolist() == workload.user_id[60 + env.queued()].tolist()
     env.restore(snapshot)
     assert shown() == first
-    assert len(made) == 3
     if cluster is None:  # elsewhere the future cannot be hidden
         env.restore(env.snapshot(hide=True))
         assert shown() == first
-
-
-def test_an_expert_refuses_selections_that_are_kept() -> None:
-    env = JobSelection("lublin:jobs=300,processors=16", backfill="none", reservation="kept")
-    with pytest.raises(HpcgymError, match="reservation='revised'"):
-        find_baseline("prb").begin(env)
