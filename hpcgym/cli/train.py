@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import check_choice
-from hpcgym.progress import SHOW_S, say
+from hpcgym.progress import measuring, say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
@@ -163,9 +162,11 @@ def train_xnes(
     number = offered.usual if episodes.number is None else episodes.number
     slices = [offered.workload_of(one) for one in offered.named(number, settings.seed)]
     checkpoint = output.with_name(f"{output.name}.checkpoint")
-    show = _shower(settings.budget, len(slices), settings.metric)
     try:
-        agent.fit(slices, checkpoint=checkpoint, progress=show)
+        with measuring(f"vectors on {len(slices):,} slices") as show:
+            agent.fit(
+                slices, checkpoint=checkpoint, progress=lambda done, _: show(done, settings.budget)
+            )
     except KeyboardInterrupt:
         if checkpoint.exists():
             note(f"\nwrote {checkpoint}; the same command goes on from there")
@@ -175,30 +176,6 @@ def train_xnes(
     found = f"{settings.metric} {agent.best_:.4g} on {len(slices)} {episodes.episodes}"
     note(f"\n{found} with {weights}")
     _told_where(output)
-
-
-def _shower(budget: int, n_slices: int, metric: str) -> Callable[[int, float], None]:
-    """Return what shows how far a search is, every now and then."""
-    begin = shown = 0.0
-    before = 0
-
-    def show(done: int, best: float) -> None:
-        nonlocal begin, shown, before
-        now = time.monotonic()
-        rate = ""
-        if not before:  # the first vectors tell of no rate
-            begin, before = now, done
-        elif now - shown < SHOW_S and done < budget:
-            return
-        else:
-            each = (now - begin) / (done - before)
-            rate = f"{n_slices / max(each, 1e-9):,.0f} simulations/s  "
-            rate += f"{each * (budget - done):,.0f} s left  "
-        shown = now
-        text = f"{done / budget:4.0%}  {done:,} of {budget:,} vectors on {n_slices:,} slices  "
-        say(f"{text}{rate}best {metric} {best:.4g}")
-
-    return show
 
 
 # --- Agents that practise -------------------------------------------------------------------------

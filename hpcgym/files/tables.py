@@ -162,47 +162,6 @@ def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.Data
         return pd.read_parquet(path)
 
 
-def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, Any]:
-    """Return the columns of a Parquet file as arrays; pyarrow must be installed.
-
-    Returns
-    -------
-    columns : name -> (n,) numbers or booleans, or (n, k) of lists that all have ``k``. A field of a
-        struct has both names, "struct.field".
-
-    Raises
-    ------
-    HpcgymError : as of :func:`parquet_frame`; also for columns with other entries.
-    """
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    with _parquet(path, error):
-        size = path.stat().st_size
-        with ParquetFile(path) as file:
-            _check_size(path, file.metadata, size, error)
-            _check_entries(path, file.metadata, size, error)
-            table = file.read()
-        while any(pa.types.is_struct(field.type) for field in table.schema):
-            table = table.flatten()
-        names = table.column_names
-        return {name: _as_array(name, table.column(name).combine_chunks()) for name in names}
-
-
-def _as_array(name: str, column: Any) -> Any:
-    """Return a column of pyarrow as an array of NumPy's."""
-    import pyarrow as pa
-
-    lists = pa.types.is_fixed_size_list(column.type)
-    values = column.flatten() if lists else column
-    if column.null_count or values.null_count:
-        raise ValueError(f"column {name!r} lacks entries")
-    array = values.to_numpy(zero_copy_only=False)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"column {name!r} holds no numbers")
-    return array.reshape(len(column), column.type.list_size) if lists else array
-
-
 def arrays_of(path: str | Path, names: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the arrays of an ``.npz`` file by their names; no pickled objects.
 
@@ -273,14 +232,6 @@ def _check_size(path: Path, told: Any, size: int, error: type[HpcgymError]) -> N
             most = max(_VALUES_FREE, PACKED_RATIO * size)
             if not 0 <= packed <= size or not 0 <= unpacked <= most:
                 raise error(f"{path} is a damaged Parquet file: a column is larger than the file")
-
-
-def _check_entries(path: Path, told: Any, size: int, error: type[HpcgymError]) -> None:
-    """Raise an error if columns of lists tell of more numbers than a file of this size has."""
-    groups = [told.row_group(place) for place in range(told.num_row_groups)]
-    number = sum(g.column(place).num_values for g in groups for place in range(g.num_columns))
-    if number > max(_VALUES_FREE, _ARRAYS_RATIO * size):
-        raise error(f"{path} tells of {number:,} numbers in {size:,} bytes: it is damaged")
 
 
 def _too_wide(columns: int) -> str:
