@@ -51,7 +51,7 @@ def train(
     HpcgymError : a recording that selections cannot be learned from, or a training that leads to
         weights that are no numbers.
     """
-    how = CloneSettings.of("train", settings)
+    how = CloneSettings(**settings)
     recording = load_selections(recording)
     seen = recording.observations
     fields = {name: torch.as_tensor(v.astype(np.float32)) for name, v in seen.items()}

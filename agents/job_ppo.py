@@ -171,7 +171,7 @@ class JobPpo:
     name = NAME
 
     def __init__(self, **settings: Any) -> None:
-        self.plan = JobPpoSettings.of("JobPpo", settings)
+        self.plan = JobPpoSettings(**settings)
         self.kind, self.order = "", "saf"
         self.network = JobNetwork(1)
         self.best: JobNetwork | None = None  # what a training has chosen so far

@@ -256,7 +256,7 @@ class MaskablePpo:
     env_id = ENV_ID
 
     def __init__(self, **settings: Any) -> None:
-        self.plan = MaskablePpoSettings.of("MaskablePpo", settings)
+        self.plan = MaskablePpoSettings(**settings)
         self.name = NAME
         self.network: JobNetwork | None = None
         self.head: dict[str, torch.Tensor] | None = None

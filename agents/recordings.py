@@ -13,7 +13,6 @@ their resets, so that each can be played again.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -28,7 +27,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.saved import OF_WORKLOADS, plain_options, settled_options
+from hpcgym.agents.saved import OF_WORKLOADS, is_plain, plain_options, settled_options
 from hpcgym.agents.settings import RecordSettings, takes
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
@@ -154,7 +153,7 @@ def record(
     HpcgymError : arguments that cannot be, policies that need other rules than one another, a
         folder that is there or cannot be written, or no Minari.
     """
-    how = RecordSettings.of("record", settings)
+    how = RecordSettings(**settings)
     if output is not None:
         _check_target(Path(output))
     for name in OF_WORKLOADS:
@@ -311,12 +310,10 @@ def _spec(env: Any, options: Mapping[str, Any]) -> Any:
     """
     spec = copy(env.unwrapped.spec)
     spec.kwargs = {**spec.kwargs, **options}
-    for name, value in [*spec.kwargs.items()]:
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            for left_out in (name, "workload"):
-                spec.kwargs.pop(left_out, None)
+    plain = {name: value for name, value in spec.kwargs.items() if is_plain(value)}
+    if len(plain) < len(spec.kwargs):
+        plain.pop("workload", None)
+    spec.kwargs = plain
     return spec
 
 

@@ -70,7 +70,7 @@ class RuleEs:
     name = NAME
 
     def __init__(self, **settings: Any) -> None:
-        self.plan = RuleEsSettings.of("RuleEs", settings)
+        self.plan = RuleEsSettings(**settings)
         self.kind = ""
         self.theta, self.bonus = np.zeros((0, 1 + len(STATE))), np.zeros(_BONUS)
         self._best: Numbers | None = None  # what a search has chosen so far

@@ -22,7 +22,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
 from hpcgym.files.fetching import downloaded, user_cache
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import whole_json
 
 # --- The environment that an agent was made for ---------------------------------------------------
 
@@ -85,11 +85,7 @@ def save_spec(env: Any, path: str | Path) -> Path:
     else:
         options = settled_options(env, given)
     told = {"format": FORMAT, "env_id": spec.id, "env_options": options}
-    told["trained_on"] = _seen_in(env)
-    target = spec_path(path)
-    with whole_text(target) as file:
-        json.dump(told, file, indent=1)
-        file.write("\n")
+    whole_json(target := spec_path(path), {**told, "trained_on": _seen_in(env)})
     return target
 
 
@@ -140,9 +136,18 @@ def plain_options(options: Mapping[str, Any], but: tuple[str, ...] = ()) -> dict
     left_out = {*OF_WORKLOADS} - {*but}
     kept = {name: value for name, value in options.items() if name not in left_out}
     for name, value in kept.items():
-        if not _is_plain(value):
+        if not is_plain(value):
             raise HpcgymError(f"{name}: an agent that is to be saved needs plain values")
     return kept
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether JSON can hold a value."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,14 +176,6 @@ def _seen_in(env: Any) -> dict[str, Any]:
     first, last = env.episodes.submitted
     name = env.options.workload.name
     return {"workload": name, "part": env.episodes.part, "first_s": first, "last_s": last}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (str, int, float, bool))
 
 
 def _bare(env: Any) -> Any:

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number, nearest
+from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 
 Taker = TypeVar("Taker", bound=Callable[..., Any])
-Kind = TypeVar("Kind", bound="Settings")
 
 _MOST = sys.float_info.max  # finite
 
@@ -101,22 +100,6 @@ class Settings:
             value = getattr(self, one.name)
             if check is not None and not (value is None and one.default is None):
                 object.__setattr__(self, one.name, check(one.name, value))
-
-    @classmethod
-    def of(cls: type[Kind], taker: str, given: Mapping[str, Any]) -> Kind:
-        """Return the settings that a function or class of this name was called with.
-
-        Raises
-        ------
-        TypeError : a name that is no setting, as Python says it of an unknown argument.
-        """
-        known = [one.name for one in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise TypeError(
-                    f"{taker}() got an unexpected keyword argument {name!r}; {nearest(name, known)}"
-                )
-        return cls(**given)
 
 
 def takes(kind: type[Settings]) -> Callable[[Taker], Taker]:

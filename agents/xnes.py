@@ -110,7 +110,7 @@ class Xnes:
         **settings: Any,
     ) -> None:
         self.features = features_of(features)
-        self.plan = XnesSettings.of("Xnes", settings)
+        self.plan = XnesSettings(**settings)
         metric = self.plan.metric
         if metric not in METRICS or metric == "utilization":
             less = [name for name in METRICS if name != "utilization"]
