@@ -71,15 +71,17 @@ def train(
         loss_now = float(loss.detach())
         if not math.isfinite(loss_now):
             raise HpcgymError(DIVERGED)
+        rate = how.learning_rate * max(1.0 - done / how.steps, 1e-3)
         for group in optimizer.param_groups:
-            group["lr"] = how.learning_rate * max(1.0 - done / how.steps, 1e-3)
+            group["lr"] = rate
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
         agreement += 0.02 * (same - agreement) if agreement else same
         if log is not None and ((done + 1) % _LOGGED == 0 or done + 1 == how.steps):
-            log(done + 1, {"train/loss": loss_now, "train/agreement": agreement})
+            told = {"train/loss": loss_now, "train/agreement": agreement}
+            log(done + 1, {**told, "train/learning_rate": group["lr"]})
     agent = MaskablePpo()
     agent.name, agent.network = NAME, network.eval()
     agent.env_options = dict(recording.about["env_options"])

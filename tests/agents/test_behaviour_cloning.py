@@ -70,6 +70,7 @@ def test_a_log_is_told(recording: Recording) -> None:
     assert [steps for steps, _ in told] == [20, 40, 45]
     assert told[0][1]["train/loss"] > told[-1][1]["train/loss"] > 0
     assert 0 < told[-1][1]["train/agreement"] <= 1
+    assert told[-1][1]["train/learning_rate"] == pytest.approx(3e-3 / 45)  # it falls to 0
 
 
 def test_maskable_ppo_begins_with_a_clone(clone: MaskablePpo, tmp_path: Path) -> None:

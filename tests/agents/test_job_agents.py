@@ -20,7 +20,7 @@ from hpcgym.agents.job_ppo import (
     in_windows,
     log_probabilities,
 )
-from hpcgym.agents.job_view import ORDERS, seen
+from hpcgym.agents.job_view import JOB, ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
 from hpcgym.agents.rule_es import RuleEs
 
@@ -272,3 +272,29 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
     values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
     assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15
+
+
+class Costly(Bandit):
+    """The same, where the wrong job costs more: as slowdowns do."""
+
+    def step(self, actions):
+        seen, rewards, *rest = super().step(actions)
+        return seen, rewards - 0.02, *rest
+
+
+def test_the_evolution_strategy_goes_downhill(monkeypatch) -> None:
+    """Whatever validation chooses: what is tried later costs less."""
+    agent = RuleEs(pairs=4, envs=1, episodes=25)
+
+    def look(env) -> None:
+        agent.kind, agent.features = "selection", JOB
+
+    monkeypatch.setattr(agent, "_look_at", look)
+    monkeypatch.setattr(agent, "_beginning", lambda *given: np.zeros((1, agent._size)))
+    module = import_agent(TRAINED[agent.name][0])
+    monkeypatch.setattr(module, "judging", lambda make, spent: lambda act: 1.0)
+    told: list[dict] = []
+    agent.train(lambda **given: Costly(), 0, 8_000, lambda steps, values: told.append(values))
+    values = [one["train/value"] for one in told if "train/value" in one]
+    # a right job costs 0.03, a wrong one 0.04; in the end all vectors take the right ones
+    assert values[0] > values[-1] == pytest.approx(np.sqrt(0.03))

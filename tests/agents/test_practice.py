@@ -1,4 +1,4 @@
-"""Where the numbers of a training go."""
+"""Where agents practise, and where the numbers of a training go."""
 
 from __future__ import annotations
 
@@ -7,8 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.agents.practice import csv_log, tensorboard_log
+from hpcgym.agents.practice import csv_log, maker, tensorboard_log
 from hpcgym.errors import HpcgymError
+from hpcgym.workload import load_workload
+
+
+def test_parts_to_learn_from_and_to_choose_by_are_apart() -> None:
+    """Three quarters and one of the first half; nothing is seen of the second."""
+    jobs = load_workload("lublin:jobs=800,processors=32,seed=1")
+    make = maker(jobs, "hpcgym/JobSelection-v0", {"jobs": 20})
+    for part, rows in (("train", (0, 300)), ("validation", (300, 400))):
+        episodes = make(part).unwrapped.episodes.listing
+        assert (episodes[0].start, episodes[-1].stop) == rows
+        seen = make(part).unwrapped.options.workload.submit_time
+        assert seen[: rows[1]].tolist() == jobs.submit_time[: rows[1]].tolist()
+        assert len(seen) <= 400
+    assert make("train", 3).num_envs == 3
+    with pytest.raises(HpcgymError, match="unknown part 'test'"):
+        make("test")
+    with pytest.raises(HpcgymError, match="train_share must be above 0, and at most 1, not 2"):
+        maker(jobs, "hpcgym/JobSelection-v1", {}, 2)
 
 
 def test_a_table_has_a_column_for_each_key(tmp_path: Path) -> None:

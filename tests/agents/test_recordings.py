@@ -318,7 +318,7 @@ def with_value(name: str, place: Any, value: float) -> Callable[[Recording], Rec
         (with_value("queue", (3, 1), 9.0), r"queue\[3, 1\] is 9"),
         (with_value("mask", 0, 0), r"actions\[0\] is \d+: no job is there in the window"),
         (with_value("actions", 2, 10**6), r"actions\[2\] is 1000000: no job"),
-        (with_value("actions", 2, -5), r"actions\[2\] is -5: no job"),
+        (with_value("actions", 2, -16), r"actions\[2\] is -16: no job"),
         (lambda one: one._replace(actions=one.actions * 0.5), "'actions' are no places of the"),
         (lambda one: one._replace(actions=one.actions[1:]), "'actions' are no places of the"),
     ],

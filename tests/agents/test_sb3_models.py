@@ -189,6 +189,9 @@ def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> N
     env = gymnasium.make(SELECTION[0], **JOBS)
     with pytest.raises(HpcgymError, match="env: FlattenObservation changes what an agent sees"):
         save_spec(gymnasium.wrappers.FlattenObservation(env), tmp_path / "model")
+    other: Any = gymnasium.wrappers.TransformObservation(env, dict, env.observation_space)
+    with pytest.raises(HpcgymError, match="env: TransformObservation changes what an agent sees"):
+        save_spec(other, tmp_path / "model")
     for other in (gymnasium.make("CartPole-v1"), 7, type(env.unwrapped)(**JOBS)):
         with pytest.raises(HpcgymError, match="env must be an environment of hpcgym made by its"):
             save_spec(other, tmp_path / "model")

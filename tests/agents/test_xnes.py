@@ -13,6 +13,7 @@ import pytest
 
 import hpcgym
 from hpcgym.agents import load
+from hpcgym.agents.practice import maker
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
@@ -103,6 +104,24 @@ def test_searches_side_by_side_are_the_same_searches() -> None:
         assert agent.slices_ == [part.name]
         assert agent.seed == 5 + k
         assert found(agent) == found(alone)
+
+
+def test_it_is_trained_as_the_suite_does() -> None:
+    """On the train part, with its features and rules, and as many vectors as its hours pay for."""
+    options = {"jobs": 40, "backfill_order": "sjbf", "policy_features": ["area", "wait"]}
+    make = maker(TRACE, "hpcgym/MixedPolicy-v0", options)
+    submit = TRACE.submit_time[:375]
+    hours, told = int(submit[-1] - submit[0]) // 3600, []
+    agent = Xnes(sigma=0.2).train(make, 3, 12 * hours, lambda *one: told.append(one))
+    rules = Scheduler(backfill_order="sjbf")
+    jobs = make().unwrapped.options.workload
+    same = Xnes(["area", "wait"], scheduler=rules, budget=12, seed=3, sigma=0.2).fit(jobs)
+    assert len(jobs) == 375
+    assert found(agent) == found(same)
+    assert agent.scheduler() == same.scheduler()
+    assert told[-1] == (12 * hours, {"train/least_mean_bsld": agent.best_})
+    with pytest.raises(HpcgymError, match="xnes acts in environments of weights, not in this one"):
+        Xnes().train(maker(TRACE, "hpcgym/JobSelection-v1", {"jobs": 40}), 0, 10)
 
 
 def test_other_metrics_rules_and_features() -> None:
