@@ -11,18 +11,18 @@ import numpy as np
 from drawing import assume
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from slow_limits import LimitedSimulation
-from slow_machines import Budget, Cap, LimitedJob, Machine, up
 from strategies import POLICY as ANY_POLICY
 from strategies import predictions, workloads
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, Level, NodeGroup, NodePower
 from hpcgym.machine.power_plans import greatest_w
+from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.limited import machine_for, may_switch, node_power
+from hpcgym.simulation.by_reference import limited_by_reference
+from hpcgym.simulation.limited import may_switch
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.
@@ -249,75 +249,18 @@ def simulate_pool(
     extract: tuple[int, float] | None = None,
     **orders: Any,
 ) -> LimitedSimulation:
-    """Simulate a case with the slow simulator, or one that is made as it is.
+    """Simulate a case by the reference, or a simulator that is made as it is.
 
     ``switches`` says that nodes may be switched off, whatever limits say; ``extract``: from when to
-    when, of all that is logged; ``orders`` are rules that only the slow simulator takes so, as
-    those that stand for quotas and dependencies.
+    when, of all that is logged; ``orders`` are rules that only the reference takes so, as those
+    that stand for quotas and dependencies.
     """
-    workload, cluster = case.workload, case.cluster
-    scheduler = Scheduler(**case.rules)
-    power = node_power(cluster)
-    cores = cluster.groups[0].resources["core"]
-    widths = -(-workload.requested_processors // cores)
-    switching = replace(cluster, shutdown_after_s=0) if switches else cluster
-    made = machine_for(workload, scheduler, switching, power, widths, tuple(case.limits))
-    levels, below = [], 1
-    for level in cluster.levels:
-        below *= level.of
-        levels.append((below, up(level.power_w)))
-    busy = power.busy_levels_w
-    machine = Machine(
-        nodes=cluster.nodes,
-        idle=up(power.idle_w),
-        off=up(power.off_w),
-        shut=up(power.shutdown_w),
-        boot=up(power.boot_w),
-        busy=[up(watts) for watts in busy],
-        off_time=power.shutdown_time_s,
-        boot_time=power.boot_time_s,
-        levels=levels,
-        switches=made.switches,
-        timeout=cluster.shutdown_after_s,
-        lowest=made.constants["lowest"],
-    )
-    jobs = []
-    for j in range(len(workload)):
-        own = float(workload.power_w[j])
-        used, width = int(workload.requested_processors[j]), int(widths[j])
-        measured = None
-        if own >= 0:
-            left = (width * cores - used) / cores * power.idle_w
-            draws = [round(own * w / busy[-1] * 2**20) / 2**20 * used + left for w in busy]
-            measured = [int(np.ceil(1000 * watts)) for watts in draws]
-        columns = ("submit_time", "requested_processors", "run_time", "requested_time", "user_id")
-        row = [int(workload.columns[column][j]) for column in columns]
-        factors = [round(factor * 10**6) for factor in power.slowdowns]
-        if workload.slowdown[j] >= 0 and power.levels > 1:
-            ghz, more = power.frequency_ghz, float(workload.slowdown[j]) - 1
-            factors = [round((1 + more * (ghz[-1] - f) / (ghz[-1] - ghz[0])) * 10**6) for f in ghz]
-        own_machine = {"nodes": width, "measured": measured, "factors": factors}
-        of_log = {"first_submit": workload.first_submit_s, "recorded_wait": workload.wait_time[j]}
-        jobs.append(LimitedJob(*row, **of_log, **own_machine))
-    found_caps = [
-        Cap(*(int(record[name]) for name in ("start", "end", "announced", "mw")),
-            bool(record["kills"]), int(record["off"]))
-        for record in made.caps
-    ]  # fmt: skip
-    found_budgets = [
-        Budget(*(int(record[name]) for name in ("start", "end", "mj", "period")),
-               *(bool(record[name]) for name in ("shuts", "binds", "as_idle")))
-        for record in made.budgets
-    ]  # fmt: skip
     others = ("power", "allocation", "quota", "dependencies")
-    rules = {key: value for key, value in case.rules.items() if key not in others}
-    rules |= orders
-    contiguous = case.rules["allocation"] == "contiguous"
-    simulation = simulator(
-        jobs, machine, found_caps, found_budgets, case.rules["power"], contiguous, **rules
-    )
+    rules = {key: value for key, value in case.rules.items() if key not in others} | orders
+    place = case.workload, Scheduler(**case.rules), case.cluster, tuple(case.limits)
+    simulation = limited_by_reference(*place, simulator, switches, **rules)
     if extract is not None:
-        simulation.begin_extract(*extract, workload.processors)
+        simulation.begin(*extract)
     simulation.run()
     return simulation
 

@@ -11,7 +11,8 @@ import numpy as np
 import hpcgym
 from hpcgym.workload.model import Workload
 
-LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled", "suspended")
+LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled")
+LISTS += ("suspended", "idle_seconds", "frequency", "limits")
 
 
 def plain(value: Any) -> Any:

@@ -143,7 +143,7 @@ class Reservations(Events):
     def steps_of(self, queue: Sequence[Job], now: int) -> list[tuple[int, int]]:
         """Return the same beside the reservations of some jobs."""
         held = [
-            (job.start, self.joined.get(job.number, job.predicted_end), job.processors)
+            (now, self.joined.get(job.number, job.predicted_end), job.processors)
             for job in self.running
         ]
         held += self.windows

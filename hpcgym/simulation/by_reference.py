@@ -21,17 +21,27 @@ from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
+from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
+from hpcgym.reference.own_nodes import Budget, Cap, limited_jobs_of, machine_of
 from hpcgym.reference.pool import Simulation
+from hpcgym.reference.power import SwitchingSimulation
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.runs import Allocation, LostRuns, down
+from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.policies.expressions import IN_EXPRESSIONS
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.limited import (
+    limited_simulation,
+    node_power,
+    on_own_nodes,
+    takes_whole_nodes,
+)
 from hpcgym.simulation.nodes import needs_on, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.simulation.restricted import nodes_in
@@ -50,10 +60,12 @@ def simulate_by_reference(
     cluster: Cluster,
     given: Iterable[str] = (),
     failures: Failures | None = None,
+    limits: Limit | Iterable[Limit] | None = None,
 ) -> Result:
     """Simulate on a pool, or a machine of nodes, by the reference.
 
-    ``failures``: of its nodes. ``given``: arguments of :func:`hpcgym.simulate` that the reference
+    ``failures``: of its nodes. ``limits``: as of :func:`hpcgym.simulate`.
+    ``given``: arguments of :func:`hpcgym.simulate` that the reference
     does not have, if there are any.
 
     Raises
@@ -65,6 +77,8 @@ def simulate_by_reference(
         raise lacking(what)
     _check_known(workload, scheduler, cluster)
     # what no engine can do is said alike
+    if takes_whole_nodes(cluster, scheduler, limits):
+        return _under_limits(workload, scheduler, cluster, limits)
     place = pool_of(workload, cluster)
     if cluster.groups:
         needs = needs_on(workload, cluster)
@@ -81,6 +95,9 @@ def simulate_by_reference(
             if failures is None
             else FailingSimulation(jobs, capacity, _table(failures), **rules)
         )
+    elif cluster.shutdown_after_s is not None:
+        times = (cluster.shutdown_after_s, cluster.shutdown_time_s, cluster.boot_time_s)
+        made = SwitchingSimulation(jobs_of(workload), cluster.processors, *times, **rules)
     else:
         made = Simulation(jobs_of(workload), cluster.processors, **rules)
     result = _result_of(workload, scheduler, cluster, made.run())
@@ -88,7 +105,70 @@ def simulate_by_reference(
         result = replace(result, node_states=down(failures), lost=_lost(made.lost, failures))
     elif scheduler.preemption is not None:
         result = replace(result, **_stopped(made))
+    elif isinstance(made, SwitchingSimulation):
+        result = replace(result, idle_seconds=made.seconds())
     return as_came(result, _column([job.submit for job in made.jobs]))
+
+
+def _under_limits(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    limits: Limit | Iterable[Limit] | None,
+) -> Result:
+    """Return the result where each job has nodes of its own."""
+    given = check_limits(() if limits is None else limits)
+    run = on_own_nodes(workload, scheduler, cluster, None if limits is None else given)
+    rules = _rules_of(workload, scheduler, cluster)
+    del rules["passes"], rules["windows"], rules["preemption"], rules["hold"]
+    made = limited_by_reference(workload, scheduler, cluster, given, **rules)
+    jobs = made.run()
+    schedule = _schedule_of(jobs)
+    schedule["predicted_at_highest"] = schedule["predicted"]
+    schedule |= {"level": _column([job.level for job in jobs])}
+    schedule |= {"submit": _column([job.submit for job in jobs])}
+    schedule["cell_node"] = _column([n for job in jobs for n in job.cells])
+    codes = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
+    rows = [(n, STATE_NAMES.index(codes[state]), *when) for n, state, *when in made.intervals]
+    for k, name in enumerate(("node", "state", "begin", "end")):
+        schedule[f"log_{name}"] = _column([row[k] for row in rows])
+    last = len(STATE_NAMES)  # all nodes are on, or have been noted
+    schedule["node_state"] = _column([last] * cluster.nodes)
+    schedule["node_since"] = _column([0] * cluster.nodes)
+    told = {}
+    if learns(scheduler.policy_estimate):
+        told["policy_run_time"] = _column([job.policy_time for job in jobs])
+    return run.result(schedule, told)
+
+
+def limited_by_reference(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    limits: tuple[Limit, ...],
+    simulator: type[LimitedSimulation] = LimitedSimulation,
+    switches: bool = False,
+    **rules: Any,
+) -> LimitedSimulation:
+    """Return a simulation by the reference where jobs have nodes of their own, at its beginning.
+
+    ``simulator``: the class, or what makes one; ``switches``: nodes may be switched off, whatever
+    limits say; ``rules``: as the reference takes them, but for how limits are kept.
+    """
+    power = node_power(cluster, needed=False)
+    switching = replace(cluster, shutdown_after_s=0) if switches else cluster
+    told, _ = limited_simulation(workload, scheduler, switching, limits)
+    machine = machine_of(cluster, power, told.switches, told.constants["lowest"])
+    jobs = limited_jobs_of(workload, power, told.widths.tolist(), machine.cores)
+    caps = _records(Cap, told.caps, "start end announced mw kills off")
+    budgets = _records(Budget, told.budgets, "start end mj period shuts binds as_idle")
+    in_a_row = scheduler.allocation == "contiguous"
+    return simulator(jobs, machine, caps, budgets, scheduler.power, in_a_row, **rules)
+
+
+def _records(made: Any, told: NDArray[np.void], names: str) -> list[Any]:
+    """Return caps, or budgets, as the reference has them, of those that the engine is told of."""
+    return [made(**{name: int(one[name]) for name in names.split()}) for one in told]
 
 
 def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> None:
@@ -97,7 +177,6 @@ def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> 
         "an extract of a log, which begins with jobs that run": workload.initial is not None,
         "a dispatcher": scheduler.dispatcher is not None,
         "a policy that is a function": callable(scheduler.policy),
-        "processors that are switched off (shutdown_after_s)": cluster.shutdown_after_s is not None,
         "orders by what users have used": any(scheduler.usage_orders),
         f"allocation={scheduler.allocation!r}": scheduler.allocation.startswith("random"),
     }
@@ -244,14 +323,19 @@ def _result_of(
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
     if learns(scheduler.policy_estimate):
         more["policy_run_time"] = _column([job.policy_time for job in jobs])
-    schedule = {
+    schedule = _schedule_of(jobs)
+    return replace(Result.of(workload, cluster, scheduler, schedule), **more)
+
+
+def _schedule_of(jobs: list[Any]) -> dict[str, NDArray[np.int64]]:
+    """Return the columns of a schedule."""
+    return {
         "start": _column([job.start for job in jobs]),
         "run": _column([job.end - job.start - job.paused for job in jobs]),
         "predicted": _column([job.predicted for job in jobs]),
         "promised": _column([job.reserved_start for job in jobs]),
         "backfilled": _column([job.backfilled for job in jobs]),
     }
-    return replace(Result.of(workload, cluster, scheduler, schedule), **more)
 
 
 def _cells(

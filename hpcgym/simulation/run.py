@@ -135,13 +135,11 @@ def simulate(
     if engine is not None:
         check_power_rule(chosen, limits)
         asked_for = {
-            "limits": limits is not None,
             "speedups": speedups is not None,
             "learned": learned is not None,
-            "jobs with nodes of their own": takes_whole_nodes(cluster, chosen, limits),
         }
         given = [name for name, is_asked in asked_for.items() if is_asked]
-        return simulate_by_reference(workload, chosen, cluster, given, found)
+        return simulate_by_reference(workload, chosen, cluster, given, found, limits)
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")

@@ -144,7 +144,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
     Then *events* and *progress* allow for these delays, and nothing is checked that follows from
     passes: the scheduler plans as if processors were ready at once, so that a job may miss its
-    reservation, and the schedule does not tell at which pass a job left the queue.
+    reservation, and the schedule does not tell at which pass a job left the queue. Nor is *events*
+    under ``backfill="slurm"``, which looks by the clock, too.
 
     Nor is it where the order of the queue came from outside, as in an environment, or where a
     dispatcher chose what starts; of the latter *promises* and *progress* are not proved either.
@@ -304,6 +305,8 @@ def _of_times_and_places(case: Case) -> Proofs:
     if result.dispatching is not None:
         if lost is None:
             found["calls"] = books.check_calls(result, line, delays)
+    elif rules.reserve.slurm is not None and any(delays):
+        pass  # it looks by the clock, too, and the schedule does not tell when a job was chosen
     elif lost is not None or not result.replayed_on:
         wrong = schedules.check_events(runs, line, delays)
         found["events"] = wrong if result.limits is None else books.check_starts(result, line)

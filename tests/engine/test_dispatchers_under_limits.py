@@ -15,13 +15,13 @@ from drawing import given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited, possible, simulate_pool
 from pieces import same_in_pieces
-from slow_limits import LimitedSimulation
 from test_under_limits import check_same
 
 import hpcgym
 from hpcgym import simulate
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.machine.power_plans import greatest_w
+from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import PowerCap
@@ -68,7 +68,7 @@ class Whimsical(LimitedSimulation):
         allowed = [self.best(job, backfills=False) is not None for job in queue]
         if not any(allowed):
             return
-        numbers, widths = [job.number for job in queue], [job.nodes for job in queue]
+        numbers, widths = [job.number for job in queue], [job.width for job in queue]
         free = [n for n, node in enumerate(self.nodes) if node.job is None]
         on = sorted((job.number, job.start, list(job.cells)) for job in self.running)
         held = [self.held_back[number] for number in numbers]
@@ -80,7 +80,7 @@ class Whimsical(LimitedSimulation):
                 for waits in named[count:]:
                     self.held_back[numbers[waits]] += 1
                 return
-            self.begin(also, backfills=False)
+            self.start_as(also, backfills=False)
 
 
 def whimsical(view: PassView, seen: list[Any]) -> list[int]:

@@ -18,7 +18,6 @@ from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
 from predictors import Crooked, Whim
 from restrictions import DRAWN, restrict, with_numbers
-from slow_limits import LimitedSimulation
 from slow_shares import Accounts, SlowOrder
 from strategies import POLICY, predictions
 from submission_strategies import fitted
@@ -27,6 +26,7 @@ import hpcgym
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
+from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.orders import weighted
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES

@@ -1,6 +1,6 @@
 """A slow simulator of machines that an agent steers; it shares no code with the environments.
 
-It builds on `slow_limits.py`, whose rules hold. Added are an agent's decisions:
+It builds on `hpcgym.reference.limits`, whose rules hold. Added are an agent's decisions:
 
 Rules
 -----
@@ -18,7 +18,7 @@ Rules
     ends, for plans, where the next decision may be made by the clock, else never; and never if it
     caps nothing.
  4. When it begins, free nodes that the control before had off, and it has not, boot, unless a cap
-    of the machine's own lies near, as far as budgets suffice (rule 8 of `slow_limits.py`).
+    of the machine's own lies near, as far as budgets suffice (rule 8 of `hpcgym.reference.limits`).
     Otherwise a control lies near while it has nodes off.
  5. If the first job may not start and no job has nodes, it may start if it may without the control.
  6. A decision that caps nothing, as the one before did, with the same frequency, is none.
@@ -30,13 +30,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from slow_limits import LimitedSimulation
-from slow_machines import BOOTING, HUGE, NEVER, OFF, SHUTTING, Cap
+from hpcgym.reference.limits import LimitedSimulation
+from hpcgym.reference.own_nodes import BOOTING, NEVER, OFF, SHUTTING, Cap
 
 Numbers = dict[str, float]
 Decide = Callable[[int], Numbers]  # the number of the decision -> a number for each control
 
 HOUR = 3600
+HUGE = 2**61  # [mW] more than there can be
 
 
 def soon(seconds: float) -> float:
@@ -124,10 +125,10 @@ class SteeredSimulation(LimitedSimulation):
     def levels(self) -> range:
         return range(self.ceiling, min(self.m.lowest, self.ceiling) - 1, -1)
 
-    def do_pass(self, now: int) -> None:
+    def schedule(self, now: int) -> None:
         if self.control.start == now and not self.cap_near(now):
             self.boot_free(self.released)
-        super().do_pass(now)
+        super().schedule(now)
 
     def cap_near(self, now: int) -> bool:
         """Rule 4; a control that is about to begin is not known yet."""

@@ -1,7 +1,7 @@
 """What the environments must do, as slowly and obviously as it can be said.
 
-Machines are those of `hpcgym.reference` (pools and nodes), and those of `slow_limits.py`, without
-limits, where jobs have nodes of their own. All their rules hold but for who decides:
+Machines are those of `hpcgym.reference`: pools, nodes, and, without limits, those where jobs have
+nodes of their own. All their rules hold but for who decides:
 
 - Selection, "revised": a pass asks for a job as long as some queued job fits. One that fits starts;
   for one that does not, the others are back-filled around its reservation, and it is forgotten.
@@ -23,12 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from slow_limits import LimitedSimulation
-from slow_machines import ON
-
 from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import weighted
+from hpcgym.reference.own_nodes import ON
 from hpcgym.reference.pool import Simulation
 
 
@@ -240,7 +239,7 @@ class OnOwnNodes(Asking, LimitedSimulation):
         return self.best(job, backfills=False) is not None
 
     def start_first(self, job: Any, now: int) -> None:
-        self.begin(self.best(job, backfills=False), backfills=False)
+        self.start_as(self.best(job, backfills=False), backfills=False)
 
     def free_and_on(self, now: int) -> tuple[int, int]:
         free = [node for node in self.nodes if node.job is None]

@@ -9,10 +9,11 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from driving import SEEDS, SLOW, play, whole
-from slow_power import SWITCH_OFF, schedule_slowly
 from strategies import clusters, workloads
 
 from hpcgym.envs.job_selection import JobSelection
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.power import SwitchingSimulation
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 
@@ -25,6 +26,28 @@ def choice(seed: int, now: int, rows: list[int], can_switch: bool) -> int:
     It depends on what is seen, and once nothing is idle, on that: so the question changes.
     """
     return int(np.random.default_rng((seed, now, can_switch, *rows)).integers(len(rows) + 1))
+
+
+class Switched(SwitchingSimulation):
+    """Asks which job is the next as long as one fits; or all idle processors are switched off."""
+
+    seed = 0
+    seen: list[tuple[int, bool]]  # how many are free and on, and whether any may be switched off
+
+    def start_in_order(self, now: int, most: int | None = None) -> Any:
+        while any(self.fits(job, now) for job in self.queue):
+            on = sum(now <= idle.off_from for idle in self.stack)
+            can_switch = any(now < idle.off_from for idle in self.stack)
+            self.seen.append((on, can_switch))
+            place = choice(self.seed, now, [job.number for job in self.queue], can_switch)
+            if place == len(self.queue) and can_switch:
+                self.switch_off(now)
+                continue
+            job = self.queue[place if place < len(self.queue) else 0]
+            if not self.fits(job, now):
+                return job
+            self.start(job, now, backfilled=False)
+        return None
 
 
 @settings(SLOW, max_examples=300)
@@ -49,19 +72,18 @@ def test_any_action(
         place = choice(seed, info["time"], rows, can_switch)
         return window if place == len(rows) else place
 
-    def ask(now: int, queue: list[int], can_switch: bool) -> int:
-        place = choice(seed, now, queue, can_switch)
-        if place < len(queue):
-            return queue[place]
-        return SWITCH_OFF if can_switch else queue[0]
-
     steps = play(env, act)
-    slow = schedule_slowly(workload, cluster, backfill, ask=ask)
+    times = (cluster.shutdown_after_s, cluster.shutdown_time_s, cluster.boot_time_s)
+    slow = Switched(
+        jobs_of(workload), workload.processors, *times, backfill=backfill, backfill_order="fcfs"
+    )
+    slow.seed, slow.seen = seed, []
+    starts = [job.start for job in slow.run()]
     result = env.result()
-    assert result.start.tolist() == slow.starts
-    assert result.idle_seconds == slow.power.seconds()
-    assert [can_switch for _, can_switch in seen] == slow.can_switch
-    shares = np.array(slow.on) / workload.processors
+    assert result.start.tolist() == starts
+    assert result.idle_seconds == slow.seconds()
+    assert [can_switch for _, can_switch in seen] == [can_switch for _, can_switch in slow.seen]
+    shares = np.array([on for on, _ in slow.seen]) / workload.processors
     np.testing.assert_allclose([share for share, _ in seen], shares, rtol=1e-6)
     assert not steps[-1].info["action_mask"].any()
     if cluster.busy_power_w > 0:

@@ -1,7 +1,7 @@
-"""A slow, obvious simulator of limits on power and energy, that shares no code with the engine.
+"""Limits of power and energy: their rules as a program to read.
 
-It builds on `hpcgym.reference`: events, predictions and the order of the queue are the rules there.
-Added are whole nodes, their states, frequencies, caps and budgets. Everything is worked out again
+The rules of the pool hold for events, predictions and the order of the queue; here stands what
+whole nodes, their states, frequencies, caps and budgets add. Everything is worked out again
 whenever it is needed, node by node and job by job.
 
 Rules
@@ -104,7 +104,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from slow_machines import (
+from hpcgym.reference.budgets import BUDGET_RULES, Plans
+from hpcgym.reference.own_nodes import (
     BOOTING,
     NEVER,
     OFF,
@@ -113,51 +114,20 @@ from slow_machines import (
     Budget,
     Cap,
     LimitedJob,
-    Machine,
-    Node,
-    ceil_slow,
+    Start,
+    slowed,
 )
-from slow_plans import BUDGET_RULES, Plans
-
-from hpcgym.reference.jobs import Job
-from hpcgym.reference.pool import Simulation
 
 
-class LimitedSimulation(Plans, Simulation):
-    def __init__(
-        self,
-        jobs: Iterable[LimitedJob],
-        machine: Machine,
-        caps: list[Cap],
-        budgets: list[Budget],
-        rule: str,
-        contiguous: bool = False,
-        **rules: Any,
-    ):
-        given = list(jobs)
-        super().__init__([], 1, passes="per-timestamp", **rules)
-        self.jobs = sorted(given, key=lambda job: job.submit)
-        for number, job in enumerate(self.jobs):
-            job.number = number
-        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
-        self.m, self.caps, self.budgets = machine, caps, budgets
-        self.rule, self.contiguous = rule, contiguous
-        begin = self.coming[-1].submit if self.coming else 0
-        self.nodes = [Node(since=begin) for _ in range(machine.nodes)]
-        self.now = -2
-        self.intervals: list[tuple[int, str, int, int]] = []
-        self.started = 0
-        self.spare: tuple[Any, ...] = ()
+class LimitedSimulation(Plans):
+    """All rules."""
 
-    # --- Extracts -----------------------------------------------------------------------------
-
-    def begin_extract(self, begin: int, end: float, processors: int) -> None:
+    def begin(self, begin: int, end: float) -> None:
         """Rule 24."""
-        self.processors = processors
         self.without_nodes: list[LimitedJob] = []
         for node in self.nodes:
             node.since = begin
-        super(Plans, self).begin(begin, end)
+        super().begin(begin, end)
         past = {job for jobs in self.terminated.values() for job in jobs}
         later = {*self.coming, *self.queue, *self.running} - past
         self.jobs = [job for job in self.jobs if job in later]
@@ -180,55 +150,10 @@ class LimitedSimulation(Plans, Simulation):
         self.started += 1
         return True
 
-    # --- Power --------------------------------------------------------------------------------
+    # Time
 
-    def work(self, job: LimitedJob, level: int) -> int:
-        power = job.nodes * max(self.m.busy[level], self.m.rest)
-        return power if job.measured is None else max(power, job.measured[level])
-
-    def waiting(self, job: LimitedJob, level: int) -> int:
-        return max(self.work(job, level), job.nodes * self.m.rise)
-
-    def free_charge(self, node: Node) -> int:
-        if node.state == OFF:
-            return self.m.off
-        return self.m.rise if node.state == BOOTING else self.m.rest
-
-    def dark(self, but: Iterable[int] = ()) -> set[int]:
-        found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
-        return found - set(but)
-
-    def charged(self, also: Any = None, as_idle: bool = False) -> int:
-        """Rule 3; with another job (job, level, nodes, ready), and by rule 20."""
-        taken = () if also is None else also[2]
-        total = self.m.above(set() if as_idle else self.dark(taken))
-        for n, node in enumerate(self.nodes):
-            if node.job is None and n not in taken:
-                hidden = as_idle and node.state == OFF
-                total += self.m.rest if hidden else self.free_charge(node)
-        for job in self.running:
-            total += self.work(job, job.level) if job.began else self.waiting(job, job.level)
-        if also is not None:
-            job, level, _, ready = also
-            total += self.waiting(job, level) if ready > self.now else self.work(job, level)
-        return total
-
-    def drawn(self) -> int:
-        """Rule 2."""
-        total = self.m.above(self.dark())
-        powers = {ON: self.m.idle, OFF: self.m.off, SHUTTING: self.m.shut, BOOTING: self.m.boot}
-        for node in self.nodes:
-            if node.job is None or not node.job.began:
-                total += powers[node.state]
-        for job in self.running:
-            if job.began:
-                busy = job.nodes * self.m.busy[job.level]
-                total += busy if job.measured is None else job.measured[job.level]
-        return total
-
-    # --- Time ---------------------------------------------------------------------------------
-
-    def run(self) -> list[Job]:
+    def run(self) -> list[Any]:
+        """Simulate to the end; return the jobs in the order of their numbers."""
         while self.coming or self.running or self.queue:
             now = self.next_time()
             assert now < NEVER, "nothing happens any more, and jobs wait"
@@ -238,8 +163,7 @@ class LimitedSimulation(Plans, Simulation):
             self.now = now
             self.finish_switching(now)
             for job in self.running:
-                if job.start <= now and not job.began:
-                    job.began = True
+                job.began |= job.start <= now
             self.expire(now)
             ended = [job for job in self.running if job.end == now]
             for job in sorted(ended, key=lambda job: job.order):
@@ -252,10 +176,9 @@ class LimitedSimulation(Plans, Simulation):
             for job in submitted:
                 self.predict(job, now)
             self.renew(now)
-            for job in submitted:
-                self.queue.append(job)
+            self.queue += submitted
             if ended or submitted or due or (control and limited):
-                self.do_pass(now)
+                self.schedule(now)
                 self.switch_off_idle(now)
             elif control:
                 self.switch_off_idle(now)
@@ -266,11 +189,11 @@ class LimitedSimulation(Plans, Simulation):
         return self.jobs
 
     def next_time(self) -> int:
+        """Return when something happens next."""
         if self.due is not None:
             return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
-        if self.coming:
-            times.append(self.coming[-1].submit)
+        times += [self.coming[-1].submit] if self.coming else []
         return min(times + self.controls(), default=NEVER)
 
     def controls(self) -> list[int]:
@@ -292,43 +215,8 @@ class LimitedSimulation(Plans, Simulation):
             times += [budget.start, budget.end, *range(budget.start, budget.end, budget.period)]
         return [time for time in times if self.now < time < NEVER]
 
-    def read_meters(self, now: int) -> None:
-        for budget in self.budgets:
-            seconds = min(now, budget.end) - max(self.now, budget.start)
-            budget.read += self.drawn() * max(seconds, 0)
-
-    # --- Nodes --------------------------------------------------------------------------------
-
-    def set_state(self, n: int, state: str, until: int = NEVER) -> None:
-        node = self.nodes[n]
-        if node.state != ON and self.now > node.since:
-            self.intervals.append((n, node.state, node.since, self.now))
-        node.state, node.since, node.until = state, self.now, until
-
-    def shut(self, n: int) -> None:
-        time = self.m.off_time
-        self.set_state(n, SHUTTING, self.now + time) if time else self.set_state(n, OFF)
-
-    def boot(self, n: int) -> None:
-        node, time = self.nodes[n], self.m.boot_time
-        if node.state == SHUTTING:
-            node.boots = True
-        elif node.state == OFF:
-            self.set_state(n, BOOTING, self.now + time) if time else self.set_state(n, ON)
-
-    def finish_switching(self, now: int) -> None:
-        for n, node in enumerate(self.nodes):
-            if node.until > now:
-                continue
-            if node.state == BOOTING:
-                self.set_state(n, ON)
-            else:
-                self.set_state(n, OFF)
-                if node.job is not None:
-                    self.boot(n)
-                    node.boots = False
-
     def boot_late(self, now: int) -> None:
+        """Rule 8: of nodes that were switching off as a cap ended."""
         late = [n for n, node in enumerate(self.nodes) if node.boots and node.state == OFF]
         for n in late:
             self.nodes[n].boots = False
@@ -342,38 +230,15 @@ class LimitedSimulation(Plans, Simulation):
             if node.job is None and (node.state == SHUTTING or self.within_budgets(n)):
                 self.boot(n)
 
-    def within_budgets(self, n: int) -> bool:
-        """Whether all budgets in use suffice if a node that is off boots now."""
-        node = self.nodes[n]
-        given = node.state, node.until
-        if node.state == OFF:
-            node.state, node.until = BOOTING, self.now + self.m.boot_time
-        found = all(
-            budget.read + self.ahead(budget) <= budget.mj
-            for budget in self.budgets
-            if self.in_use(budget)
-        )
-        node.state, node.until = given
-        return found
-
-    def in_use(self, budget: Budget) -> bool:
-        started = budget.start <= self.now or any(j.until > budget.start for j in self.running)
-        return budget.binds and budget.end > self.now and started
-
-    def shut_free(self, numbers: Iterable[int], since: int) -> None:
-        for n in numbers:
-            node = self.nodes[n]
-            if node.job is None and node.state == ON and node.since <= since:
-                self.shut(n)
-
     def switch_off_idle(self, now: int) -> None:
-        everything = range(self.m.nodes)
-        if any(b.shutdown and b.start <= now < b.end for b in self.budgets):
-            self.shut_free(everything, NEVER)
+        """Let nodes begin to switch off at the end of a time: rule 6."""
+        if any(b.shuts and b.start <= now < b.end for b in self.budgets):
+            self.shut_free(range(self.m.nodes), NEVER)
         elif self.m.timeout is not None:
-            self.shut_free(everything, now - self.m.timeout)
+            self.shut_free(range(self.m.nodes), now - self.m.timeout)
 
-    def terminate(self, job: LimitedJob) -> None:
+    def terminate(self, job: Any) -> None:
+        """Let a job end."""
         for n in job.cells:
             self.nodes[n].job = None
             self.nodes[n].since = self.now
@@ -381,21 +246,17 @@ class LimitedSimulation(Plans, Simulation):
             budget.reserves.pop(job.number, None)
         super().terminate(job)
 
-    # --- Caps ---------------------------------------------------------------------------------
-
-    def announced(self) -> list[Cap]:
-        return [cap for cap in self.caps if cap.known]
-
-    def kept_off(self, begin: int, end: int) -> int:
-        """Rule 7."""
-        bars = (
-            cap.off
-            for cap in self.announced()
-            if begin < cap.end and end > cap.start - self.m.off_time
-        )
-        return max(bars, default=0)
+    def keep_caps(self, now: int) -> None:
+        """Announce caps, switch nodes for them, and kill."""
+        for cap in self.caps:
+            cap.known = cap.known or cap.announced <= now
+        self.nodes_for_caps(now)
+        for cap in self.announced():
+            if cap.kills and now == max(cap.start, cap.announced) and now < cap.end:
+                self.kill(cap, now)
 
     def nodes_for_caps(self, now: int) -> None:
+        """Rules 7 and 8."""
         for cap in self.announced():
             if cap.off and cap.end == now and not self.cap_near(now):
                 self.boot_free(range(cap.off))
@@ -403,112 +264,38 @@ class LimitedSimulation(Plans, Simulation):
             if cap.off and cap.start - self.m.off_time <= now < cap.end:
                 self.shut_free(range(cap.off), NEVER)
 
-    def cap_near(self, now: int) -> bool:
-        soon = now + max(self.m.boot_time, 1)
-        caps = [(cap.start - self.m.off_time, cap.end) for cap in self.announced()]
-        return any(start < soon and end > now for start, end in caps)
-
-    def forecast(self, cap: Cap, also: Any = None) -> int:
-        """Rule 9."""
-        lasting = [
-            (
-                job.cells,
-                self.waiting(job, job.level)
-                if job.start > cap.start
-                else self.work(job, job.level),
-            )
-            for job in self.running
-            if job.until > cap.start
-        ]
-        if also is not None:
-            job, level, cells, ready = also
-            power = self.waiting(job, level) if ready > cap.start else self.work(job, level)
-            boots = [n for n in cells if self.then(n, cap) == self.m.rise > self.m.rest]
-            lasting.append((cells, power + len(boots) * (self.m.rise - self.m.rest)))
-        return self.floor(cap, lasting)
-
-    def floor(self, cap: Cap, lasting: list[Any]) -> int:
-        held = {n for cells, _ in lasting for n in cells}
-        free = {n: self.then(n, cap) for n in range(self.m.nodes) if n not in held}
-        off = {n for n, power in free.items() if power is None}
-        total = self.m.above(off) + sum(power for _, power in lasting)
-        return total + sum(self.m.off if power is None else power for power in free.values())
-
-    def then(self, n: int, cap: Cap) -> int | None:
-        """What a node without a job at the start of a cap counts as then, None where it is off."""
-        node = self.nodes[n]
-        if node.job is None and node.state == BOOTING and node.until > cap.start:
-            return self.m.rise
-        free = {OFF: self.now, SHUTTING: node.until, BOOTING: node.until, ON: self.now}[node.state]
-        if node.job is not None:
-            free = node.job.until
-        off_time = self.m.off_time if node.job is not None or node.state in (ON, BOOTING) else 0
-        return None if n < cap.off and free + off_time <= cap.start else self.m.rest
-
-    def kill(self, now: int) -> None:
+    def kill(self, cap: Cap, now: int) -> None:
         """Rule 11."""
-        for cap in self.announced():
-            if not cap.kills or now != max(cap.start, cap.announced) or now >= cap.end:
-                continue
-            while self.charged() > cap.mw:
-                begun = [job for job in self.running if job.start < now]
-                if not begun:
-                    break
-                job = max(begun, key=lambda job: job.order)
-                job.real = now - job.start
-                job.end = job.killed_at = now
-                self.terminate(job)
-                self.nodes_for_caps(now)
+        while self.charged() > cap.mw:
+            begun = [job for job in self.running if job.start < now]
+            if not begun:
+                break
+            job = max(begun, key=lambda job: job.order)
+            job.real = now - job.start
+            job.end = job.killed_at = now
+            self.terminate(job)
+            self.nodes_for_caps(now)
 
-    # --- May it start -------------------------------------------------------------------------
+    # May it start
 
-    def choose(self, job: LimitedJob, asked: int, avoid: range = range(0)) -> Any:
-        """Rules 1 and 7: nodes and when they are ready, or None."""
-        bar = self.kept_off(self.now, self.now + asked)
-        while True:
-            cells = self.pick(job, bar, avoid)
-            if cells is None:
-                return None
-            ready = max([self.now, *(self.ready(self.nodes[n]) for n in cells)])
-            again = self.kept_off(self.now, ready + asked)
-            if again <= bar:
-                return cells, ready
-            bar = again
+    def best(self, job: Any, backfills: bool) -> Start | None:
+        """Rule 10."""
+        for level in self.levels():
+            also = self.try_level(job, level, backfills)
+            if also is not None:
+                return also
+        return None
 
-    def pick(self, job: LimitedJob, bar: int, avoid: range) -> Any:
-        free = [n for n in range(bar, self.m.nodes) if self.nodes[n].job is None]
-        on = [n for n in free if self.nodes[n].state == ON]
-        if self.contiguous:
-            for allowed in (on, free):
-                there = set(allowed) - set(avoid)
-                for n in allowed:
-                    row = range(n, n + job.nodes)
-                    if set(row) <= there:
-                        return list(row)
-            return None
-        others = [n for n in free if n not in on]
-        chosen = (on + others)[: job.nodes]
-        return sorted(chosen) if len(chosen) == job.nodes else None
-
-    def ready(self, node: Node) -> int:
-        return {
-            ON: self.now,
-            OFF: self.now + self.m.boot_time,
-            SHUTTING: node.until + self.m.boot_time,
-            BOOTING: node.until,
-        }[node.state]
-
-    def try_level(self, job: LimitedJob, level: int, backfills: bool) -> Any:
-        asked = ceil_slow(job.requested, job.factors[level])
+    def try_level(self, job: LimitedJob, level: int, backfills: bool) -> Start | None:
+        """Return how a job may start at a level; None: it may not."""
+        asked = slowed(job.requested, job.factors[level])
         chosen = self.choose(job, asked)
+        if chosen is not None and backfills:
+            chosen = self.leaves_room(job, level, asked, chosen)
         if chosen is None:
             return None
-        if backfills:
-            chosen = self.leaves_room(job, level, asked, chosen)
-            if chosen is None:
-                return None
-        also = (job, level, *chosen)
-        until = chosen[1] + asked
+        also = Start(job, level, *chosen)
+        until = also.ready + asked
         for cap in self.announced():
             if cap.end <= self.now or cap.start >= until:
                 continue
@@ -517,72 +304,61 @@ class LimitedSimulation(Plans, Simulation):
                 return None
         for budget in self.budgets:
             if budget.start >= until:
-                wakes = any(self.nodes[n].state in (OFF, SHUTTING) for n in chosen[0])
+                wakes = any(self.nodes[n].state in (OFF, SHUTTING) for n in also.cells)
                 used = budget.read + self.ahead(budget, also, asked)
                 if wakes and self.in_use(budget) and used > budget.mj:
                     return None
             elif not budget.binds or budget.end <= self.now:
                 continue
-            elif not self.budget_allows(budget, also, asked, until, backfills):
+            elif not self.budget_allows(budget, also, asked, backfills):
                 return None
         return also
 
-    def budget_allows(
-        self, budget: Budget, also: Any, asked: int, until: int, backfills: bool
-    ) -> bool:
+    def budget_allows(self, budget: Budget, also: Start, asked: int, backfills: bool) -> bool:
+        """Rules 13, 15 and 16."""
         total = budget.read + self.ahead(budget, also, asked)
         if total > budget.mj:
             return False
         if self.rule not in BUDGET_RULES:
-            return not backfills or total + self.spare[4].get(id(budget), 0) <= budget.mj
-        power = self.power_with(budget, also)
-        inside = budget.start <= self.now
+            return not backfills or total + self.spare.excess.get(id(budget), 0) <= budget.mj
+        power, inside = self.power_with(budget, also), budget.start <= self.now
         if not backfills:
             if power <= budget.mean:
                 return True
             if self.rule == "powercap" or not inside:
                 return False
-            excess = (power - budget.mean) * (min(until, budget.end) - self.now)
-            return excess <= budget.saved - self.reserved(budget)
-        more = self.ahead(budget, also, asked) - self.ahead(budget)
-        shadow, _, _, _, heads, lefts = self.spare
+            seconds = min(also.ready + asked, budget.end) - self.now
+            return (power - budget.mean) * seconds <= budget.saved - self.reserved(budget)
         if self.rule == "energy-bud" and inside:
-            return more <= lefts[id(budget)]
+            more = self.ahead(budget, also, asked) - self.ahead(budget)
+            return more <= self.spare.left[id(budget)]
         if power > budget.mean:
             return False
         if self.rule == "reduce-pc" and inside:
-            seconds = max(min(shadow, budget.end) - self.now, 0)
-            reserved = self.reserved(budget) + heads[id(budget)]
+            seconds = max(min(self.spare.shadow, budget.end) - self.now, 0)
+            reserved = self.reserved(budget) + self.spare.excess[id(budget)]
             return (budget.mean - power) * seconds >= reserved
         return True
 
     def leaves_room(self, job: LimitedJob, level: int, asked: int, chosen: Any) -> Any:
         """Rules 18 and 21: the nodes, maybe others, or None."""
-        shadow, nodes, watts, row, _, _ = self.spare
-        end = chosen[1] + ceil_slow(job.predicted, job.factors[level])
+        end = chosen[1] + slowed(job.predicted, job.factors[level])
         if self.backfill == "until-shadow":
-            return chosen if end < shadow else None
-        if end <= shadow:
+            return chosen if end < self.spare.shadow else None
+        if end <= self.spare.shadow:
             return chosen
         if self.contiguous:
-            chosen = self.choose(job, asked, row)
-            if chosen is None:
-                return None
-        elif job.nodes > nodes:
+            chosen = self.choose(job, asked, self.spare.row)
+        elif job.width > self.spare.nodes:
             return None
         work = self.work(job, level)
-        fits = all(work - job.nodes * rest <= spare for rest, spare in watts)
+        fits = all(work - job.width * rest <= spare for rest, spare in self.spare.watts)
         return chosen if fits else None
 
-    # --- The pass -----------------------------------------------------------------------------
+    # The pass
 
-    def keep_caps(self, now: int) -> None:
-        for cap in self.caps:
-            cap.known = cap.known or cap.announced <= now
-        self.nodes_for_caps(now)
-        self.kill(now)
-
-    def do_pass(self, now: int) -> None:
+    def schedule(self, now: int) -> None:
+        """Make a pass."""
         self.keep_caps(now)
         self.look(now)
         head = self.start_in_order(now)
@@ -590,15 +366,15 @@ class LimitedSimulation(Plans, Simulation):
             return
         self.plan(head, now)
         if head.reserved_start == -1 and not self.order_changes():
-            head.reserved_start = self.spare[0]
+            head.reserved_start = self.spare.shadow
         for job in self.candidates(now):
             if job is head or self.barred(job):
                 continue
             also = self.best(job, backfills=True)
             if also is not None:
-                self.begin(also, backfills=True)
+                self.start_as(also, backfills=True)
 
-    def start_in_order(self, now: int) -> Any:
+    def start_in_order(self, now: int, most: int | None = None) -> Any:
         """Start heads; return the first that may not start."""
         for job in self.primary_order(now):
             if self.barred(job):
@@ -606,50 +382,39 @@ class LimitedSimulation(Plans, Simulation):
             also = self.best(job, backfills=False)
             if also is None:
                 return job
-            self.begin(also, backfills=False)
+            self.start_as(also, backfills=False)
         return None
 
-    def levels(self) -> range:
-        return range(len(self.m.busy) - 1, self.m.lowest - 1, -1)
-
-    def best(self, job: LimitedJob, backfills: bool) -> Any:
-        for level in self.levels():
-            also = self.try_level(job, level, backfills)
-            if also is not None:
-                return also
-        return None
-
-    def begin(self, also: Any, backfills: bool) -> None:
+    def start_as(self, also: Start, backfills: bool) -> None:
+        """Start a job of the queue, on nodes that may have to be switched on before."""
         job, level, cells, ready = also
-        asked = ceil_slow(job.requested, job.factors[level])
-        until = ready + asked
+        asked = slowed(job.requested, job.factors[level])
+        predicted = slowed(job.predicted, job.factors[level])
+        job.until, job.asked = ready + asked, asked
         for budget in self.budgets:
-            if not budget.binds or budget.end <= self.now or budget.start >= until:
+            if not budget.binds or budget.end <= self.now or budget.start >= job.until:
                 continue
             power = self.power_with(budget, also)
-            if backfills:
+            if backfills and id(budget) in self.spare.left:
                 more = self.ahead(budget, also, asked) - self.ahead(budget)
-                if id(budget) in self.spare[5]:
-                    self.spare[5][id(budget)] -= more
+                self.spare.left[id(budget)] -= more
             beyond = power > budget.mean and self.rule in BUDGET_RULES
             if budget.start <= self.now and beyond:
                 budget.reserves[job.number] = (job, power)
-        predicted = ceil_slow(job.predicted, job.factors[level])
-        if backfills and ready + predicted > self.spare[0]:
-            shadow, nodes, watts, row, heads, lefts = self.spare
-            work = self.work(job, level)
-            watts = [(rest, spare - (work - job.nodes * rest)) for rest, spare in watts]
-            self.spare = (shadow, nodes - job.nodes, watts, row, heads, lefts)
+        if backfills and ready + predicted > self.spare.shadow:
+            work, nodes = self.work(job, level), self.spare.nodes - job.width
+            watts = [(rest, spare - (work - job.width * rest)) for rest, spare in self.spare.watts]
+            self.spare = self.spare._replace(nodes=nodes, watts=watts)
         for n in cells:
             self.nodes[n].job = job
             self.boot(n)
         self.queue.remove(job)
         self.running.append(job)
-        job.level, job.cells, job.passed, job.until = level, cells, self.now, until
-        job.start, job.asked = ready, asked
+        job.level, job.cells, job.passed = level, cells, self.now
+        job.start = ready
         kills = self.correction == "kill"
         length = min(job.actual, job.predicted) if kills else job.actual
-        job.real = ceil_slow(length, job.factors[level])
+        job.real = slowed(length, job.factors[level])
         job.end = ready + job.real
         job.prediction = predicted
         job.began = ready == self.now
@@ -658,9 +423,9 @@ class LimitedSimulation(Plans, Simulation):
         self.started += 1
 
     def corrected(self, job: Any, now: int) -> int:
-        """The rule of the oracle, with the times that the job has at its level."""
+        """Return the prediction by the pool's rule, with the times of a job at its level."""
         given = job.predicted, job.requested
-        job.predicted = ceil_slow(job.predicted, job.factors[job.level])
+        job.predicted = slowed(job.predicted, job.factors[job.level])
         job.requested = job.asked
         try:
             return super().corrected(job, now)

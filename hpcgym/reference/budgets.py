@@ -1,0 +1,309 @@
+"""Accounts of budgets of energy, and the reservation of the first job that may not start.
+
+Rules 12 to 14 and 17 to 20 of :mod:`hpcgym.reference.limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from hpcgym.reference.own_nodes import (
+    BOOTING,
+    NEVER,
+    OFF,
+    ON,
+    SHUTTING,
+    Budget,
+    Cap,
+    LimitedJob,
+    Machine,
+    Node,
+    OwnNodes,
+    Start,
+    slowed,
+)
+
+#: Rules under budgets that say more than that these must suffice.
+BUDGET_RULES = ("powercap", "reduce-pc", "energy-bud")
+
+# --- Accounts of budgets: rules 12 to 14 and 20 ---------------------------------------------------
+
+
+def pieces(begin: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the parts into which some times cut an interval."""
+    if end <= begin:
+        return []
+    return list(pairwise(sorted({begin, end, *(time for time in cuts if begin < time < end)})))
+
+
+class Accounts(OwnNodes):
+    """What budgets have left, and what jobs would draw of them."""
+
+    def __init__(
+        self,
+        jobs: Iterable[LimitedJob],
+        machine: Machine,
+        caps: list[Cap],
+        budgets: list[Budget],
+        rule: str,
+        contiguous: bool = False,
+        **rules: Any,
+    ):
+        super().__init__(jobs, machine, caps, contiguous, **rules)
+        self.budgets, self.rule = budgets, rule
+
+    def off_of(self, budget: Budget) -> int:
+        """Return what a node that is off counts as."""
+        return self.m.rest if budget.as_idle else self.m.off
+
+    def above_of(self, budget: Budget, but: Iterable[int] = ()) -> int:
+        """Return what all components count as, once some nodes are on."""
+        return self.m.above(set() if budget.as_idle else self.dark(but))
+
+    def in_use(self, budget: Budget) -> bool:
+        """Rule 8."""
+        started = budget.start <= self.now or any(j.until > budget.start for j in self.running)
+        return budget.binds and budget.end > self.now and started
+
+    def read_meters(self, now: int) -> None:
+        """Rule 12."""
+        for budget in self.budgets:
+            seconds = min(now, budget.end) - max(self.now, budget.start)
+            budget.read += self.drawn() * max(seconds, 0)
+
+    def look(self, now: int) -> None:
+        """Rule 12, at the looks."""
+        for budget in self.budgets:
+            since, ends = now - budget.start, now == budget.end
+            if budget.start <= now <= budget.end and (ends or since % budget.period == 0):
+                budget.saved, budget.looked = budget.mean * since - budget.read, now
+
+    def reserved(self, budget: Budget) -> int:
+        """Rule 15."""
+        total = 0
+        for job, power in budget.reserves.values():
+            left = min(job.until, budget.end) - max(budget.looked, job.passed)
+            total += (power - budget.mean) * max(left, 0)
+        return total
+
+    def idle_energy(self, budget: Budget, begin: int) -> int:
+        """Return what a node draws that is on and free from a time on."""
+        off = begin + self.m.off_time
+        return sum(
+            (self.off_of(budget) if budget.shuts and first >= off else self.m.rest) * (last - first)
+            for first, last in pieces(begin, budget.end, [off])
+        )
+
+    def free_energy(self, budget: Budget, begin: int, node: Node) -> int:
+        """Return what a node draws that has no job."""
+        if node.state == ON:
+            return self.idle_energy(budget, begin)
+        if node.state == OFF:
+            return self.off_of(budget) * (budget.end - begin)
+        done = min(max(node.until, begin), budget.end)
+        if node.state == SHUTTING:
+            return self.m.rest * (done - begin) + self.off_of(budget) * (budget.end - done)
+        return self.m.rise * (done - begin) + self.idle_energy(budget, done)
+
+    def job_energy(self, budget: Budget, begin: int, start: Start, until: int) -> int:
+        """Return what a job draws, and its nodes after it."""
+        job, level, _, ready = start
+        total = job.width * self.idle_energy(budget, max(until, begin))
+        for first, last in pieces(begin, min(until, budget.end), [ready]):
+            power = self.waiting if first < ready else self.work
+            total += power(job, level) * (last - first)
+        return total
+
+    def ahead(self, budget: Budget, also: Start | None = None, asked: int = 0) -> int:
+        """Rule 13."""
+        begin = max(self.now, budget.start)
+        taken = () if also is None else also.cells
+        total = self.above_of(budget, taken) * (budget.end - begin)
+        for n, node in enumerate(self.nodes):
+            if node.job is None and n not in taken:
+                total += self.free_energy(budget, begin, node)
+        for job in self.running:
+            own = Start(job, job.level, job.cells, job.start)
+            total += self.job_energy(budget, begin, own, job.until)
+        if also is not None:
+            total += self.job_energy(budget, begin, also, also.ready + asked)
+        return total
+
+    def power_with(self, budget: Budget, also: Start) -> int:
+        """Rule 14."""
+        if budget.start <= self.now:
+            return self.charged(also, budget.as_idle)
+        total = self.above_of(budget, also.cells)
+        for n, node in enumerate(self.nodes):
+            if node.job is None and n not in also.cells:
+                total += self.off_of(budget) if node.state in (OFF, SHUTTING) else self.m.rest
+        for other in self.running:
+            if other.until <= budget.start:
+                total += other.width * self.m.rest
+            else:
+                power = self.waiting if other.start > budget.start else self.work
+                total += power(other, other.level)
+        power = self.waiting if also.ready > budget.start else self.work
+        return total + power(also.job, also.level)
+
+    def within_budgets(self, n: int) -> bool:
+        """Rule 8: whether all budgets in use suffice if a node that is off boots now."""
+        node = self.nodes[n]
+        given = node.state, node.until
+        if node.state == OFF:
+            node.state, node.until = BOOTING, self.now + self.m.boot_time
+        used = [budget for budget in self.budgets if self.in_use(budget)]
+        found = all(budget.read + self.ahead(budget) <= budget.mj for budget in used)
+        node.state, node.until = given
+        return found
+
+
+# --- The head's reservation: rules 17 to 19 -------------------------------------------------------
+
+
+class Spare(NamedTuple):
+    """What the head leaves: see rule 18."""
+
+    shadow: int
+    nodes: int
+    watts: list[tuple[int, int]]  # what a free node counts as, mW that are spare
+    row: range  # nodes of the head, where these are in a row
+    excess: dict[int, int]  # budget -> what the head takes of what was saved
+    left: dict[int, int]  # budget -> what is left at the shadow time
+
+
+class Plans(Accounts):
+    """When and how the head may start, if nothing starts and jobs end as predicted."""
+
+    spare: Spare
+
+    def levels(self) -> range:
+        """Rule 10."""
+        return range(len(self.m.busy) - 1, self.m.lowest - 1, -1)
+
+    def plan(self, head: LimitedJob, now: int) -> None:
+        """Rules 17 and 19."""
+        times = {now}
+        times |= {job.predicted_end for job in self.running}
+        times |= {cap.end for cap in self.announced()}
+        for budget in self.budgets:
+            times |= {budget.start, budget.end}
+            if self.rule in BUDGET_RULES[1:]:
+                times |= set(range(budget.start, budget.end, budget.period))
+        for time in sorted(time for time in times if now <= time < NEVER):
+            for level in self.levels():
+                spare = self.planned(head, level, time)
+                if spare is not None:
+                    self.spare = spare
+                    return
+        self.spare = Spare(now, -1, [(0, -1)], range(self.m.nodes), {}, {})
+
+    def planned(self, head: LimitedJob, level: int, time: int) -> Spare | None:
+        """Rules 17 and 18, at a time and a level; None: it does not fit."""
+        until = time + slowed(head.requested, head.factors[level])
+        held = {n for job in self.still(time) for n in job.cells}
+        free = [n for n in range(self.kept_off(time, until), self.m.nodes) if n not in held]
+        if len(free) < head.width:
+            return None
+        row = range(0)
+        if self.contiguous:
+            rows = [range(n, n + head.width) for n in free]
+            rows = [row for row in rows if set(row) <= set(free)]
+            if not rows:
+                return None
+            row = rows[0]
+        watts = []
+        for cap in self.announced():
+            if cap.end <= time or cap.start >= until:
+                continue
+            power = self.planned_floor(cap, self.still(max(time, cap.start)))
+            power += self.work(head, level) - head.width * self.m.rest
+            if power > cap.mw:
+                return None
+            watts.append((self.m.rest, cap.mw - power))
+        excess, left, below = {}, {}, list[tuple[int, int]]()
+        for budget in self.budgets:
+            if not budget.binds or budget.end <= self.now:
+                continue
+            excess[id(budget)] = 0
+            if budget.start < until and budget.end > time:
+                found = self.planned_budget(budget, head, level, time, until)
+                if found is None:
+                    return None
+                excess[id(budget)] = found[0]
+                below += found[1]
+            if budget.start <= self.now:
+                then = self.left_at(budget, min(time, budget.end))
+                left[id(budget)] = then - excess[id(budget)]
+        # of several budgets the one that leaves least
+        watts += [min(below, key=lambda pair: pair[1])] if below else []
+        return Spare(time, len(free) - head.width, watts, row, excess, left)
+
+    def still(self, time: int) -> list[LimitedJob]:
+        """Return the jobs that run at a time, as predicted."""
+        return [job for job in self.running if job.predicted_end > time]
+
+    def planned_floor(self, cap: Cap, jobs: list[LimitedJob]) -> int:
+        """Return the power under a cap beside some jobs."""
+        total = self.m.above(set(range(cap.off)))
+        held = {n for job in jobs for n in job.cells}
+        for n in set(range(self.m.nodes)) - held:
+            total += self.m.off if n < cap.off else self.m.rest
+        return total + sum(self.work(job, job.level) for job in jobs)
+
+    def planned_power(self, budget: Budget, time: int) -> int:
+        """Return the power at a time, without the head."""
+        rest = self.off_of(budget) if budget.shuts else self.m.rest
+        jobs = self.still(time)
+        total = self.above_of(budget) + sum(self.work(job, job.level) for job in jobs)
+        held = {n for job in jobs for n in job.cells}
+        for n, node in enumerate(self.nodes):
+            if n not in held:
+                total += self.off_of(budget) if self.goes_dark(node) else rest
+        return total
+
+    def goes_dark(self, node: Node) -> bool:
+        """Whether a node is off, or will be."""
+        stays = node.state == SHUTTING and not node.boots
+        return node.job is None and (node.state == OFF or stays)
+
+    def planned_energy(self, budget: Budget, until: int) -> int:
+        """Return what is drawn up to a time, without the head."""
+        begin, ends = max(self.now, budget.start), [job.predicted_end for job in self.running]
+        return sum(
+            self.planned_power(budget, first) * (last - first)
+            for first, last in pieces(begin, min(until, budget.end), ends)
+        )
+
+    def left_at(self, budget: Budget, time: int) -> int:
+        """Rule 17: what is left at a time of what was saved."""
+        left = budget.mean * (time - budget.start) - budget.read - self.planned_energy(budget, time)
+        for job, power in budget.reserves.values():
+            if job.predicted_end > time:
+                left -= (power - budget.mean) * max(min(job.until, budget.end) - time, 0)
+        return left
+
+    def planned_budget(
+        self, budget: Budget, head: LimitedJob, level: int, time: int, until: int
+    ) -> tuple[int, list[tuple[int, int]]] | None:
+        """Return the head's excess and the watts that are spare, or None."""
+        rest = self.off_of(budget) if budget.shuts else self.m.rest
+        seconds = min(until, budget.end) - max(time, budget.start)
+        held = {n for job in self.still(time) for n in job.cells}
+        dark = sum(self.goes_dark(node) for node in self.nodes)
+        on = min(head.width, self.m.nodes - len(held) - dark)
+        more = self.work(head, level) - on * rest - (head.width - on) * self.off_of(budget)
+        total = budget.read + self.planned_energy(budget, budget.end) + more * seconds
+        if total > budget.mj:
+            return None
+        if self.rule not in BUDGET_RULES:
+            return more * seconds, []
+        power = self.planned_power(budget, max(time, budget.start)) + more
+        if power <= budget.mean:
+            return 0, [(rest, budget.mean - power)]
+        if self.rule == "powercap" or time < budget.start:
+            return None
+        excess = (power - budget.mean) * seconds
+        return (excess, []) if excess <= self.left_at(budget, time) else None
