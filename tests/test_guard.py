@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,16 +30,6 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     names = ("__main__", "facts", "inputs")
     return SimpleNamespace(**{name: import_module(f"guarding.{name}") for name in names})
-
-
-def test_it_explains_itself() -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("needs bash")
-    command = [bash, str(ROOT / "scripts" / "guard"), "--help"]
-    shown = subprocess.run(command, env={"HPCGYM_VENV": sys.prefix}, capture_output=True, text=True)
-    assert shown.returncode == 0
-    assert "scripts/guard signature --cases" in shown.stdout
 
 
 def test_a_changed_rule_changes_the_signature(
