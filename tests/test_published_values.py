@@ -92,10 +92,10 @@ def name_of(value: object) -> str | None:
     return "-".join(value.values()) if isinstance(value, dict) else ""
 
 
-def simulated(workload: Workload, rules: Rules, passes: str) -> Result:
+def simulated(workload: Workload, rules: Rules, passes: str, **more: Any) -> Result:
     if rules.get("estimate") == "twice":
         rules = rules | {"estimate": 2 * workload.requested_time}
-    return hpcgym.simulate(workload, "easy", passes=passes, **rules)
+    return hpcgym.simulate(workload, "easy", passes=passes, **rules, **more)
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,15 @@ def test_kth_sp2(
     assert metrics["rms_bsld"] == pytest.approx(rms_bsld, rel=0, abs=1e-9)
     assert metrics["mean_response_s"] == pytest.approx(mean_response_s, rel=0, abs=1e-9)
     assert metrics["max_response_s"] == max_response_s
+
+
+@pytest.mark.parametrize("row", [0, 5, 8])
+def test_the_reference_has_them_too(kth_sp2: Workload, row: int) -> None:
+    rules, (mean_bsld, max_bsld, _, mean_response_s, _) = KTH_SP2[row]
+    metrics = simulated(kth_sp2, rules, "per-event", engine="reference").metrics
+    assert metrics["mean_bsld"] == pytest.approx(mean_bsld, rel=0, abs=1e-9)
+    assert metrics["max_bsld"] == max_bsld
+    assert metrics["mean_response_s"] == pytest.approx(mean_response_s, rel=0, abs=1e-9)
 
 
 @pytest.mark.parametrize(("rules", "printed"), PER_TIMESTAMP, ids=name_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,19 +246,6 @@ def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
     agreed(jobs, cluster=Cluster(groups=groups), maintenance="100/101", **rules)
 
 
-@pytest.mark.parametrize("order", ["fcfs", "sjbf"])
-def test_a_job_that_failed_may_fit_after_another_has_started(order: str) -> None:
-    """As in `test_reference_nodes.py`: a start may make room for a job that waited before."""
-    units, core = [1, 1, 2, 2, 1, 1], [1, 2, 2, 1, 1, 4]
-    wide = [a * b for a, b in zip(units, core, strict=True)]
-    each = {"units": units, "per_unit": {"core": core}}
-    workload = few_jobs(6, [0, 0, 1, 1, 2, 3], [9, 9, 5, 99, 3, 1], wide, **each)
-    groups = (NodeGroup("small", 1, {"core": 2}), NodeGroup("large", 1, {"core": 4}))
-    result = agreed(workload, cluster=Cluster(groups=groups), backfill_order=order)
-    start = {"fcfs": [0, 0, 9, 3, 2, 102], "sjbf": [0, 0, 9, 2, 2, 101]}[order]
-    assert result.start.tolist() == start
-
-
 @settings(max_examples=40)
 @given(st.data(), workloads(max_jobs=20))
 def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -> None:
@@ -271,22 +259,16 @@ def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -
     agreed(jobs, cluster=Cluster(groups=(nodes,)), **rules)
 
 
-@pytest.mark.parametrize("order", ["sqf", "spf", "sjbf"])
-def test_a_job_comes_back_before_equal_ones_that_were_submitted_later(order: str) -> None:
-    """One node of a hundred: the jobs on it are equal to many in the queue, of several blocks."""
-    jobs = few_jobs(4, [0] * 150, [5] * 150, [2] * 150)
-    failures = [(0, 2, 3), (1, 8, 20), (0, 8, 10)]
-    rules = {"policy": "fcfs" if order == "sjbf" else order, "backfill_order": order}
-    result = agreed(jobs, cluster="2x1x2", failures=table_of(failures), **rules)
-    assert result.start.tolist()[:3] == [3, 0, 10]
-
-
 @pytest.mark.parametrize("order", ["sqf", "spf", "sjbf", "fcfs"])
-def test_a_job_is_backfilled_again_before_equal_ones_that_came_later(order: str) -> None:
-    """It ran before the head, job 1, and was submitted before job 3, which waits."""
-    jobs, failures = few_jobs(4, [0, 1, 1, 2], [100, 5, 9, 9], [2, 4, 2, 2]), [(1, 3, 4)]
-    result = agreed(jobs, cluster="2x1x2", failures=table_of(failures), backfill_order=order)
-    assert result.start.tolist() == [0, 100, 4, 13]
+def test_a_job_comes_back_before_equal_ones_that_were_submitted_later(order: str) -> None:
+    """Of a crowd, in lists of several blocks; and one that was back-filled before the head."""
+    crowd, few = few_jobs(4, [0] * 150, [5] * 150, [2] * 150), ([0, 1, 1, 2], [100, 5, 9, 9])
+    fails = table_of([(0, 2, 3), (1, 8, 20), (0, 8, 10)]), table_of([(1, 3, 4)])
+    rules = {"policy": "fcfs" if order == "sjbf" else order, "backfill_order": order}
+    result = agreed(crowd, cluster="2x1x2", failures=fails[0], **rules)
+    assert result.start.tolist()[:3] == [3, 0, 10]
+    rules = {"cluster": "2x1x2", "failures": fails[1], "backfill_order": order}
+    assert agreed(few_jobs(4, *few, [2, 4, 2, 2]), **rules).start.tolist() == [0, 100, 4, 13]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -308,10 +290,8 @@ def test_random_nodes_are_valid_and_the_same_again(
 
 def test_random_nodes_differ_by_seed() -> None:
     cluster, workload = crowd(3, jobs=80)
-    drawn = [
-        cells_of(hpcgym.simulate(workload, cluster=cluster, allocation=f"random:{seed}").allocation)
-        for seed in range(4)
-    ]
+    simulate = partial(hpcgym.simulate, workload, cluster=cluster)
+    drawn = [cells_of(simulate(allocation=f"random:{seed}").allocation) for seed in range(4)]
     assert all(drawn[0] != other for other in drawn[1:])
 
 

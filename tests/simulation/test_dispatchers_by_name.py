@@ -109,7 +109,7 @@ def test_every_name_runs(name: str, where: str) -> None:
 
 
 def test_a_view_by_hand_knows_what_waits() -> None:
-    """As in `test_reference_nodes.py`: the first job leaves the node of four to the second."""
+    """As in `test_rules_by_hand.py`: the first job leaves the node of four to the second."""
     queue = {"submit": [0, 0], "duration": [9, 9], "units": [1, 1], "per_unit": [[1, 1], [3, 1]]}
     machine = [[4, 2], [2, 4]]
     view = PassView.of(0, ("core", "mem"), machine, queue=queue, allocation=WEIGHTED)
