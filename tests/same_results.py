@@ -32,6 +32,13 @@ def cells(held: Any) -> Any:
     return [sorted(zip(held.node[a:b], held.units[a:b], strict=True)) for a, b in ends]
 
 
+def intervals(result: hpcgym.Result) -> list[Any]:
+    """When nodes were not on, or down, in any order."""
+    states = result.node_states
+    columns = [] if states is None else [np.asarray(c).tolist() for c in vars(states).values()]
+    return sorted(zip(*columns, strict=True))
+
+
 def assert_same_results(slow: hpcgym.Result, fast: hpcgym.Result) -> None:
     """All that a result tells is the same."""
     assert {field.name for field in fields(slow)} >= {*LISTS}
@@ -44,6 +51,7 @@ def assert_same_results(slow: hpcgym.Result, fast: hpcgym.Result) -> None:
             for column in ("job", "start", "end"):
                 assert plain(getattr(one, column)) == plain(getattr(other, column)), (name, column)
     assert cells(slow.allocation) == cells(fast.allocation)
+    assert intervals(slow) == intervals(fast)
     assert slow.workload.job_number.tolist() == fast.workload.job_number.tolist()
     assert slow.workload.submit_time.tolist() == fast.workload.submit_time.tolist()
     assert (slow.given is None) == (fast.given is None)

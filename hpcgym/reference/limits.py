@@ -21,7 +21,7 @@ Nodes and power (whole milliwatts: of machines rounded up, of limits down)
  4. A node takes OFF seconds to switch off and BOOT to boot, and is never stopped half-way. A
     job that takes nodes which are not on begins when the last one is. At level f a job takes
     ceil(time * slowdown): run, requested and predicted time, and corrections count with
-    these.
+    these. Averages of ended jobs, and ratios, are of these times, too.
 Times of passes
  5. Besides ends and submissions: when a cap is announced, starts, ends, or OFF before it
     starts if it has nodes off; when a budget starts, ends, and every period between; when
@@ -245,6 +245,7 @@ class LimitedSimulation(Plans):
         for budget in self.budgets:
             budget.reserves.pop(job.number, None)
         super().terminate(job)
+        job.requested = job.asked if job.asked >= 0 else job.requested
 
     def keep_caps(self, now: int) -> None:
         """Announce caps, switch nodes for them, and kill."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, takewhile
@@ -15,6 +14,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited, possible, simulate_pool
 from pieces import same_in_pieces
+from same_results import cells_of
 from test_under_limits import check_same
 
 import hpcgym
@@ -98,70 +98,25 @@ def whimsical(view: PassView, seen: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-@settings(max_examples=40)
-@given(st.data())
-def test_what_is_seen_and_starts_is_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
-    case = data.draw(limited(kinds))
-    seen: list[Any] = []
-    result = dispatched(case, partial(whimsical, seen=seen))
-    rules = case.rules | {"policy": "fcfs", "backfill": "none", "threshold": None}
-    slow = simulate_pool(replace(case, rules=rules), Whimsical)
-    assert isinstance(slow, Whimsical)
-    assert seen == slow.seen
-    check_same(result, slow)
-    hpcgym.validate_schedule(result)
-
-
-@pytest.mark.parametrize("kinds", KINDS)
 @settings(max_examples=60)
 @given(st.data(), st.integers(0, 10**6))
-def test_in_pieces_it_sees_the_same(kinds: str, data: st.DataObject, seed: int) -> None:
+def test_what_is_seen_and_starts_is_the_slow_simulators(
+    kinds: str, data: st.DataObject, seed: int
+) -> None:
+    """Also where it goes on in pieces."""
     case, seen = data.draw(limited(kinds)), list[list[Any]]()
 
     def dispatched_again() -> Result:
         seen.append([])
         return dispatched(case, partial(whimsical, seen=seen[-1]))
 
-    same_in_pieces(seed, dispatched_again)
-    assert seen[0] == seen[1]
-
-
-# --- Beside schedulers without backfilling ------------------------------------------------------
-
-ORDERS: dict[str, Callable[[PassView], Any]] = {
-    "fcfs": lambda view: np.arange(len(view.job)),
-    "spf": lambda view: np.argsort(view.requested, kind="stable"),
-    "lpf": lambda view: np.argsort(-view.requested, kind="stable"),
-}
-
-
-def in_order(view: PassView, policy: str) -> list[int]:
-    """Return the first jobs of an order, as many as there are free nodes for."""
-    order = ORDERS[policy](view)
-    fit = np.cumsum(view.units[order]) <= (view.free[:, 0] > 0).sum()
-    return [int(place) for place in order[fit]]
-
-
-@pytest.mark.parametrize("policy", ORDERS)
-@settings(max_examples=60)
-@given(case=limited())
-def test_an_order_is_served_as_without_backfilling(policy: str, case: Case) -> None:
-    result = dispatched(case, partial(in_order, policy=policy))
-    same = {rule: case.rules[rule] for rule in BESIDE} | {"policy": policy, "backfill": "none"}
-    other = simulate(case.workload, cluster=case.cluster, limits=case.limits, **same)
-    assert result.start.tolist() == other.start.tolist()
-    assert result.end.tolist() == other.end.tolist()
-    for name in ("frequency", "allocation", "node_states"):
-        assert_same(getattr(result, name), getattr(other, name))
-
-
-def assert_same(one: Any, other: Any) -> None:
-    assert (one is None) == (other is None)
-    if one is not None:
-        parts = vars(one).values() if hasattr(one, "__dict__") else [*one]
-        others = vars(other).values() if hasattr(other, "__dict__") else [*other]
-        for mine, theirs in zip(parts, others, strict=True):
-            assert np.asarray(mine).tolist() == np.asarray(theirs).tolist()
+    result = same_in_pieces(seed, dispatched_again)
+    rules = case.rules | {"policy": "fcfs", "backfill": "none", "threshold": None}
+    slow = simulate_pool(replace(case, rules=rules), Whimsical)
+    assert isinstance(slow, Whimsical)
+    assert seen == [slow.seen] * 2
+    check_same(result, slow)
+    hpcgym.validate_schedule(result)
 
 
 # --- Limits that change nothing, and limits that do ----------------------------------------------
@@ -193,7 +148,7 @@ def test_without_an_effect_of_limits_all_is_as_on_nodes(
     plain = simulate(jobs, name, cluster=cluster, **rules)
     assert result.start.tolist() == plain.start.tolist()
     assert result.end.tolist() == plain.end.tolist()
-    assert_same(result.allocation, plain.allocation)
+    assert cells_of(result.allocation) == cells_of(plain.allocation)
 
 
 @pytest.mark.parametrize("name", LISTS)

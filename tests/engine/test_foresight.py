@@ -166,28 +166,27 @@ def assert_the_slow_one(
 
 
 @costly
+@pytest.mark.parametrize("slurm", [False, True])
 @settings(max_examples=200)
-@given(cases(max_jobs=16), PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 2.5, 60.0]))
+@given(cases(max_jobs=16), SLURM, PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 2.5, 60.0]))
 def test_it_is_the_slow_one(
-    case: tuple[Workload, dict[str, Any]], portfolio: Any, estimate: str, tau: float
+    slurm: bool,
+    case: tuple[Workload, dict[str, Any]],
+    backfill: str,
+    portfolio: Any,
+    estimate: str,
+    tau: float,
 ) -> None:
+    """Vectors that start the same jobs now may not do so at the looks between events of Slurm."""
     workload, rules = case
     del rules["policy"]
+    if slurm:
+        rules |= {"backfill": backfill, "passes": "per-timestamp", "hold": None}
     assume(not rules["backfill"].startswith("conservative"))
     assert_the_slow_one(workload, rules, portfolio, estimate, tau)
 
 
-@costly
-@settings(max_examples=100)
-@given(cases(max_jobs=16), SLURM, PORTFOLIOS, ESTIMATES)
-def test_it_is_the_slow_one_where_slurm_looks_between_events(
-    case: tuple[Workload, dict[str, Any]], backfill: str, portfolio: Any, estimate: str
-) -> None:
-    """Vectors that start the same jobs now may not do so at the looks up to the next event."""
-    workload, rules = case
-    del rules["policy"]
-    rules |= {"backfill": backfill, "passes": "per-timestamp", "hold": None}
-    assert_the_slow_one(workload, rules, portfolio, estimate, 10.0)
+PLAIN: dict[str, Any] = {"backfill": "none", "backfill_order": "fcfs", "passes": "per-timestamp"}
 
 
 def test_costs_that_are_equal_are_equal_to_the_last_bit() -> None:
@@ -205,14 +204,7 @@ def test_costs_that_are_equal_are_equal_to_the_last_bit() -> None:
         user_id=[0, 0, 1, -1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0],
     )
     portfolio = [(-1.0,) * 6, (-1.0, 0.1, 0.0, -0.5, -1.0, -1.0)]
-    rules = {
-        "backfill": "none",
-        "backfill_order": "f3",
-        "estimate": "requested",
-        "correction": "requested",
-        "threshold": None,
-        "passes": "per-timestamp",
-    }
+    rules = PLAIN | {"backfill_order": "f3", "estimate": "requested", "correction": "requested"}
     assert_the_slow_one(workload, rules, portfolio, "learned", 60.0)
     starts = Lookahead(portfolio, tau=60.0).run(workload, **rules).start
     assert (starts[6], starts[4]) == (1002, 1009)  # at 1002 the first vector is followed
@@ -231,12 +223,9 @@ def test_a_job_that_is_about_to_end_as_a_corrected_prediction_says() -> None:
         [30, 3600, 1, 10, 10, *[1] * 11],
         user_id=[0] * 16,
     )
-    rules = {
-        "backfill": "none",
-        "backfill_order": "fcfs",
+    rules = PLAIN | {
         "estimate": [0] * 16,
         "correction": "recursive-doubling",
-        "threshold": None,
         "passes": "per-event",
     }
     portfolio = [(-1.0,) * 6, (*[-1.0] * 5, 20.0)]
@@ -258,13 +247,6 @@ def test_nothing_is_known_of_the_future(estimate: str, passes: str) -> None:
         same_past.append((after.start[:n][past] == start[past]).all())
     assert all(same_past) == (estimate != "clairvoyant")
     assert sum(others) >= 3  # there is another future
-
-
-def test_it_looks_at_run_times_of_the_past() -> None:
-    """Or else nothing would be learned."""
-    one = Lookahead().run(BUSY)
-    other = Lookahead(estimate="requested").run(BUSY)
-    assert (one.start != other.start).any()
 
 
 def test_long_queues_and_many_running_jobs() -> None:

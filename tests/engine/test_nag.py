@@ -145,19 +145,6 @@ def test_places_of_terms(some: list[int], degree: int) -> None:
     assert list(every[learning.term_places(some, 5, degree)]) == terms_of(x[some], degree)
 
 
-@pytest.mark.parametrize("under", BRANCHES)
-@pytest.mark.parametrize("over", BRANCHES)
-def test_slopes(over: str, under: str) -> None:
-    loss = loss_record(over, under, scales=(0.5, 0.25), threshold=2.0)
-    for error in (-7.0, -1.0, 1.0, 5.0):
-        branch, scale = (over, 0.5) if error > 0 else (under, 0.25)
-        h = 1e-6
-        up, down = (loss_value(branch, scale, abs(error + d)) for d in (h, -h))
-        found = gradient(loss, 10.0 + error + 2.0, 10.0)
-        assert found == pytest.approx((up - down) / (2 * h), rel=1e-6)
-    assert gradient(loss, 12.0, 10.0) == 0.0
-
-
 def test_slopes_stay_finite() -> None:
     loss = loss_record("exponential", "exponential", scales=(1.0, 1.0))
     assert gradient(loss, 1e9, 0.0) == pytest.approx(math.exp(300), rel=1e-12)
@@ -207,46 +194,3 @@ def test_learning_is_the_published_algorithm(name: str, degree: int) -> None:
         fast.learn(x, y, weight)
     assert np.abs(fast.terms[0]).min() > 0.0
     assert fast.totals == pytest.approx([plain.norm, plain.t + 1])
-
-
-def test_the_weighting_is_multiplied() -> None:
-    named, given = Fast(loss_record(weight="large"), 3), Fast(loss_record(), 3)
-    for x, y, weight in stream(50, 3):
-        run = 100.0 + y
-        named.learn(x, run, weight, processors=4.0)
-        given.learn(x, run, weight * (1.0 + math.log(4.0 * run)))
-    assert named.terms == pytest.approx(given.terms, rel=1e-9)
-
-
-def test_learning_learns() -> None:
-    fast = Fast(loss_record("squared", "squared", eta=1.0, l2=0.0), 6)
-    jobs = stream(4000, 6)
-    errors = []
-    for x, y, _ in jobs:
-        errors.append(abs(fast.predict(x) - y))
-        fast.learn(x, y)
-    assert np.mean(errors[-500:]) < 0.1 * np.mean([abs(y) for _, y, _ in jobs])
-
-
-def test_the_unit_of_a_feature_does_not_matter() -> None:
-    # powers of 2 round nothing
-    units = [2.0**k for k in (40, -30, 0, 7, -3, 11)]
-    loss = loss_record(**LOSSES["e-loss"])
-    one, other = Fast(loss, 6), Fast(loss, 6)
-    for x, y, weight in stream(100, 6):
-        scaled = [a * b for a, b in zip(x, units, strict=True)]
-        assert one.predict(x) == other.predict(scaled)
-        one.learn(x, y, weight)
-        other.learn(scaled, y, weight)
-
-
-def test_a_quantile_is_learned() -> None:
-    rng = np.random.default_rng(0)
-    loss = loss_record("absolute", "absolute", scales=(0.1, 0.9), eta=2.0, l2=0.0, degree=1)
-    fast = Fast(loss, 1)
-    truths = rng.exponential(10.0, 20_000)
-    below = 0
-    for k, y in enumerate(truths):
-        below += k >= 5_000 and fast.predict([1.0]) > y
-        fast.learn([1.0], float(y))
-    assert below / 15_000 == pytest.approx(0.9, abs=0.01)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -179,19 +181,6 @@ def test_what_an_expression_is_refused_for(reason: str, told: dict[str, Any]) ->
         model({"secondary": 4}, second_scores=SCORES, expressions=both)
 
 
-def test_there_are_two_orders() -> None:
-    with pytest.raises(ValueError, match=r"^expressions: of two orders"):
-        model(SCORED, scores=SCORES, expressions=[expression(WAIT)] * 3)
-
-
-@pytest.mark.parametrize("rules", [{"primary": 1}, {"primary": 5}, {"primary": 0}])
-def test_expressions_are_scores_of_their_order(rules: dict[str, int]) -> None:
-    """Under another one what an expression says of a job would not be compared as it is meant."""
-    keys = np.zeros(N, np.int64)
-    with pytest.raises(ValueError, match=r"^expressions: their order is scored"):
-        model(rules, keys=keys, scores=SCORES, expressions=[expression(WAIT)])
-
-
 def beginning(**more: Any) -> dict[str, Any]:
     """A job that runs."""
     return {
@@ -223,33 +212,6 @@ def beginning(**more: Any) -> dict[str, Any]:
 def test_what_a_beginning_is_refused_for(more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^begin: "):
         Simulation(model()).begin(**beginning(**more))
-
-
-def test_a_simulation_begins_once() -> None:
-    simulation = Simulation(model())
-    simulation.begin(**beginning())
-    with pytest.raises(ValueError, match="begin: it has begun"):
-        simulation.begin(**beginning())
-
-
-def test_jobs_of_several_episodes_are_simulated_by_environments() -> None:
-    several = model({}, jobs=JOBS[::-1].copy(), several=True)
-    with pytest.raises(ValueError, match=r"^several: "):
-        Simulation(several)
-
-
-def test_answers_that_nobody_asked_for() -> None:
-    simulation = Simulation(model())
-    for answer in (
-        lambda: simulation.predict(3.0),
-        lambda: simulation.renew(np.array([0]), np.array([1.0])),
-        lambda: simulation.order(np.array([0]), np.array([1.0])),
-    ):
-        with pytest.raises(ValueError, match="not asked for"):
-            answer()
-    for row in (-1, N):
-        with pytest.raises(IndexError, match="no such job"):
-            simulation.start(row)
 
 
 @pytest.mark.parametrize(
@@ -325,26 +287,6 @@ def test_what_jobs_that_share_nodes_are_refused_for(reason: str, more: dict[str,
     assert Simulation(model(sharing=sharing(**DRAWS))).run() > 0
     with pytest.raises(ValueError, match=rf"^{reason}\b"):
         model(sharing=sharing(**more))
-
-
-def test_rules_that_shared_nodes_do_not_have() -> None:
-    for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
-        with pytest.raises(ValueError, match=r"^sharing: no rule of theirs"):
-            model(rules, sharing=sharing())
-    with pytest.raises(ValueError, match=r"^sharing: jobs that are predicted to end later"):
-        model(predicted=changed(PREDICTED, 5), sharing=sharing())
-    with pytest.raises(ValueError, match=r"^believe: jobs share no nodes"):
-        Simulation(model()).believe(sharing())
-    with pytest.raises(ValueError, match=r"^spells: jobs share no nodes"):
-        Simulation(model()).spells()
-    with pytest.raises(ValueError, match=r"^neighbours: jobs share no nodes"):
-        Simulation(model()).neighbours()
-    selecting = Simulation(model({"primary": 3}))
-    selecting.run()
-    with pytest.raises(ValueError, match=r"^select: jobs share no nodes"):
-        selecting.select(0, 0)
-    with pytest.raises(IndexError, match="no such job"):
-        selecting.select(-1)
 
 
 def test_a_job_that_others_have_to_end_before_is_not_selected() -> None:
@@ -456,14 +398,6 @@ def test_what_a_machine_under_limits_is_refused_for(reason: str, more: dict[str,
         model(limited=limited(**more))
 
 
-@pytest.mark.parametrize(
-    "rules", [{"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}]
-)
-def test_rules_that_no_machine_under_limits_has(rules: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"^limited: no rule of theirs"):
-        model(rules, limited=limited())
-
-
 def many_jobs(n: int) -> Model:
     """Jobs that take some tenths of a second."""
     jobs = np.zeros((n, 5), np.int64)
@@ -495,20 +429,67 @@ def test_two_threads_in_one_simulation() -> None:
     assert simulation.schedule()["start"].tolist() == alone.schedule()["start"].tolist()
 
 
-def test_look_ahead_of_other_jobs() -> None:
-    def features(n: int) -> Features:
-        return Features(np.zeros((n, 1)), np.array([0]), np.array([0]), np.zeros(0), np.full(n, 20))
-
-    foresight = Foresight(
-        features(2), np.ones((2, 1)), np.zeros((2, 3), np.int64), estimator=2, tau=10.0
-    )
-    simulation = Simulation(model(SCORED | {"asks": 1}, scores=SCORES))
-    with pytest.raises(ValueError, match="look_ahead: of these jobs"):
-        simulation.look_ahead(foresight)
+def features(n: int, formulas: Any = (0,)) -> Features:
+    """Features of jobs that are not those of the model."""
+    table = np.zeros((n, 1)), np.array(formulas, np.int64), np.array([0]), np.zeros(0)
+    return Features(*table, np.full(n, 20))
 
 
-def test_features_are_of_the_table() -> None:
-    given = np.array([0]), np.zeros(0), np.full(2, 20)
-    for formulas in ([], [11], [-1], [0, 1]):
-        with pytest.raises(ValueError, match=r"^features: .*formula"):
-            Features(np.zeros((2, 1)), np.array(formulas, np.int64), *given)
+def began() -> Simulation:
+    """A simulation that has begun with a job that runs."""
+    simulation = Simulation(model())
+    simulation.begin(**beginning())
+    return simulation
+
+
+def ended(**rules: int) -> Simulation:
+    """A simulation that has come to its end, or to a question."""
+    simulation = Simulation(model(rules))
+    simulation.run()
+    return simulation
+
+
+def look_ahead() -> None:
+    """Ask for look-ahead of two jobs, where there are three."""
+    counts = np.ones((2, 1)), np.zeros((2, 3), np.int64)
+    foresight = Foresight(features(2), *counts, estimator=2, tau=10.0)
+    Simulation(model(SCORED | {"asks": 1}, scores=SCORES)).look_ahead(foresight)
+
+
+def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Calls that are refused, and why."""
+    one, told = np.array([0]), {"scores": SCORES, "keys": np.zeros(N, np.int64)}
+    orders = {**told, "expressions": [expression(WAIT)]}
+    yield "expressions: of two orders", partial(model, SCORED, **orders | {"expressions": [{}] * 3})
+    # under another order what an expression says of a job would not be compared as it is meant
+    for primary in (1, 5, 0):
+        yield "expressions: their order is scored", partial(model, {"primary": primary}, **orders)
+    yield "begin: it has begun", lambda: began().begin(**beginning())
+    # environments simulate jobs of several episodes
+    yield "several: ", lambda: Simulation(model({}, jobs=JOBS[::-1].copy(), several=True))
+    new = Simulation(model())
+    yield ".*not asked for", partial(new.predict, 3.0)
+    yield ".*not asked for", partial(new.renew, one, np.array([1.0]))
+    yield ".*not asked for", partial(new.order, one, np.array([1.0]))
+    for row in (-1, N):
+        yield ".*no such job", partial(new.start, row)
+    for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
+        yield "sharing: no rule of theirs", partial(model, rules, sharing=sharing())
+    later = {"predicted": changed(PREDICTED, 5), "sharing": sharing()}
+    yield "sharing: jobs that are predicted to end later", partial(model, **later)
+    yield "believe: jobs share no nodes", partial(new.believe, sharing())
+    yield "spells: jobs share no nodes", new.spells
+    yield "neighbours: jobs share no nodes", new.neighbours
+    yield "select: jobs share no nodes", lambda: ended(primary=3).select(0, 0)
+    yield ".*no such job", lambda: ended(primary=3).select(-1)
+    for rules in ({"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}):
+        yield "limited: no rule of theirs", partial(model, rules, limited=limited())
+    yield "look_ahead: of these jobs", look_ahead
+    for some in ([], [11], [-1], [0, 1]):
+        yield "features: .*formula", partial(features, 2, some)
+
+
+@pytest.mark.parametrize(("reason", "call"), [*refusals()])
+def test_what_is_refused_as_it_is_asked_for(reason: str, call: Any) -> None:
+    with pytest.raises((ValueError, IndexError), match=f"^{reason}"):
+        call()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from slow_shares import Accounts, SlowOrder
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
@@ -56,19 +54,6 @@ def test_the_example_of_the_thesis() -> None:
     assert -math.log2(halved) == pytest.approx(0.15, rel=1e-12)
 
 
-def test_a_user_without_usage_one_with_her_share_and_one_far_beyond() -> None:
-    """1, 0.5 and close to 0."""
-    rows = [(0, 1, 2, 100), (0, 2, 1, 100), (0, 3, 37, 100)]
-    rows += [(100, user, 1, 10) for user in (0, 1, 2, 3)]
-    workload = users_workload(rows, 40)
-    fair = FairShare(math.inf, shares={0: 92, 1: 5, 2: 2.5, 3: 0.5})  # percent
-    unused, five, less, beyond = priorities(workload, fair, Cluster(40))[3:]
-    assert unused == 1.0
-    assert five == pytest.approx(0.5, rel=1e-12)
-    assert less == pytest.approx(0.5, rel=1e-12)
-    assert 0 < beyond < 1e-50
-
-
 def test_half_life_is_the_limit_of_many_periods() -> None:
     """Equations 6.2 and 6.3, with periods of a second."""
     rows = [(0, 1, 3, 400), (700, 1, 2, 300), (2000, 1, 8, 10)]
@@ -91,42 +76,32 @@ def test_energy_is_over_what_the_machine_could_use() -> None:
     assert -math.log2(priority) == pytest.approx(10 * 50 / (20 * 100), rel=1e-12)
 
 
-def places(seconds: dict[int, int], accounts: dict[int, str]) -> list[float]:
-    """The place in a tree of each user, who has used so many seconds of a processor."""
-    used = [(0, user, 1, number) for user, number in seconds.items() if number]
-    asked = [(max(seconds.values()), user, 1, 10) for user in seconds]
-    workload = users_workload(used + asked, 10)
+#: Users 1 and 2 are of one account, 3 and 4 of another.
+ACCOUNTS = {1: "a", 2: "a", 3: "b", 4: "b"}
+
+
+@pytest.mark.parametrize(
+    ("used", "accounts", "expected"),
+    [
+        # a, b and user 5 have a third each. Of 400 s, a and b have used 100 each, user 5 has used
+        # 200. So a and b tie, at 4/3, and their users are sorted together: user 2 has used nothing,
+        # 3 and 4 have 1/2 of b's shares and usage, user 1 has 1/2 of a's shares and all of its
+        # usage. User 5, at 2/3, is the last
+        ([100, 0, 50, 50, 200], ACCOUNTS, [0.4, 1.0, 0.8, 0.8, 0.2]),
+        # a user that ties with an account has the place of its first user
+        ([100, 0, 50, 50, 100], ACCOUNTS, [0.2, 1.0, 0.6, 0.6, 1.0]),
+        # user 1 has used less than anybody, but her account has used the most
+        ([10, 400, 100, 200], ACCOUNTS, [0.5, 0.25, 1.0, 0.75]),
+        ([0, 0, 0], {1: "a"}, [1.0, 1.0, 1.0]),
+    ],
+)
+def test_places_in_a_tree(used: list[int], accounts: dict[int, str], expected: list[float]) -> None:
+    """Level fair share is share / usage: https://slurm.schedmd.com/fair_tree.html."""
+    rows = [(0, user, 1, seconds) for user, seconds in enumerate(used, 1) if seconds]
+    asked = [(max(used), user, 1, 10) for user in range(1, len(used) + 1)]
     fair = FairShare(math.inf, accounts=accounts, formula="fair-tree")
-    return priorities(workload, fair, Cluster(10))[len(used) :]
-
-
-def test_places_in_a_tree() -> None:
-    """Level fair share is share / usage: https://slurm.schedmd.com/fair_tree.html.
-
-    a, b and user 5 have a third each. Of 400 s, a and b have used 100 each, user 5 has used 200.
-    So a and b tie, at 4/3, and their users are sorted together: user 2 has used nothing, 3 and 4
-    have 1/2 of b's shares and usage, user 1 has 1/2 of a's shares and all of its usage. User 5, at
-    2/3, is the last.
-    """
-    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
-    found = places({1: 100, 2: 0, 3: 50, 4: 50, 5: 200}, accounts)
-    assert found == pytest.approx([0.4, 1.0, 0.8, 0.8, 0.2], rel=1e-12)
-
-
-def test_a_user_that_ties_with_an_account_has_the_place_of_its_first_user() -> None:
-    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
-    found = places({1: 100, 2: 0, 3: 50, 4: 50, 5: 100}, accounts)
-    assert found == pytest.approx([0.2, 1.0, 0.6, 0.6, 1.0], rel=1e-12)
-
-
-def test_in_a_tree_the_account_counts_before_the_user() -> None:
-    """User 1 has used less than anybody, but her account has used the most."""
-    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
-    assert places({1: 10, 2: 400, 3: 100, 4: 200}, accounts) == [0.5, 0.25, 1.0, 0.75]
-
-
-def test_before_anybody_has_used_anything_all_have_the_first_place() -> None:
-    assert places({1: 0, 2: 0, 3: 0}, {1: "a"}) == [1.0, 1.0, 1.0]
+    found = priorities(users_workload(rows + asked, 10), fair, Cluster(10))[len(rows) :]
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_shares_of_accounts_multiply_along_the_path() -> None:
@@ -157,6 +132,9 @@ def test_shares_that_come_to_the_same_are_a_tie() -> None:
     assert result.start.tolist() == [0, 0, 0, 0, 10, 11]
 
 
+LUBLIN = hpcgym.load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12")
+
+
 def test_groups_of_the_workload_are_accounts() -> None:
     fair = FairShare(accounts="group", shares={"group:7": 3})
     tree = fair.tree(np.array([1, 1, 2, 3]), np.array([7, 8, 7, 8]))
@@ -170,29 +148,6 @@ def test_groups_of_the_workload_are_accounts() -> None:
     )
     assert not np.array_equal(other.start, usual.start)
     assert np.array_equal(other.start, simulate(LUBLIN, "fairshare", fair_share=mapped).start)
-
-
-# --- What follows -------------------------------------------------------------------------------
-
-LUBLIN = hpcgym.load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12")
-
-
-@pytest.mark.parametrize("watts", [-1.0, 0.1, 190.738])
-@pytest.mark.parametrize("policy", ["energy-fairshare", "fs+efs"])
-def test_equal_power_shares_energy_as_processors(policy: str, watts: float) -> None:
-    """To the second: where all jobs have the same power, joules are processor seconds."""
-    by_energy = simulate(LUBLIN.with_columns(power_w=np.full(len(LUBLIN), watts)), policy)
-    assert np.array_equal(by_energy.start, simulate(LUBLIN, "fairshare").start)
-
-
-def test_a_user_who_saves_energy_waits_less_and_one_who_wastes_it_longer() -> None:
-    user = int(np.bincount(LUBLIN.user_id).argmax())
-    mine = LUBLIN.user_id == user
-    waits = []
-    for watts in (10.0, 100.0, 1000.0):
-        workload = LUBLIN.with_columns(power_w=np.where(mine, watts, 100.0))
-        waits.append(simulate(workload, "energy-fairshare").wait[mine].mean())
-    assert waits[0] < waits[1] < waits[2]
 
 
 def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
@@ -227,24 +182,3 @@ def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
     expected = usual.start - usual.workload.submit_time
     assert waits.tolist() == expected.tolist()
     assert expected.max() > 0
-
-
-@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
-@pytest.mark.parametrize("backfill", ["none", "conservative"])
-def test_priorities_recover_between_ends(backfill: str, passes: str) -> None:
-    """A job goes to the head at a pass before which no job has ended, only time has passed."""
-    rows = [(0, 1, 4, 10), (5, 3, 3, 2000), (11, 2, 2, 5), (11, 1, 1, 5), (500, 1, 1, 5)]
-    workload = users_workload(rows, 4)
-    policy = {"fairshare": 1.0, "processors": -0.25}
-    fair = FairShare(100)
-    rules: dict[str, Any] = {"backfill": backfill, "passes": passes, "backfill_order": "fcfs"}
-    result = simulate(workload, policy=policy, fair_share=fair, **rules)
-    order = SlowOrder(
-        (1.0, 0.0), Accounts({1, 2, 3}, half_life=100), [], 1.0, weighted((-0.25, 0, 0, 0, 0, 0))
-    )
-    rules |= {"estimate": "requested", "correction": "requested", "threshold": None}
-    expected = simulate_pool(jobs_of(workload), 4, policy=order, **rules)
-    assert result.start.tolist() == [job.start for job in expected]
-    if backfill == "none":
-        # the job of user 1, who has used much, waits behind that of user 2, until she has recovered
-        assert result.start[3] == 500
