@@ -18,7 +18,8 @@ BY_HYPOTHESIS = os.environ.get("HPCGYM_HYPOTHESIS") == "1"
 if BY_HYPOTHESIS:
     from hypothesis import assume, event, given, settings, strategies
 else:
-    from seeded import assume, event, given, settings, strategies  # type: ignore[assignment]
+    import seeded as strategies  # type: ignore[no-redef]
+    from seeded import assume, event, given, settings  # type: ignore[assignment]
 
 __all__ = ["HealthCheck", "assume", "costly", "event", "given", "settings", "strategies"]
 

@@ -13,6 +13,16 @@ COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "a
 Slow = tuple[list[Any], float, float]
 
 
+def keys_of(workload: Workload, names: list[str], only: int | None) -> list[Any]:
+    """The key of each job, by some columns; None: it does not count."""
+    parts = [workload.columns[COLUMNS[name]].tolist() for name in names]
+    found: list[Any] = []
+    for row, queue in enumerate(workload.queue.tolist()):
+        counts = only in (None, queue) and not ("array" in names and workload.array[row] < 0)
+        found.append(tuple(part[row] for part in parts) if counts else None)
+    return found
+
+
 @st.composite
 def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
     """One to three quotas that no job exceeds by itself, as a text and as the oracle has them."""
@@ -20,18 +30,7 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
     for _ in range(draw(st.integers(1, 3))):
         each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
         only = draw(st.sampled_from([None, 1, 2]))
-        columns = [workload.columns[COLUMNS[name]].tolist() for name in each]
-        rows: list[Any] = [tuple(column[row] for column in columns) for row in range(len(workload))]
-        if "array" in each:
-            rows = [
-                None if array < 0 else key
-                for key, array in zip(rows, workload.array.tolist(), strict=True)
-            ]
-        keys = [
-            key if only is None or queue == only else None
-            for key, queue in zip(rows, workload.queue.tolist(), strict=True)
-        ]
-        widths = workload.requested_processors.tolist()
+        keys, widths = keys_of(workload, each, only), workload.requested_processors.tolist()
         widest = max((w for w, key in zip(widths, keys, strict=True) if key is not None), default=1)
         jobs = draw(st.sampled_from([None, 1, 2, 3]))
         processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
@@ -60,19 +59,12 @@ def fitted(rules: dict[str, Any], holds: bool = False) -> dict[str, Any]:
 
 
 @st.composite
-def shared_quotas(draw: st.DrawFn, parts: list[Workload]) -> tuple[str, list[list[Slow]]]:
-    """Quotas that no job of any slice exceeds by itself: a text, and those of each slice slowly."""
-    texts: list[str] = []
-    slow: list[list[Slow]] = [[] for _ in parts]
+def shared_quotas(draw: st.DrawFn, parts: list[Workload]) -> str:
+    """Quotas that no job of any slice exceeds by itself."""
     most = max(int(part.requested_processors.max()) for part in parts)
-    for each in draw(st.lists(st.sampled_from(["", *COLUMNS]), min_size=1, max_size=3)):
-        jobs = draw(st.sampled_from([None, 1, 2, 3]))
-        processors = None if jobs else draw(st.integers(most, 2 * most))
-        bound = f"jobs={jobs}" if jobs else f"processors={processors}"
-        texts.append(f"{each or 'all'}:{bound}")
-        for part, found in zip(parts, slow, strict=True):
-            keys = part.columns[COLUMNS[each]].tolist() if each else [0] * len(part)
-            if each == "array":
-                keys = [None if key < 0 else key for key in keys]
-            found.append((keys, jobs or math.inf, processors or math.inf))
-    return "; ".join(texts), slow
+    bounds = st.one_of(
+        st.integers(1, 3).map("jobs={}".format),
+        st.integers(most, 2 * most).map("processors={}".format),
+    )
+    each = st.tuples(st.sampled_from(["all", *COLUMNS]), bounds).map(":".join)
+    return "; ".join(draw(st.lists(each, min_size=1, max_size=3)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawing import strategies as st
 from preemption_strategies import preemptions
-from quota_strategies import COLUMNS, quotas, with_queues
+from quota_strategies import COLUMNS, keys_of, quotas, with_queues
 from submission_strategies import chains
 
 from hpcgym.machine import Cluster
@@ -32,17 +32,10 @@ def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]
         column = draw(st.sampled_from(["all", *COLUMNS]))
         only = draw(st.sampled_from([None, None, 1, 2]))
         most = draw(st.sampled_from([1, 1, 2, 3, 5]))
-        queues = workload.queue.tolist()
-        keys = queues if column == "all" else workload.columns[COLUMNS[column]].tolist()
-        keys = [0 if column == "all" else key for key in keys]
-        keys = [
-            None if (column == "array" and key < 0) or (only and queue != only) else key
-            for key, queue in zip(keys, queues, strict=True)
-        ]
+        keys = keys_of(workload, [column] if column in COLUMNS else [], only)
         places.append((keys, most))
-        text = f"{column}:submitted={most}" if only is None else f"queue={only}/{column}:"
-        if only is not None:
-            text += f"submitted={most}"
+        text = "" if only is None else f"queue={only}/"
+        text += f"{column}:submitted={most}"
         if draw(st.booleans()):
             jobs = draw(st.integers(1, 3))
             running.append((keys, jobs, 10**9))

@@ -13,11 +13,9 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import math
 import os
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -142,39 +140,20 @@ def integers(min_value: int | None = None, max_value: int | None = None) -> Stra
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 1 / 3, 1e-9, 1e5, -1e5)
 
 
-def floats(
-    min_value: float | None = None,
-    max_value: float | None = None,
-    *,
-    allow_nan: bool | None = None,
-    allow_infinity: bool | None = None,
-    exclude_min: bool = False,
-    exclude_max: bool = False,
-    **_: Any,
-) -> Strategy:
+def floats(min_value: float | None = None, max_value: float | None = None, **_: Any) -> Strategy:
     """Draw a number: a bound, a round one, or any between."""
-    unbounded = min_value is None and max_value is None
     least = -1e300 if min_value is None else min_value
     greatest = 1e300 if max_value is None else max_value
     special = [one for one in (*_FLOATS, least, greatest) if least <= one <= greatest]
-    if unbounded and allow_nan is not False:
-        special.append(math.nan)
-    if unbounded and allow_infinity is not False:
-        special += [math.inf, -math.inf]
 
     def draw(source: Source) -> float:
-        for _ in range(_REJECTED):
-            if source.uniform() < 0.2:
-                value = special[source.below(len(special))]
-            elif greatest - least > 1e6 and source.uniform() < 0.7:  # all magnitudes
-                size = 10 ** (source.uniform() * 12 - 6)
-                value = min(max(size if source.uniform() < 0.5 else -size, least), greatest)
-            else:
-                value = least / 2 + (greatest / 2 - least / 2) * source.uniform()
-                value = min(max(value + least / 2, least), greatest)
-            if not ((exclude_min and value == least) or (exclude_max and value == greatest)):
-                return value
-        raise RejectedError
+        if source.uniform() < 0.2:
+            return special[source.below(len(special))]
+        if greatest - least > 1e6 and source.uniform() < 0.7:  # all magnitudes
+            size = 10 ** (source.uniform() * 12 - 6)
+            return min(max(size if source.uniform() < 0.5 else -size, least), greatest)
+        value = least / 2 + (greatest / 2 - least / 2) * source.uniform()
+        return min(max(value + least / 2, least), greatest)
 
     return Strategy(draw)
 
@@ -208,15 +187,10 @@ def _some(
 
 
 def lists(
-    values: Strategy,
-    *,
-    min_size: int = 0,
-    max_size: int | None = None,
-    unique: bool = False,
-    unique_by: Callable[[Any], Hashable] | None = None,
+    values: Strategy, *, min_size: int = 0, max_size: int | None = None, unique: bool = False
 ) -> Strategy:
     """Draw a list, of any length that is allowed."""
-    return _some(values, min_size, max_size, unique_by or ((lambda one: one) if unique else None))
+    return _some(values, min_size, max_size, (lambda one: one) if unique else None)
 
 
 def sets(values: Strategy, *, min_size: int = 0, max_size: int | None = None) -> Strategy:
@@ -231,19 +205,9 @@ def dictionaries(
     return _some(tuples(keys, values), min_size, max_size, lambda pair: pair[0]).map(dict)
 
 
-def fixed_dictionaries(
-    entries: dict[Any, Strategy], *, optional: dict[Any, Strategy] | None = None
-) -> Strategy:
-    """Draw a value for each key; the optional ones may be missing."""
-
-    def draw(source: Source) -> dict[Any, Any]:
-        drawn = {key: one.draw(source) for key, one in entries.items()}
-        for key, one in (optional or {}).items():
-            if source.uniform() < 0.5:
-                drawn[key] = one.draw(source)
-        return drawn
-
-    return Strategy(draw)
+def fixed_dictionaries(entries: dict[Any, Strategy]) -> Strategy:
+    """Draw a value for each key."""
+    return Strategy(lambda source: {key: one.draw(source) for key, one in entries.items()})
 
 
 def permutations(values: Iterable[Any]) -> Strategy:
@@ -291,6 +255,9 @@ class Data:
         value = strategy.draw(self._source)
         self.drawn.append(value)
         return value
+
+
+DataObject, DrawFn, SearchStrategy = Data, Callable, Strategy
 
 
 def recursive(
@@ -402,27 +369,3 @@ def _as_code(value: Any) -> str:
     if type(value) is dict:
         return "{" + ", ".join(f"{key!r}: {_as_code(one)}" for key, one in value.items()) + "}"
     return repr(value)
-
-
-strategies = SimpleNamespace(
-    DataObject=Data,
-    DrawFn=Callable,
-    SearchStrategy=Strategy,
-    booleans=booleans,
-    builds=builds,
-    composite=composite,
-    data=data,
-    dictionaries=dictionaries,
-    fixed_dictionaries=fixed_dictionaries,
-    floats=floats,
-    integers=integers,
-    just=just,
-    lists=lists,
-    none=none,
-    one_of=one_of,
-    permutations=permutations,
-    recursive=recursive,
-    sampled_from=sampled_from,
-    sets=sets,
-    tuples=tuples,
-)

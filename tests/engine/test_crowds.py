@@ -17,11 +17,8 @@ from same_results import agreed, cells_of
 from strategies import schedulers, workloads
 
 import hpcgym
-from hpcgym import Scheduler, load_workload, simulate
+from hpcgym import load_workload
 from hpcgym.machine import Cluster, NodeGroup
-from hpcgym.reference.orders import POLICIES
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import needs_on, place_on_nodes
 from hpcgym.workload.model import Workload
 
 SEEDS = st.integers(0, 10**6)
@@ -30,14 +27,6 @@ LEARNED = {"estimate": "ave2", "correction": "incremental"}
 
 
 # --- On a pool ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_each_policy_with_each_backfilling(policy: str, backfill: str) -> None:
-    workload = load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
-    for passes in PASSES:
-        agreed(workload, policy=policy, backfill=backfill, backfill_order=policy, passes=passes)
 
 
 def crowd_on_a_pool(seed: int, jobs: int, processors: int) -> Workload:
@@ -293,37 +282,3 @@ def test_random_nodes_differ_by_seed() -> None:
     simulate = partial(hpcgym.simulate, workload, cluster=cluster)
     drawn = [cells_of(simulate(allocation=f"random:{seed}").allocation) for seed in range(4)]
     assert all(drawn[0] != other for other in drawn[1:])
-
-
-JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
-
-
-@pytest.mark.parametrize("allocation", ["first-fit", "best-fit", "random:4"])
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {},
-        {"backfill": "none"},
-        {"backfill": "until-shadow"},
-        {"backfill_order": "sjbf", **LEARNED},
-        {"policy": "saf", "hold": "0.1"},
-        {"policy": "lexp", "backfill_order": "lexp"},
-        {"policy": "saf", "threshold": 3600.0},
-    ],
-    ids=str,
-)
-def test_nodes_of_one_core_are_the_pool(rules: dict[str, Any], allocation: str) -> None:
-    """Also where the engine is told of nodes, which public calls spare it."""
-    scheduler, cluster = (
-        Scheduler(allocation=allocation, **rules),
-        Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),)),
-    )
-    simulation = new_simulation(
-        JOBS, scheduler, place_on_nodes(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
-    )
-    simulation.drive()
-    schedule = simulation.schedule()
-    expected = simulate(JOBS, Scheduler(**rules), processors=32)
-    assert np.array_equal(schedule["start"], expected.start)
-    assert np.array_equal(schedule["promised"], expected.reserved_start)
-    assert np.array_equal(schedule["backfilled"], expected.backfilled)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
 from pieces import native_of, same_in_pieces
 from restrictions import DRAWN
-from strategies import cases, clusters
+from strategies import cases
 from test_crowds import crowd
 
 import hpcgym
@@ -39,20 +39,6 @@ def test_a_run_to_some_time_starts_what_starts_by_then(
         np.testing.assert_array_equal(
             simulation.schedule()["start"], np.where(start <= moment, start, -1)
         )
-
-
-# --- What the reference does not have -------------------------------------------------------------
-
-
-@settings(max_examples=100)
-@given(st.data(), cases(), SEEDS)
-def test_where_processors_are_switched_off(
-    data: st.DataObject, case: tuple[Workload, dict[str, Any]], seed: int
-) -> None:
-    workload, rules = case[0], usable(case[1]) | {"threshold": None, "hold": None}
-    assume(rules["backfill"] in ("none", "easy", "until-shadow"))
-    rules |= {"passes": "per-timestamp", "cluster": data.draw(clusters(workload.processors))}
-    same_in_pieces(seed, partial(hpcgym.simulate, workload, **rules))
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "saf", "lexp"])

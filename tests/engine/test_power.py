@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
 from few_jobs import few_jobs
+from pieces import same_in_pieces
 from quota_strategies import quotas, with_queues
 from restrictions import DRAWN
 from same_results import agreed
@@ -66,7 +68,9 @@ def test_schedules_are_those_of_the_reference(
     elif which == "follow":
         workload, rules["dependencies"], _ = data.draw(chains(workload))
         rules = fitted(rules)
-    result, proved = agreed(workload, cluster=cluster, **usable(rules)), {"capacity", "energy"}
+    rules, proved = usable(rules) | {"cluster": cluster}, {"capacity", "energy"}
+    result = agreed(workload, **rules)
+    same_in_pieces(data.draw(st.integers(0, 10**6)), partial(hpcgym.simulate, workload, **rules))
     assert_accounts(result)
     delays = cluster.boot_time_s + cluster.shutdown_time_s > 0
     if not (delays and rules["backfill"].startswith("slurm")):

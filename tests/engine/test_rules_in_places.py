@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
+from expression_strategies import general
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
@@ -25,9 +26,7 @@ from preemption_strategies import CLOSE, crowded
 from quota_strategies import fitted
 from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same, assert_same_results, cells_of
-from share_strategies import BUSY_W, accounts, heeded, order, watts_of, with_power
-from slow_expressions import general
-from slow_shares import SlowOrder
+from share_strategies import BUSY_W, SlowOrder, accounts, heeded, order, watts_of, with_power
 from strategies import SLURM, cases, plans
 from submission_strategies import fitted as as_moved
 

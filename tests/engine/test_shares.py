@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 from few_jobs import few_jobs
-from slow_shares import Accounts, SlowOrder
+from share_strategies import SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.reference.shares import Accounts
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.prepare import pool_of

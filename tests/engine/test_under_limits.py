@@ -19,7 +19,7 @@ from pieces import same_in_pieces
 from predictors import Crooked, Whim
 from restrictions import DRAWN, restrict, with_numbers
 from same_results import agreed, assert_same_results
-from slow_shares import Accounts, SlowOrder
+from share_strategies import SlowOrder
 from strategies import POLICY, predictions
 from submission_strategies import fitted
 
@@ -29,6 +29,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.orders import weighted
+from hpcgym.reference.shares import Accounts
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
@@ -183,6 +184,7 @@ def part_drawn(simulation: Any, job: Any) -> Decimal:
 # --- By hand --------------------------------------------------------------------------------------
 
 NODES = Cluster(groups=(NodeGroup("a", 3, {"core": 2}, NodePower(10.0, 100.0)),))
+FOUR = Cluster(groups=(replace(NODES.groups[0], nodes=4),))
 #: Two of three nodes may be busy.
 CAP = PowerCap(210.0)
 
@@ -200,48 +202,65 @@ def jobs(**columns: list[int]) -> Workload:
     return Workload.from_columns({**given, **columns}, processors=6)
 
 
+FOLLOW: dict[str, list[int]] = {"preceding_job": [-1, -1, 2, 1], "think_time": [0, 0, 0, 12]}
+#: At 5 s it leaves one node busy, and kills job 2.
+SUDDEN = PowerCap(120.0, start=5, announced=5, kills=True)
+ONE_USER: dict[str, list[int]] = {"user_id": [1] * 4, "preceding_job": [-1, -1, 2, 3]}
+
+
+def wide(requested: int) -> Workload:
+    """Return three jobs; the second needs two nodes, and has one of four before 20 s."""
+    return few_jobs(8, [0, 0, 0], [20, 10, requested], [4, 4, 2])
+
+
 @pytest.mark.parametrize(
-    ("quota", "limits", "starts"),
+    ("workload", "rules", "expected"),
     [
         # two at once: the head is job 3, then job 4
-        (None, [CAP], [0, 0, 10, 20]),
+        (jobs(), {}, {"start": [0, 0, 10, 20]}),
         # job 2 is passed over, and job 4 has its power up to 5 s, then nobody up to 10 s
-        ("user:jobs=1", [CAP], [0, 10, 30, 0]),
+        (jobs(), {"quota": "user:jobs=1"}, {"start": [0, 10, 30, 0]}),
         # it counts the processors that jobs ask for: jobs 1 and 2, then 2 and 3
-        ("user:processors=3", [CAP], [0, 0, 10, 20]),
-        ("user:processors=3", [], [0, 0, 10, 0]),
-        ("all:jobs=1", [], [0, 10, 30, 40]),
+        (jobs(), {"quota": "user:processors=3"}, {"start": [0, 0, 10, 20]}),
+        (jobs(), {"quota": "user:processors=3", "limits": []}, {"start": [0, 0, 10, 0]}),
+        (jobs(), {"quota": "all:jobs=1", "limits": []}, {"start": [0, 10, 30, 40]}),
+        # job 3 follows job 2, and job 4 job 1, 12 s after its end or as late as the log says
+        *(
+            (
+                jobs(submit_time=[0, 0, 0, 27], **FOLLOW),
+                {"dependencies": dependencies},
+                {"start": [0, 0, 20, last], "submit_time": [0, 0, 20, last]},
+            )
+            for dependencies, last in (("after", 27), ("closed-loop", 22))
+        ),
+        # who comes as a cap kills: job 3, which waits for job 1
+        *(
+            (
+                jobs(**ONE_USER, think_time=[0] * 4),
+                {"limits": [SUDDEN], **rule},
+                {"start": [0, 0, 10, 20], "end": [10, 5, 20, 25], "submit_time": [0, 0, 5, last]},
+            )
+            for rule, last in (({"dependencies": "after"}, 20), ({"quota": "user:submitted=2"}, 10))
+        ),
+        # three of four may be busy; a job ends when job 2 is to start, and leaves a node
+        *(
+            (
+                wide(requested),
+                {"cluster": FOUR, "limits": [PowerCap(310.0)], "backfill": backfill},
+                {"start": [0, 20, last]},
+            )
+            for backfill, requested, last in (
+                *(("easy", 20, 0), ("until-shadow", 20, 20), ("until-shadow", 19, 0)),
+                *(("easy", 21, 0), ("until-shadow", 21, 20)),
+            )
+        ),
     ],
 )
-def test_quotas_by_hand(quota: str | None, limits: list[Any], starts: list[int]) -> None:
-    result = agreed(jobs(), cluster=NODES, limits=limits, quota=quota)
-    assert result.start.tolist() == starts
-
-
-@pytest.mark.parametrize(
-    ("dependencies", "submits", "starts"),
-    [
-        ("after", [0, 0, 20, 27], [0, 0, 20, 27]),
-        ("closed-loop", [0, 0, 20, 22], [0, 0, 20, 22]),
-    ],
-)
-def test_dependencies_by_hand(dependencies: str, submits: list[int], starts: list[int]) -> None:
-    """Job 3 follows job 2, and job 4 job 1, 12 s after its end or as late as the log says."""
-    follow = jobs(submit_time=[0, 0, 0, 27], preceding_job=[-1, -1, 2, 1], think_time=[0, 0, 0, 12])
-    result = agreed(follow, cluster=NODES, limits=[CAP], dependencies=dependencies)
-    assert result.workload.submit_time.tolist() == submits
-    assert result.start.tolist() == starts
-
-
-@pytest.mark.parametrize("rules", [{"dependencies": "after"}, {"quota": "user:submitted=2"}])
-def test_who_comes_as_a_cap_kills(rules: dict[str, Any]) -> None:
-    """At 5 s it leaves one node busy, and kills job 2: job 3 comes, and waits for job 1."""
-    sudden = PowerCap(120.0, start=5, announced=5, kills=True)
-    follow = jobs(user_id=[1, 1, 1, 1], preceding_job=[-1, -1, 2, 3], think_time=[0, 0, 0, 0])
-    result = agreed(follow, cluster=NODES, limits=[sudden], **rules)
-    assert result.workload.submit_time.tolist()[:3] == [0, 0, 5]
-    assert result.start.tolist() == [0, 0, 10, 20]
-    assert result.end.tolist() == [10, 5, 20, 25]
+def test_by_hand(workload: Workload, rules: dict[str, Any], expected: dict[str, list[int]]) -> None:
+    result = agreed(workload, **{"cluster": NODES, "limits": [CAP], **rules})
+    for name, values in expected.items():
+        found = result.workload if name == "submit_time" else result
+        assert getattr(found, name).tolist() == values, name
 
 
 def test_a_function_by_hand() -> None:
@@ -259,22 +278,3 @@ def test_a_function_by_hand() -> None:
         (5, [0, 1], [True] * 2, [1] * 2),
         (10, [0], [True], [1]),
     ]
-
-
-@pytest.mark.parametrize(
-    ("backfill", "requested", "starts"),
-    [
-        ("easy", 20, [0, 20, 0]),  # it ends when job 2 is to start, and leaves a node
-        ("until-shadow", 20, [0, 20, 20]),
-        ("until-shadow", 19, [0, 20, 0]),
-        ("easy", 21, [0, 20, 0]),
-        ("until-shadow", 21, [0, 20, 20]),
-    ],
-)
-def test_until_shadow_by_hand(backfill: str, requested: int, starts: list[int]) -> None:
-    """Job 2 needs two nodes, and has one of four and no power before job 1 ends at 20 s."""
-    three = few_jobs(8, [0, 0, 0], [20, 10, requested], [4, 4, 2])
-    nodes = Cluster(groups=(replace(NODES.groups[0], nodes=4),))
-    cap = PowerCap(310.0)  # three of four may be busy
-    result = agreed(three, cluster=nodes, limits=[cap], backfill=backfill)
-    assert result.start.tolist() == starts

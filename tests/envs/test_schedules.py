@@ -41,9 +41,8 @@ from driving import (
 from extract_strategies import parts_of, recorded
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from node_strategies import ALLOCATIONS
-from share_strategies import BUSY_W, accounts, order, watts_of, with_power
+from share_strategies import BUSY_W, SlowOrder, accounts, order, watts_of, with_power
 from slow_environments import OnNodes, OnOwnNodes, OnPool, Ordering, Selecting, Weighing, agent_on
-from slow_shares import SlowOrder
 from strategies import workloads
 from test_steered_machines import assert_same_schedule
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from expression_strategies import trees
 from few_jobs import few_jobs
-from slow_expressions import trees
 from strategies import workloads
 from typer.testing import CliRunner
 

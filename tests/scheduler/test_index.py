@@ -63,7 +63,7 @@ def test_scores_are_those_of_the_definition(policy: str, columns: JobColumns) ->
 
 def test_the_oracle_knows_all_policies() -> None:
     by_usage = {name for name, policy in POLICIES.items() if policy.looks_at_usage}
-    assert by_usage == {"fairshare", "energy-fairshare", "fs+efs"}  # see slow_shares.py
+    assert by_usage == {"fairshare", "energy-fairshare", "fs+efs"}  # see share_strategies.py
     assert set(SLOW_POLICIES) == set(POLICIES) - by_usage
     for name, policy in POLICIES.items():
         assert set(policy.weights) <= {*FEATURES, *USER_FEATURES}

@@ -17,13 +17,14 @@ from drawing import strategies as st
 from pieces import same_in_pieces
 from quota_strategies import with_queues
 from restrictions import DRAWN, restrict
+from share_strategies import SlowOrder
 from shared_strategies import Case, cases, coded, with_files
-from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym.machine.pool import NodeGroup
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.reference.shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
+from hpcgym.reference.shares import Accounts
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.workload import Workload
