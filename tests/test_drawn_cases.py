@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,43 +109,3 @@ def test_a_failing_case_is_printed_and_runs_alone(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(AssertionError):
         fails()
     assert seen == [9]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("by_hypothesis", ["0", "1"])
-def test_as_many_cases_as_one_likes(by_hypothesis: str, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
-        """
-from drawing import costly, given, settings
-from drawing import strategies as st
-import pytest
-
-@costly
-@settings(max_examples=200)
-@given(st.integers())
-@pytest.mark.parametrize("same", [1, 2])
-def test_it(same, n):
-    with open("lines", "a") as lines:
-        print(n, file=lines)
-"""
-    )
-
-    def lines(*arguments: str, **environment: str) -> list[str]:
-        (tmp_path / "lines").unlink(missing_ok=True)
-        known = {**os.environ, "PYTHONPATH": str(TESTS), "HPCGYM_HYPOTHESIS": by_hypothesis}
-        known.pop("HPCGYM_EXAMPLES", None)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *arguments]
-        run = subprocess.run(
-            command, env=known | environment, cwd=tmp_path, capture_output=True, text=True
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
-        return (tmp_path / "lines").read_text().splitlines()
-
-    first = lines()
-    assert len(first) == 2 * (10 if by_hypothesis == "1" else 100)  # costly: half as many
-    assert lines() == first
-    assert len(lines(HPCGYM_EXAMPLES="7")) == 14
-    seeded_lines = lines("--hypothesis-seed=7")
-    assert seeded_lines == lines("--hypothesis-seed=7") != first
-    with pytest.raises(AssertionError, match="HPCGYM_EXAMPLES must be a whole number above 0, not"):
-        lines(HPCGYM_EXAMPLES="many")

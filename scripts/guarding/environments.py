@@ -70,25 +70,28 @@ def arguments_of(name: str, row: Row) -> dict[str, Any]:
     if row["episodes"] in ("whole", "train", "test"):
         part = "all" if row["episodes"] == "whole" else row["episodes"]
         given |= {"episodes": "whole", "part": part, "train_share": 0.4}
-    if name == "CoSchedule":
-        return {**given, **_paired(row)}
-    return {**given, **(_limited(row) if "jobs" in row else _queued(row))}
+    kind = _paired if name == "CoSchedule" else _limited if "jobs" in row else _queued
+    return {**given, **optional(row), **kind(row)}
+
+
+def optional(row: Row) -> dict[str, Any]:
+    """Return the arguments that rows of several kinds may name."""
+    given: dict[str, Any] = {}
+    for name, known in (("features", _FEATURES), ("policy_features", _WEIGHED)):
+        if row.get(name, "usual") != "usual":
+            given[name] = known[row[name]]
+    if "interval" in row:  # a name, or a number of submissions
+        given["interval"] = int(row["interval"]) if row["interval"].isdigit() else row["interval"]
+    if "reservation" in row:
+        given["reservation"] = row["reservation"]
+        given["shutdown_action"] = row["shutdown_action"] == "yes"
+    return given
 
 
 def _queued(row: Row) -> dict[str, Any]:
     """Return the arguments of environments in which the queue is served."""
     jobs, cluster = jobs_on(row["machine"], row["workload"])
-    given = {"workload": jobs, "cluster": cluster, **rules_of(row, jobs)}
-    if row["features"] != "usual":
-        given["features"] = _FEATURES[row["features"]]
-    if "reservation" in row:
-        given["reservation"] = row["reservation"]
-        given["shutdown_action"] = row["shutdown_action"] == "yes"
-    if "interval" in row:
-        given["interval"] = interval_of(row["interval"])
-    if row.get("policy_features", "usual") != "usual":
-        given["policy_features"] = _WEIGHED[row["policy_features"]]
-    return given
+    return {"workload": jobs, "cluster": cluster, **rules_of(row, jobs)}
 
 
 def jobs_on(machine: str, workload: str) -> tuple[Any, Any]:
@@ -107,25 +110,17 @@ def _limited(row: Row) -> dict[str, Any]:
     machine = inputs.LIMITED["taurus" if usual else row["machine"]]
     cluster = inputs.switching(machine, row["shutdown"])
     jobs = inputs.limited(row["jobs"], 16 if usual else cluster.processors)
-    given = {"workload": jobs, **rules_of(row, jobs), "jobs": JOBS}
+    given = {"workload": jobs, **rules_of(row, jobs), "share": float(row["share"])}
     if not usual:
         given["cluster"] = cluster
-    if row["limits"] == "function":
-        given["limits"] = late_cap
-    elif row["limits"] != "usual":
-        given["limits"] = inputs.LIMITS[row["limits"]](machine, 0, 6000)
+    if row["limits"] != "usual":
+        limits = inputs.LIMITS.get(row["limits"])
+        given["limits"] = limits(machine, 0, 6000) if limits else late_cap
     if row["controls"] != "all":
         given["controls"] = _CONTROLS.get(row["controls"], (row["controls"],))
-    if row["features"] != "usual":
-        given["features"] = _FEATURES[row["features"]]
-    given["policy_features"] = _WEIGHED[row["policy_features"]]
-    given["interval"] = interval_of(row["interval"])
-    given["share"] = float(row["share"])
     if "hours" in row:
-        given["hours"] = tuple(map(int, row["hours"].split("-")))
-    else:
-        given |= {"period": int(row["period"]), "shutdown": row["off"] == "yes"}
-    return given
+        return {**given, "hours": tuple(map(int, row["hours"].split("-")))}
+    return {**given, "period": int(row["period"]), "shutdown": row["off"] == "yes"}
 
 
 def _paired(row: Row) -> dict[str, Any]:
@@ -135,11 +130,6 @@ def _paired(row: Row) -> dict[str, Any]:
     given = {"workload": jobs, "cluster": cluster, **rules_of(row, jobs), "action": row["action"]}
     given |= {"speedups": inputs.HEATMAPS[row["speedups"]], "neighbours": int(row["neighbours"])}
     return given if row["term"] == "-" else {**given, "reward": row["term"]}
-
-
-def interval_of(name: str) -> Any:
-    """Return an interval: a name, or a number of submissions."""
-    return int(name) if name.isdigit() else name
 
 
 # --- What an agent sees ---------------------------------------------------------------------------
@@ -200,43 +190,33 @@ def _one(name: str, row: Row) -> dict[str, Any]:
     observation, info = env.reset(seed=SEED, options=slices.get(row["episodes"]))
     track.note("observation", observation)
     track.note("info", info)
-    facts: dict[str, Any] = {}
     before = 0 if row["snapshot"] == "none" else 6 if "reservation" in row else 1
-    ended, info = _walked(env, info, rng, track, before)
+    ended, info = _walk(env, info, rng, track, before)
     if not ended and before:
         saved = env.snapshot(hide=row["snapshot"] == "hidden")
         _walk(env, info, rng, track, 10)
         observation, info = env.restore(saved)
         track.note("restored", observation)
         track.note("restored info", info)
-    ended = ended or _walk(env, info, rng, track, STEPS)
-    facts |= {"ended": ended, "time": env.time, "free": env.free}
+    ended = ended or _walk(env, info, rng, track, STEPS)[0]
+    facts = {"ended": ended, "time": env.time, "free": env.free}
     facts |= {"queued": env.queued(), "running": env.running()}
     result = env.result()
     whole = facts_of(result) if ended else {"start": result.start}
     return {**track.facts(), **facts, **{f"result {key}": value for key, value in whole.items()}}
 
 
-def _walk(env: Any, info: Any, rng: np.random.Generator, track: Track, steps: int) -> bool:
-    return _walked(env, info, rng, track, steps)[0]
-
-
-def _walked(
-    env: Any, info: Any, rng: np.random.Generator, track: Track, steps: int
-) -> tuple[bool, Any]:
+def _walk(env: Any, info: Any, rng: Any, track: Track, steps: int) -> tuple[bool, Any]:
     """Do random actions; return whether the episode has ended, and the last info."""
     ended = False
-    for _ in range(steps):
-        if ended:
-            break
+    while steps and not ended:
+        steps -= 1
         action = acted(env.action_space, info.get("action_mask"), rng)
         observation, reward, ended, truncated, info = env.step(action)
-        track.note("observation", observation)
-        track.note("reward", reward)
-        track.note("truncated", truncated)
         final = info.pop("metrics", {})
-        track.note("info", info)
-        track.note("metrics", final)
+        parts = {"observation": observation, "reward": reward, "truncated": truncated}
+        for key, value in {**parts, "info": info, "metrics": final}.items():
+            track.note(key, value)
     return ended, info
 
 
@@ -263,10 +243,9 @@ def _many(name: str, row: Row) -> dict[str, Any]:
         space = envs.single_action_space
         actions = np.array([acted(space, masks[e], rng) for e in range(number)])
         observation, reward, terminated, truncated, info = envs.step(actions)
-        for key, value in (("observation", observation), ("reward", reward), ("info", info)):
+        parts = {"observation": observation, "reward": reward, "info": info}
+        for key, value in {**parts, "terminated": terminated, "truncated": truncated}.items():
             track.note(key, value)
-        track.note("terminated", terminated)
-        track.note("truncated", truncated)
         done = terminated | truncated
         if row["autoreset_mode"] == "Disabled" and done.any():
             observation, info = envs.reset(options={"reset_mask": done})
@@ -304,15 +283,13 @@ def _alone(row: Row) -> dict[str, Any]:
         cluster = inputs.LIMITED["taurus"]
         given["cluster"] = inputs.switching(cluster, "40" if machine == "off-nodes" else "never")
         jobs = inputs.limited("seconds", cluster.processors)
-    given |= {"workload": jobs, **rules_of(row, jobs)}
+    given |= {"workload": jobs, **optional(row), **rules_of(row, jobs)}
     if row.get("correction") == "predicted-again":
         given["estimate"] = "ave2"
-    if "interval" in row:
-        given["interval"] = interval_of(row["interval"])
     env = _single(row["env"], **given)
     rng, track = np.random.default_rng(SEED), Track()
     _, info = env.reset(seed=SEED)
-    track.note("ended", _walk(env, info, rng, track, 30))
+    track.note("ended", _walk(env, info, rng, track, 30)[0])
     return {**track.facts(), "start": env.result().start}
 
 
@@ -338,12 +315,6 @@ def _driven(row: Row) -> dict[str, Any]:
 
 
 GROUPS: dict[str, Callable[[Row], Any]] = {"driven": _driven, "env-rule": _alone}
-for _name in (
-    "JobSelection",
-    "QueueOrdering",
-    "MixedPolicy",
-    "PowerCap",
-    "EnergyBudget",
-    "CoSchedule",
-):
+_NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCap", "EnergyBudget", "CoSchedule")
+for _name in _NAMES:
     GROUPS |= {_name: partial(_one, _name), f"{_name}-vector": partial(_many, _name)}

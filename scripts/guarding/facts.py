@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import gymnasium
@@ -71,25 +72,17 @@ def _text(value: Any) -> str:
 
 # --- Schedules ------------------------------------------------------------------------------------
 
+_SAME = "start end run_time reserved_start backfilled killed decided idle_seconds metrics power"
 #: What is hashed of a schedule, by name.
 _RESULT: dict[str, Callable[[Any], Any]] = {
-    "start": lambda result: result.start,
-    "end": lambda result: result.end,
-    "run_time": lambda result: result.run_time,
-    "predicted": lambda result: result.predicted_run_time,
-    "policy_predicted": lambda result: result.policy_run_time,
-    "reserved_start": lambda result: result.reserved_start,
-    "backfilled": lambda result: result.backfilled,
-    "killed": lambda result: result.killed,
-    "decided": lambda result: result.decided,
-    "nodes": lambda result: result.allocation,
-    "levels": lambda result: result.frequency,
+    **{name: attrgetter(name) for name in _SAME.split()},
+    "predicted": attrgetter("predicted_run_time"),
+    "policy_predicted": attrgetter("policy_run_time"),
+    "nodes": attrgetter("allocation"),
+    "levels": attrgetter("frequency"),
     "node_states": lambda result: None if result.node_states is None else vars(result.node_states),
-    "idle_seconds": lambda result: result.idle_seconds,
     "coschedule": lambda result: _coschedule(result),
-    "metrics": lambda result: result.metrics,
     "energy": lambda result: _fields(result.energy, "by_state", "by_user", "by_job", "by_node"),
-    "power": lambda result: result.power,
     "validated": lambda result: _validated(result),
 }
 

@@ -91,14 +91,6 @@ def four_processors(*rows: tuple[int, int, int]) -> Workload:
 FIVE = four_processors((0, 3, 10), (1, 3, 10), (2, 3, 10), (3, 4, 5), (4, 1, 40))
 for way, begun in zip(FIVE_WAYS, ([30, 35], [44, 4], [44, 4], [30, 35], [30, 35]), strict=True):
     add(f"five {way}", FIVE, [0, 10, 20, *begun], backfill=way)
-# from 3 s on one processor is extra beside the head; for 20 s it would delay the third job
-SECOND = four_processors((0, 3, 10), (1, 3, 10), (2, 4, 5), (3, 1, 20))
-add("the second that waits", SECOND, [0, 10, 23, 3])
-add(
-    "the second that waits is not delayed",
-    *(SECOND, [0, 10, 20, 25]),
-    backfills=("depth:2", "depth:9", "conservative"),
-)
 # what could start beside the first at 40 s does so at the next multiple of 30 s, or never: the
 # fourth would end at 330 s and delay the second; the fifth comes in time for the pass at 120 s
 SLURM = four_processors((0, 2, 300), (10, 4, 100), (40, 1, 50), (70, 1, 240), (95, 1, 10))

@@ -14,18 +14,14 @@ from drawing import given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited, possible, simulate_pool
 from pieces import same_in_pieces
-from same_results import cells_of
 from test_under_limits import check_same
 
 import hpcgym
 from hpcgym import simulate
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.machine.power_plans import greatest_w
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.limits import PowerCap
-from hpcgym.workload import Workload
 
 pytestmark = pytest.mark.slow
 
@@ -117,38 +113,6 @@ def test_what_is_seen_and_starts_is_the_slow_simulators(
     assert seen == [slow.seen] * 2
     check_same(result, slow)
     hpcgym.validate_schedule(result)
-
-
-# --- Limits that change nothing, and limits that do ----------------------------------------------
-
-
-@pytest.mark.parametrize("name", LISTS)
-@settings(max_examples=25)
-@given(case=limited("none"), beyond=st.booleans())
-def test_without_an_effect_of_limits_all_is_as_on_nodes(
-    name: str, case: Case, beyond: bool
-) -> None:
-    """Jobs fill their nodes; a cap is beyond all power, or comes long after all jobs."""
-    cluster = replace(case.cluster, shutdown_after_s=None)
-    cores = cluster.groups[0].resources["core"]
-    widths = -(-case.workload.requested_processors // cores)
-    columns = dict(case.workload.columns) | {"requested_processors": widths * cores}
-    jobs = Workload.from_columns(
-        {name: column for name, column in columns.items() if name not in ("job_number", "power_w")},
-        processors=cluster.processors,
-        units=widths,
-        per_unit={"core": np.full(len(widths), cores)},
-    )
-    late = 2 * int(jobs.requested_time.sum() + jobs.submit_time[-1])
-    cap = PowerCap(greatest_w(cluster) + 1)
-    if not beyond:
-        cap = PowerCap(0.99 * greatest_w(cluster), late, late + 1, int(jobs.submit_time[0]) + 1)
-    rules = {"estimate": case.rules["estimate"], "correction": "next-second"}
-    result = simulate(jobs, name, cluster=cluster, limits=[cap], **rules)
-    plain = simulate(jobs, name, cluster=cluster, **rules)
-    assert result.start.tolist() == plain.start.tolist()
-    assert result.end.tolist() == plain.end.tolist()
-    assert cells_of(result.allocation) == cells_of(plain.allocation)
 
 
 @pytest.mark.parametrize("name", LISTS)
