@@ -1,4 +1,4 @@
-"""``hpcgym explore`` and ``explain``: into schedules."""
+"""``hpcgym explore`` and ``explain``: down to each job of a schedule, and why jobs waited."""
 
 from __future__ import annotations
 
@@ -56,10 +56,6 @@ class Exploration:
     def simulated(self, failures: Path | None = None) -> dict[str, Result]:
         """Return the schedules by the names of their schedulers."""
         return simulated_each(self.names, self.workload, self.rules, self.reading, failures)
-
-    def outcome(self) -> output.Outcome:
-        """Return the schedules, of which nothing is printed."""
-        return output.Outcome(self.simulated(), dict, list, lambda: None, report=False)
 
 
 @grouped(brief=names.OF_SIMULATING)

@@ -1,10 +1,9 @@
-"""Files of commands: what may be written where, standard input and output as files."""
+"""Files of commands: what may be written where, and standard input as a file."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,13 +27,11 @@ class Written:
     what : the file is, in words.
     endings : of names it may have.
     drawn : whether it needs matplotlib.
-    stream : whether ``-`` stands for standard output.
     """
 
     what: str
     endings: tuple[str, ...]
     drawn: bool = False
-    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,7 @@ class WrittenFolder:
     """Stands in the type of a parameter that names a folder which pictures are written into."""
 
 
-SCHEDULE = Written(
-    "schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"), stream=True
-)
+SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
 PICTURE = Written("picture", (".png", ".svg", ".pdf", ".html"), drawn=True)
 PAGE = Written("page", (".html",), drawn=True)
 
@@ -198,62 +193,41 @@ def marks_of(command: Callable[..., Any] | None) -> dict[str, Written | WrittenF
 
 # --- Standard input (``-``) or a pipe as a log ----------------------------------------------------
 
-_DASH = "-"
 _LOG = "workload"  # the parameter of commands that read a log
-_STDOUT = Path("/dev/stdout")
 _FOLDER = "hpcgym-stream-"  # what the name of the folder of copies begins with
-_STDIN, _PIPE = "stdin", "pipe"  # what the copies in it are called, or the folder of one
+_GIVEN = {
+    "stdin": "standard input",
+    "pipe": "the pipe",
+}  # what the copies in it are called: what was given
 
 
 @contextmanager
-def standard_streams(command: Callable[..., Any] | None, values: dict[str, Any]) -> Iterator[None]:
-    """Put files in place of ``-`` among the values of a command's parameters, while it runs.
+def streamed(values: dict[str, Any]) -> Iterator[None]:
+    """Put a file in place of a log that can be read only once, while a command runs.
 
-    Standard input is copied into a file, as readers look at the beginning of a log first, and so
-    is a log that is a pipe, as of ``<(zcat dump.gz)``. The file to write is a link to standard
-    output, whose name ends as the command's --format says.
+    Readers look at the beginning of a log first. Standard input is such a log, and a pipe, as of
+    ``<(zcat dump.gz)``.
 
     Raises
     ------
-    HpcgymError : standard input is a terminal, or two files to write are standard output.
+    HpcgymError : standard input is a terminal.
     """
-    marks = marks_of(command)
-    outputs = [
-        (name, mark)
-        for name, mark in marks.items()
-        if isinstance(mark, Written) and mark.stream and str(values[name]) == _DASH
-    ]
-    streamed = _is_stream(values.get(_LOG))
-    if not outputs and not streamed:
+    log = values.get(_LOG)
+    if not (isinstance(log, str) and (log == "-" or Path(log).is_fifo())):
         yield
         return
-    if len(outputs) > 1:
-        raise HpcgymError("- is standard output, which one file only can be written to")
     try:
         with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-            if streamed:
-                values[_LOG] = str(_received(values[_LOG], Path(folder)))
-            for name, mark in outputs:
-                ending = f".{values.get('format')}"
-                ending = ending if ending in mark.endings else mark.endings[0]
-                link = Path(folder, f"stdout{ending}")
-                link.symlink_to(_STDOUT)
-                values[name] = link
+            values[_LOG] = str(_received(log, Path(folder)))
             yield
     except HpcgymError as error:
-        raise reworded(error, as_given(str(error), "standard input")) from None
+        raise reworded(error, as_given(str(error))) from None
 
 
-def as_given(text: str, called: str = _DASH) -> str:
-    """Return a text in which copies are called as they were given, that of standard input so."""
-    folder = rf"{re.escape(tempfile.gettempdir())}/{_FOLDER}\w+"
-    text = re.sub(rf"{folder}/{_STDIN}(\.\w+)?", called, text)
-    return re.sub(rf"{folder}/{_PIPE}(/.*?([^/]+))/\2(\.\w+)?", r"\1", text)
-
-
-def _is_stream(log: Any) -> bool:
-    """Return whether a log can be read only once."""
-    return isinstance(log, str) and (log == _DASH or Path(log).is_fifo())
+def as_given(text: str) -> str:
+    """Return a text in which copies are called as they were given."""
+    copies = rf"{re.escape(tempfile.gettempdir())}/{_FOLDER}\w+/({'|'.join(_GIVEN)})(\.\w+)?"
+    return re.sub(copies, lambda found: _GIVEN[found[1]], text)
 
 
 def _received(log: str, folder: Path) -> Path:
@@ -261,27 +235,14 @@ def _received(log: str, folder: Path) -> Path:
     from hpcgym.files import head_of, saying
     from hpcgym.workload.load import format_of
 
-    if log == _DASH and sys.stdin.isatty():
+    if log == "-" and sys.stdin.isatty():
         raise HpcgymError("- is standard input, which is this terminal: pipe a log into it")
-    path = _place(log, folder)
-    with saying(log), path.open("wb") as file:
-        if log == _DASH:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        else:
-            with open(log, "rb") as pipe:
-                shutil.copyfileobj(pipe, file)
+    path = folder / ("stdin" if log == "-" else "pipe")
+    with saying(log):
+        path.write_bytes(sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes())
     if format_of(path) != "swf":  # which all is that is nothing else
         return path
     return path.rename(f"{path}{_ending(head_of(path))}")
-
-
-def _place(log: str, folder: Path) -> Path:
-    """Return where the copy of a stream is; :func:`as_given` finds the name of a pipe in it."""
-    if log == _DASH:
-        return folder / _STDIN
-    below = Path(folder, _PIPE, *Path(log).absolute().parts[1:])
-    below.mkdir(parents=True)
-    return below / below.name
 
 
 def _ending(head: bytes) -> str:
@@ -292,13 +253,3 @@ def _ending(head: bytes) -> str:
     if text.startswith((b"{", b"[")):
         return ".json"
     return ".csv" if b"," in text.partition(b"\n")[0] and not text.startswith(b";") else ""
-
-
-def is_standard_output(path: Path | None) -> bool:
-    """Return whether a file to write is standard output."""
-    return path is not None and path.is_symlink() and same_file(path, _STDOUT)
-
-
-def called(path: Path) -> str:
-    """Return what a file that was written is called."""
-    return "to standard output" if is_standard_output(path) else str(path)

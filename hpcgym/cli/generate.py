@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from hpcgym.cli.files import Written, called
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import entries_in, grouped
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
@@ -65,7 +65,6 @@ def generate(
         Written(
             "workload",
             (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz"),
-            stream=True,
         ),
     ],
     force: bool = False,
@@ -83,7 +82,7 @@ def generate(
     Arguments
     ---------
     generator GENERATOR : Name and parameters: lublin, or eurora:NAME=VALUE,NAME=VALUE.
-    output OUTPUT : File to write: .swf, .csv or .json, also with .gz, or .parquet; - prints SWF.
+    output OUTPUT : File to write: .swf, .csv or .json, also with .gz, or .parquet.
 
     Examples
     --------
@@ -110,5 +109,4 @@ def generate(
             write_table(workload, output)
             if not is_stream(output):
                 write_beside(output, record)
-    where = called(output).removeprefix("to ")
-    note(f"wrote {len(workload):,} jobs for {workload.processors:,} processors to {where}")
+    note(f"wrote {len(workload):,} jobs for {workload.processors:,} processors to {output}")

@@ -1,6 +1,6 @@
 """Parameters and dataclasses of commands as options, which their docstrings tell of.
 
-Also values that may be given several times, and what a recorded command may cost.
+Also values that may be given several times.
 """
 
 from __future__ import annotations
@@ -8,14 +8,11 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, Signature
 from itertools import product
-from math import prod
 from operator import itemgetter
 from typing import (
     TYPE_CHECKING,
@@ -31,79 +28,10 @@ from typing import (
 
 import typer
 
-from hpcgym.cli.names import COMPLETED
 from hpcgym.errors import HpcgymError, check_each_once
 
 if TYPE_CHECKING:
     from hpcgym.agents.settings import Setting
-
-
-# --- What a recorded command may cost -------------------------------------------------------------
-#
-# A file that tells five jobs is not made again from a hundred million. What is checked here is
-# known before the work: how many jobs a generator is asked for, and how many simulations there
-# would be. Logs that are read from files are bounded by these files.
-
-#: Jobs that may be generated whatever is told, for each job that is told (a week of many may have
-#: been simulated), and at most.
-_FREE, _EACH, _MOST = 100_000, 100, 10_000_000
-#: Jobs that a file counts for which does not tell them.
-UNTOLD = _MOST // _EACH
-#: How many jobs one of what a generator is asked for stands for; of a day more than any makes.
-_JOBS = {"jobs": 1, "days": 1_000}
-_ASKED = re.compile(r"(?:^|,)\s*(jobs|days)\s*=([^,]*)")
-
-
-class Told(NamedTuple):
-    """What a file tells: how many jobs it has, and schedules."""
-
-    jobs: int
-    schedules: int
-
-
-_TOLD: ContextVar[Told | None] = ContextVar("what the file of a command tells", default=None)
-
-
-@contextmanager
-def bounded(told: Told) -> Iterator[None]:
-    """Refuse meanwhile what would cost far more than a file tells."""
-    before = _TOLD.set(told)
-    try:
-        yield
-    finally:
-        _TOLD.reset(before)
-
-
-def check_generated(source: str) -> None:
-    """Raise an HpcgymError within :func:`bounded` for far more jobs than are told."""
-    told, (name, _, given) = _TOLD.get(), source.partition(":")
-    if told is None:
-        return
-    most = min(_FREE + _EACH * told.jobs, _MOST)
-    for key, text in _ASKED.findall(given):
-        try:
-            asked = float(text) * _JOBS[key]
-        except ValueError:
-            continue  # the generator says what is wrong with it
-        if asked > most:
-            raise HpcgymError(
-                f"its command generates far more jobs, {name}:{key}={text.strip()}, than the"
-                f" {most:,} that are generated for a file of its size: if you trust it, give them"
-                " by --workload"
-            )
-
-
-def check_simulations(number: int, free: int = 0, each: int = 1) -> None:
-    """Raise an HpcgymError within :func:`bounded` for more simulations than schedules are told."""
-    told = _TOLD.get()
-    if told is not None and number > free + each * told.schedules:
-        raise HpcgymError(
-            f"its command makes {number:,} schedules, and the file tells {told.schedules:,}"
-        )
-
-
-#: The same of combinations of options; some of them come to one row.
-check_combinations = partial(check_simulations, free=1_000, each=_EACH)
 
 
 # --- Groups of options ----------------------------------------------------------------------------
@@ -312,7 +240,6 @@ def _several(group: Any, repeated: Sequence[str]) -> _Part:
 
     def made(values: Mapping[str, Any]) -> Several[Any]:
         choices = {one.name: choices_of(one.name, values[one.name]) for one in options}
-        check_combinations(prod(map(len, choices.values())))
         each = (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
         varied = tuple(name for name, known in choices.items() if len(known) > 1)
         return Several(tuple(group(**one) for one in each), varied)
@@ -443,5 +370,4 @@ def _explained(name: str, kind: Any, default: Any, entries: Mapping[str, Entry])
         shown.help, shown.metavar = entry.help, told.metavar or entry.metavar
         shown.rich_help_panel = entry.panel or told.rich_help_panel
         shown.show_default = entry.default or told.show_default
-        shown.autocompletion = told.autocompletion or COMPLETED.get(name)
     return Annotated[(bare, *(one for one in marks if one is not told), shown)]

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli.groups import check_combinations, check_simulations, names_in
+from hpcgym.cli.groups import names_in
 from hpcgym.cli.running import note
 from hpcgym.errors import ApartError, HpcgymError, check_each_once, reworded
 from hpcgym.progress import working
@@ -209,7 +208,6 @@ class Choice(NamedTuple):
 def choices_of(*groups: Several[Any]) -> list[Choice]:
     """Return all combinations of the rules of groups of options that have a method ``given``."""
     found = []
-    check_combinations(prod(len(group.each) for group in groups))
     for parts in product(*(group.each for group in groups)):
         choice = Choice({}, {})
         for group, part in zip(groups, parts, strict=True):
@@ -260,7 +258,6 @@ def simulated_each(
     HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
     """
     chosen = {name: rules_of(name, rules.given() | reading.given()) for name in names}
-    check_simulations(len(chosen))
     machine = reading.machine
     jobs = reading.load(workload, schedulers=chosen.values())
 

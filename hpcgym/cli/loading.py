@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli import names
 from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.cli.options import given, given_rules
 from hpcgym.errors import HpcgymError, WorkloadError, reworded
@@ -253,7 +252,6 @@ WorkloadOption = Annotated[
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
         rich_help_panel="Workload",
-        autocompletion=names.complete_traces,
     ),
 ]
 

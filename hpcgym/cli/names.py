@@ -1,13 +1,9 @@
-"""The names that options take: what help says of them, and what a shell completes."""
+"""The names that options take, and what help says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-
-from hpcgym.errors import HpcgymError
-
-# --- What the names that options take mean, for the help of commands ------------------------------
 
 #: What the cleaning recipes are for.
 RECIPES = {
@@ -155,70 +151,4 @@ OF_SIMULATING = {
     "Policies (--policy, --backfill-order)": policies,
     "Estimates of run times (--estimate, --policy-estimate)": estimates,
     **OF_READING,
-}
-
-
-# --- Names that a shell completes at TAB ----------------------------------------------------------
-
-#: Schedulers, dispatchers and estimates are written out: their modules take half a second.
-#: Schedulers named after policies are left out. A test compares.
-SCHEDULERS = (
-    *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
-    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h", "aged", "aged-safe"),
-)
-DISPATCHERS = (
-    *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),
-    *("cph-0", "cph-1", "cph-2", "cph-3", "cp-0", "cp-1", "cp-2", "cp-3"),
-    *("hcp19", "pcp19", "pcp20"),
-)
-ESTIMATES = (
-    *("requested", "double-requested", "clairvoyant", "ave2", "user-ratio", "typical-ratio"),
-    *("data-driven", "e-loss", "regression"),
-)
-
-
-def _completing(found: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return what completes one of these names, or the last of several that commas join."""
-
-    def complete(incomplete: str) -> list[str]:
-        before = incomplete[: incomplete.rfind(",") + 1]
-        return [before + name for name in found()]
-
-    return complete
-
-
-def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    return [name for name, _ in pairs]
-
-
-def _traces() -> list[str]:
-    from hpcgym.workload.archive import TRACES, own_traces
-
-    try:
-        own = own_traces()
-    except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
-        own = {}
-    copies = {
-        name for name, path in own.items() for t in TRACES.values() if t.is_archive_file(path)
-    }
-    return [*TRACES, *(name for name in own if name not in copies)]
-
-
-complete_policies = _completing(lambda: _of(policies()))
-complete_schedulers = _completing(
-    lambda: [*SCHEDULERS, *_of(policies()), *DISPATCHERS, *COSCHEDULERS]
-)
-complete_estimates = _completing(lambda: ESTIMATES)
-complete_traces = _completing(_traces)
-complete_machines = _completing(lambda: _of(machines()))
-complete_metrics = _completing(lambda: _of(ranking_metrics()))
-complete_recipes = _completing(lambda: _of(recipes()))
-
-#: Option or argument -> what completes it.
-COMPLETED = {
-    **dict.fromkeys(("scheduler", "against", "reference", "policies"), complete_schedulers),
-    **dict.fromkeys(("policy", "backfill_order", "order", "orders"), complete_policies),
-    **dict.fromkeys(("estimate", "policy_estimate"), complete_estimates),
-    **dict.fromkeys(("cluster", "name"), complete_machines),
-    **{"workload": complete_traces, "clean": complete_recipes, "metric": complete_metrics},
 }

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder, called
+from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import csv_text, is_stream, json_text, plain, whole, whole_text
@@ -127,25 +127,6 @@ def _width(column: Column) -> int:
 
 
 # --- Results as JSON and CSV, and into files ------------------------------------------------------
-
-
-class Outcome(NamedTuple):
-    """The schedules of a command, and what it prints of them.
-
-    Attributes
-    ----------
-    results : name -> schedule.
-    facts : returns what it prints as JSON.
-    rows : returns what it prints as CSV.
-    table : prints them for people.
-    report : whether its pages have tables and pictures too.
-    """
-
-    results: Mapping[str, Result]
-    facts: Callable[[], dict[str, Any]]
-    rows: Callable[[], list[dict[str, Any]]]
-    table: Callable[[], None]
-    report: bool = True
 
 
 def show(
@@ -305,7 +286,7 @@ def save_schedule(name: str, result: Result, path: Path | None) -> None:
             write_jobs(result, path, record)
             if path.suffix.casefold() != ".parquet" and not is_stream(path):
                 write_beside(path, record)
-    note(f"wrote {called(path)}")
+    note(f"wrote {path}")
 
 
 def write_jobs(result: Result, path: Path, record: Mapping[str, Any]) -> None:

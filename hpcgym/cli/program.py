@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from hpcgym.cli.explore import explain, explore
 from hpcgym.cli.generate import generate
 from hpcgym.cli.machines import machines, speedups
 from hpcgym.cli.reproduce import reproduce
-from hpcgym.cli.running import Commands, ExplainedCommand, follow
+from hpcgym.cli.running import Commands, ExplainedCommand
 from hpcgym.cli.simulate import compare, simulate
 from hpcgym.cli.slurm import drive, replay
 from hpcgym.cli.suite import suite
@@ -54,16 +53,6 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(epilog="hpcgym COMMAND --help explains a command, with examples.")
 def _options(
-    context: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Take options of commands from a TOML file, such as [simulate] with scheduler ="
-            ' "saf" below it. Options behind COMMAND win. No file is read unless you name it here.',
-            show_default=False,
-        ),
-    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -72,8 +61,6 @@ def _options(
     ] = False,
 ) -> None:
     """Exact simulation of batch scheduling on HPC machines: real traces in, schedules out."""
-    if config is not None:
-        follow(context, config)
 
 
 def run() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hpcgym.cli import loading, names, options, output
-from hpcgym.cli.files import SCHEDULE, is_standard_output
-from hpcgym.cli.groups import Several, check_simulations, grouped
+from hpcgym.cli.files import SCHEDULE
+from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import (
     choices_of,
     failures_in_a_line,
@@ -86,6 +85,23 @@ class Setting:
         return found | ({} if self.sharing is None else self.sharing.facts())
 
 
+class Row(NamedTuple):
+    """One scheduler on one machine."""
+
+    name: str
+    setting: Setting
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and pictures."""
+        return self.setting.labelled(self.name)
+
+    def columns(self) -> dict[str, Any]:
+        """Return it as a line of a table."""
+        return output.csv_row(self.result.workload, self.setting.machine, self.name, self.result)
+
+
 # --- ``hpcgym simulate``: one workload, one scheduler ---------------------------------------------
 
 
@@ -109,10 +125,9 @@ class Simulation:
     signal: options.SignalOptions
     shared: loading.SharingOptions
 
-    def outcome(self) -> output.Outcome:
-        """Return the schedule, and what is printed of it."""
+    def row(self) -> Row:
+        """Return the schedule."""
         from hpcgym.baselines.labels import scheduler_name
-        from hpcgym.schedule.provenance import provenance_of
 
         pairs = self.shared.given()
         overrides = pairs | self.rules.given() | self.reading.given() | self.under.given()
@@ -126,18 +141,7 @@ class Simulation:
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
             result = where.simulate(jobs, self.scheduler, chosen, signals, self.failures)
-        name = scheduler_name(result.scheduler)
-        results = {name: result}
-        return output.Outcome(
-            results,
-            lambda: {
-                **where.facts(jobs),
-                **output.result_facts(name, result),
-                KEY: provenance_of(results),
-            },
-            lambda: [output.csv_row(jobs, where.machine, name, result)],
-            partial(_print_table, name, result),
-        )
+        return Row(scheduler_name(result.scheduler), where, result)
 
 
 @grouped(
@@ -166,8 +170,7 @@ def simulate(
     Output
     ------
     output_file FILE : Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three
-        have the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4. -
-        prints it alone, in the form of --format; a table is SWF.
+        have the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4.
 
     Examples
     --------
@@ -190,12 +193,22 @@ def simulate(
     hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler filler-co
         --pairs-above 1 --pair-estimate learned
     """
-    outcome = simulation.outcome()
-    ((name, result),) = outcome.results.items()
+    from hpcgym.schedule.provenance import provenance_of
+
+    row = simulation.row()
+    name, where, result = row
     output.save_schedule(name, result, output_file)
-    drawn.draw(outcome.results)
-    if not is_standard_output(output_file):
-        output.show(format, outcome.facts, outcome.rows, outcome.table)
+    drawn.draw({name: result})
+    output.show(
+        format,
+        lambda: {
+            **where.facts(result.workload),
+            **output.result_facts(name, result),
+            KEY: provenance_of({name: result}),
+        },
+        lambda: [row.columns()],
+        lambda: _print_table(name, result),
+    )
 
 
 def _print_table(name: str, result: Result) -> None:
@@ -226,19 +239,6 @@ UNLIMITED = ("conservative",)
 SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
 
-class Row(NamedTuple):
-    """One scheduler on one machine."""
-
-    name: str
-    setting: Setting
-    result: Result
-
-    @property
-    def label(self) -> str:
-        """What it is called in tables and pictures."""
-        return self.setting.labelled(self.name)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """What is compared, and on what.
@@ -264,8 +264,8 @@ class Comparison:
     signal: options.SignalOptions
     shared: Annotated[Several[loading.SharingOptions], "partners", "pairs_above", "pair_estimate"]
 
-    def outcome(self) -> output.Outcome:
-        """Return the schedules by their labels, and what is printed of them."""
+    def rows(self) -> list[Row]:
+        """Return the schedules."""
         choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
         settings = self._settings()
         sharing = settings[0].sharing
@@ -276,17 +276,7 @@ class Comparison:
         of_pairs = pair_rules(sharing is not None)
         given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
         loading.check(sharing, chosen, given)
-        rows = self._rows(settings, chosen)
-        results = {row.label: row.result for row in rows}
-        return output.Outcome(
-            results,
-            partial(_facts, rows),
-            lambda: [
-                output.csv_row(row.result.workload, row.setting.machine, row.name, row.result)
-                for row in rows
-            ],
-            partial(_print_comparison, rows, results),
-        )
+        return self._rows(settings, chosen)
 
     def _settings(self) -> list[Setting]:
         """Return the machines, with what holds on each."""
@@ -303,7 +293,6 @@ class Comparison:
 
     def _rows(self, settings: Sequence[Setting], chosen: Mapping[str, Scheduler]) -> list[Row]:
         """Simulate all schedulers on each machine."""
-        check_simulations(len(settings) * len(chosen))
         found: list[Row] = []
         apart: list[ApartError] = []
         loaded = [one.load(self.workload, chosen.values()) for one in settings]
@@ -363,9 +352,15 @@ def compare(
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
-    outcome = comparison.outcome()
-    drawn.draw(outcome.results)
-    output.show(format, outcome.facts, outcome.rows, outcome.table)
+    rows = comparison.rows()
+    results = {row.label: row.result for row in rows}
+    drawn.draw(results)
+    output.show(
+        format,
+        lambda: _facts(rows),
+        lambda: [row.columns() for row in rows],
+        lambda: _print_comparison(rows, results),
+    )
 
 
 def _going_with(

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import loading, names, output
-from hpcgym.cli.files import SCHEDULE, Written, is_standard_output
+from hpcgym.cli.files import SCHEDULE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import Format
@@ -96,8 +96,6 @@ def replay(
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
         _write_jobs(found, jobs)
-    if is_standard_output(output_file):
-        return
     cluster = reading.machine
     results = _schedules(found)
 

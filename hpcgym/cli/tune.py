@@ -236,7 +236,7 @@ def tune(
 
     plan = Plan(_space(rules, shared), **searched.given())
     sharing = shared.read(reading.processors)
-    again = simulating(as_given(workload), reading)
+    again = simulating(as_given(workload).replace("standard input", "-"), reading)
     _check_folder(folder)
     where: dict[str, Any] = {}
     if sharing is not None:

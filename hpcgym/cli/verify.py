@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, wraps
+from contextlib import redirect_stderr, redirect_stdout
+from functools import lru_cache, partial, wraps
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +17,9 @@ import typer
 from typer.core import TyperCommand
 
 from hpcgym.cli.explore import explore
-from hpcgym.cli.files import check_regular, digests_of_read
-from hpcgym.cli.groups import UNTOLD, Told, bounded, check_generated, grouped
+from hpcgym.cli.files import WrittenFolder, check_regular, digests_of_read, marks_of
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import no_own_code
-from hpcgym.cli.output import Outcome, draw, write_jobs
 from hpcgym.cli.simulate import compare, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
@@ -33,13 +34,14 @@ from hpcgym.files.recorded import (
     table_of,
 )
 from hpcgym.files.tables import csv_rows, parquet_frame
-from hpcgym.files.writing import csv_text, json_text, plain
-from hpcgym.naming import ONCE_CALLED, SWF_COLUMNS
+from hpcgym.files.writing import plain
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.version import __version__
 
 # --- What differs between a file and the same one made again --------------------------------------
 
 _MOST = 1024**3  # bytes of a page or a picture
+_DRAWN = (".html", *PICTURE_KEYS)
 _SHOWN = 60  # letters of a value in a message
 _APART = (KEY, "hpcgym")  # what is printed beside results, and is compared by itself or not at all
 
@@ -74,40 +76,25 @@ def _cleaned_otherwise(told: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return ""
 
 
-def of_contents(path: Path, outcome: Outcome, *, same_version: bool) -> str:
+def of_contents(path: Path, new: Path, *, same_version: bool) -> str:
     """Return the first thing in which a file differs from the same one made again; "" if none.
 
     Parameters
     ----------
-    path : of the file; its ending tells what it is.
-    outcome : what its command computes.
+    path, new : of the file, and of what its command writes now.
     same_version : whether this version wrote it. Of what another one wrote, pages and pictures are
         not compared, nor the header of SWF.
     """
-    ending = ending_of(path)
-    if ending in (".html", ".png", ".svg", ".pdf") or not outcome.report:
-        return _of_drawn(path, outcome) if same_version else ""
-    is_printed = ending in (".csv", ".json") and not beside(path).is_file()
-    if not is_printed and len(outcome.results) != 1:
-        return "its command writes no schedule"  # only simulate does
-    with tempfile.TemporaryDirectory() as folder:
-        new = Path(folder, f"again{ending}")
-        if is_printed:
-            text = csv_text(outcome.rows()) if ending == ".csv" else json_text(outcome.facts())
-            new.write_text(text)
-        for name, result in () if is_printed else outcome.results.items():
-            if ending == ".swf":
-                result.to_swf(new, name=name)
-            else:
-                write_jobs(result, new, {})
-        told, now = (plain(_held(one, header=same_version)) for one in (path, new))
+    if ending_of(path) in _DRAWN or record_of_file(path).get("command", [""])[0] == "explore":
+        return _of_bytes(path, new) if same_version else ""
+    told, now = (plain(_held(one, header=same_version)) for one in (path, new))
     return "" if told == now else first_difference(told, now)
 
 
 def _held(path: Path, *, header: bool) -> Any:
     """Return what a file holds, but for versions and records; of SWF without ``header`` the jobs.
 
-    A table is a list of rows, whose columns have the names of now.
+    A table is a list of rows.
     """
     ending = ending_of(path)
     rows: Any
@@ -126,8 +113,8 @@ def _held(path: Path, *, header: bool) -> Any:
     else:
         rows = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
     if isinstance(rows, list):
-        return [_of_now(row) if isinstance(row, dict) else row for row in rows]
-    return _of_now(rows) if isinstance(rows, dict) else rows
+        return [_bare(row) if isinstance(row, dict) else row for row in rows]
+    return _bare(rows) if isinstance(rows, dict) else rows
 
 
 def _row(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
@@ -138,27 +125,17 @@ def _row(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _of_now(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the names of now, without what differs between versions."""
-    return {ONCE_CALLED.get(name, name): value for name, value in row.items() if name not in _APART}
+def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values without what differs between versions."""
+    return {name: value for name, value in row.items() if name not in _APART}
 
 
-def _of_drawn(path: Path, outcome: Outcome) -> str:
+def _of_bytes(path: Path, new: Path) -> str:
     """Return how a page or a picture differs from the one that is made now."""
-    is_picture = path.suffix.casefold() in PICTURE_KEYS
-    figure = record_of_file(path).get("figure") if is_picture else None
-    with tempfile.TemporaryDirectory() as folder:
-        new = Path(folder, path.name)
-        if figure is None:
-            draw(outcome.results, new, report=outcome.report)
-        else:
-            from hpcgym.report.overview import figure_again
-
-            figure_again(outcome.results, figure, new)
-        is_, should = (bytes_of(one, _MOST, HpcgymError) for one in (path, new))
+    is_, should = (bytes_of(one, _MOST, HpcgymError) for one in (path, new))
     if is_ == should:
         return ""
-    if is_picture:
+    if path.suffix.casefold() in PICTURE_KEYS:
         return "it is not the picture that is drawn now"
     pairs = zip_longest(is_.splitlines(), should.splitlines(), fillvalue=b"")
     number = next(n for n, (one, other) in enumerate(pairs, 1) if one != other)
@@ -196,24 +173,26 @@ def _short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-# --- What a recorded command computes -------------------------------------------------------------
+# --- What a recorded command makes now ------------------------------------------------------------
 
-#: The commands whose files can be verified, and which of their arguments computes the outcome.
-_COMMANDS: dict[str, tuple[Any, str]] = {
-    "simulate": (simulate, "simulation"),
-    "compare": (compare, "comparison"),
-    "explore": (explore, "exploration"),
-}
+#: The commands whose files can be verified.
+_COMMANDS: dict[str, Any] = {"simulate": simulate, "compare": compare, "explore": explore}
 
 #: What parsers of options raise; typer brings its own click, or uses the one installed.
 _WRONG_USE: Any = typer.BadParameter.__base__
 
 
 class Again(NamedTuple):
-    """What a recorded command computes now; ``files()``: what it reads, name -> SHA-256."""
+    """What a recorded command makes now.
 
-    outcome: Outcome
-    files: Callable[[], dict[str, str]]
+    Attributes
+    ----------
+    made : the files with one ending that it writes, and what it prints.
+    read : the files that it reads, name -> SHA-256.
+    """
+
+    made: list[Path]
+    read: dict[str, str]
 
 
 def _moved(argument: str, folder: Path) -> str:
@@ -228,50 +207,63 @@ def _moved(argument: str, folder: Path) -> str:
 
 
 def again(
-    arguments: Sequence[str], told: Told, workload: str | None = None, folder: Path = Path()
+    arguments: Sequence[str], ending: str, workload: str | None, beside: Path, into: Path
 ) -> Again:
-    """Return what a command line computes.
+    """Carry out a command line, but write into a folder, and only files with this ending.
 
     Parameters
     ----------
-    arguments : without the program's name; options that name files to write are not followed.
-    told : by the file that has recorded it; it may not cost far more.
+    arguments : without the program's name.
     workload : stands in place of the command line's, if it is not None.
-    folder : where files that the command line names, and that are not there, are looked for.
+    beside : where files that the command line names, and that are not there, are looked for.
+    into : the folder.
 
     Raises
     ------
-    HpcgymError : another command, options that it does not have, one that costs far more than is
-        told, or what the command raises.
+    HpcgymError : another command, options that it does not have, one that writes no such file or
+        runs code of its maker, or what the command raises.
     """
     name, *rest = arguments or [""]
     if name not in _COMMANDS:
         *most, last = _COMMANDS
         known = f"{', '.join(most)} and {last}"
         raise HpcgymError(f"hpcgym {name} wrote it, and only files of {known} can be verified")
-    command, asked = _COMMANDS[name]
-    found: list[Again] = []
+    command, read = _COMMANDS[name], {}
+    folder = Path(tempfile.mkdtemp(dir=into))
 
     @wraps(command)
     def run(**values: Any) -> None:
-        if workload is None:
-            check_generated(values["workload"])
-        else:
-            values["workload"] = workload
+        values["workload"] = workload or values["workload"]
         check_regular(command, values)  # the command may be anybody's
-        with no_own_code():
-            outcome = command.arguments(values)[asked].outcome()
-        found.append(Again(outcome, lambda: digests_of_read(command, values)))
+        read.update(digests_of_read(command, values))
+        printed = ending == f".{values.get('format')}"
+        writes = printed
+        for name, mark in marks_of(command).items():
+            path = Path(values[name] or "")
+            endings = (".pdf", ".svg") if isinstance(mark, WrittenFolder) else (ending_of(path),)
+            values[name] = folder / name / path.name if path.name and ending in endings else None
+            if values[name] is not None:
+                values[name].parent.mkdir()
+                writes = True
+        if not writes:
+            raise HpcgymError(f"its command writes no file that ends in {ending}")
+        out = io.StringIO()
+        with no_own_code(), redirect_stdout(out), redirect_stderr(io.StringIO()):
+            command(**values)
+        if printed:
+            (folder / f"printed{ending}").write_text(out.getvalue())
 
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
     try:
-        found_again = [_moved(one, folder) for one in rest]
-        with bounded(told):
-            typer.main.get_command(program).main(found_again, standalone_mode=False)
+        found = [_moved(one, beside) for one in rest]
+        typer.main.get_command(program).main(found, standalone_mode=False)
     except _WRONG_USE as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
-    return found[0]
+    except WorkloadError as error:
+        hint = "" if workload else "; --workload says where the log lies now"
+        raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None
+    return Again([one for one in sorted(folder.rglob("*")) if ending_of(one) == ending], read)
 
 
 # --- ``hpcgym verify``: whether what a file holds comes out again ---------------------------------
@@ -286,8 +278,6 @@ def verify(
 
     It prints a line for each file: "equal", or what differs first. It compares jobs, rules, the
     schedule and all that the file holds. It exits with 1 if a file differs or has no record.
-
-    A command that would cost far more than its file tells, in jobs or in simulations, is not run.
 
     Files that the recorded command names are looked for in the current folder, and then beside the
     verified file.
@@ -307,58 +297,55 @@ def verify(
     hpcgym verify saf.swf saf.html
     hpcgym verify saf.swf --workload logs/KTH-SP2.swf.gz
     """
-    run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
     failed = False
-    for name in files:
-        path = Path(name)
-        if table := table_of(path):
-            typer.echo(f"{name}: is the record of {table.name}")
-            continue
-        try:
-            said, equal = _verified(path, run, workload)
-        except HpcgymError as error:
-            said, equal = f"not verified: {error}", False
-        typer.echo(f"{name}: {one_line(said)}")  # it tells texts of the file
-        failed |= not equal
+    with tempfile.TemporaryDirectory() as folder:
+        # a command's files mostly stand in a row
+        run = lru_cache(maxsize=1)(partial(again, workload=workload, into=Path(folder)))
+        for name in files:
+            path = Path(name)
+            if table := table_of(path):
+                typer.echo(f"{name}: is the record of {table.name}")
+                continue
+            try:
+                said, equal = _verified(path, run)
+            except HpcgymError as error:
+                said, equal = f"not verified: {error}", False
+            typer.echo(f"{name}: {one_line(said)}")  # it tells texts of the file
+            failed |= not equal
     if failed:
         raise typer.Exit(1)
 
 
-def _told(path: Path, record: Mapping[str, Any]) -> Told:
-    """Return how many jobs and schedules a file tells; a schedule tells no more jobs than bytes."""
-    jobs = [one["jobs"] for one in record["workloads"] if type(one.get("jobs")) is int]
-    told = max(jobs, default=UNTOLD)  # a table of results in CSV tells no number
-    is_schedule = ending_of(path) in (".swf", ".parquet") or beside(path).is_file()
-    return Told(min(told, path.stat().st_size) if is_schedule else told, len(record["schedules"]))
-
-
-def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tuple[str, bool]:
+def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
     """Return what is to be said of a file, and whether it is equal."""
-    from hpcgym.schedule.provenance import provenance_of
-
     record = record_of_file(path)
     if not record["command"]:
         raise HpcgymError(
             "it was written from Python, and no command says what it was made from; in Python,"
             " hpcgym.schedule.provenance.provenance_of has the digests to compare"
         )
-    try:
-        made: Again = run(tuple(record["command"]), _told(path, record), workload, path.parent)
-    except WorkloadError as error:
-        hint = "" if workload else "; --workload says where the log lies now"
-        raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None
-    written = Command(record["command"], lambda: record["files"], record["date"])
-    with commanded(written):
-        found = of_records(record, provenance_of(made.outcome.results))
-        same_version = record["hpcgym"] == __version__
-        contents = of_contents(path, made.outcome, same_version=same_version)
+    with commanded(Command(record["command"], lambda: record["files"], record["date"])):
+        now = run(tuple(record["command"]), ending_of(path), beside=path.parent)
+    new = _same_kind(path, record, now.made)
+    same_version = record["hpcgym"] == __version__
+    found = of_records(record, record_of_file(new))
+    contents = of_contents(path, new, same_version=same_version)
     found += [contents] if contents else []
     of_version = "" if same_version else f"; hpcgym {record['hpcgym']} wrote it, not {__version__}"
     others = [
         f"; {name} has other contents now"
-        for name, digest in made.files().items()
+        for name, digest in now.read.items()
         if record["files"].get(name, digest) != digest
     ]
     if not found:
         return f"equal{''.join(others)}{of_version}", True
     return f"differs: {'; '.join(found)}{''.join(others)}{of_version}", False
+
+
+def _same_kind(path: Path, record: Mapping[str, Any], made: Sequence[Path]) -> Path:
+    """Return the file that was made now which is what a file is, whatever it is called."""
+    for one in made:
+        figure = record_of_file(one).get("figure")
+        if (figure, beside(one).is_file()) == (record.get("figure"), beside(path).is_file()):
+            return one
+    raise HpcgymError("its command writes no such file")

@@ -1,8 +1,7 @@
-"""``-``: logs from standard input, schedules to standard output; pipes and terminals."""
+"""``-``: logs from standard input; pipes and terminals."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -11,27 +10,18 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import JOBS, as_json, digests, line, succeed
 
 from hpcgym.cli import files
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload, write_swf, write_table
 
 PROGRAM = [sys.executable, "-c", "from hpcgym.cli import main; main()"]
 SACCT = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
 SACCT += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
 CSV = "submit_time,run_time,requested_processors\n0,3600,4\n"
-
-
-def piped(data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
-    """Run the program as a shell does behind a pipe."""
-    done = subprocess.run([*PROGRAM, *words], input=data, capture_output=True, check=False)
-    assert done.returncode == code, done.stderr.decode()
-    return done
 
 
 def in_bash(words: str, data: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -58,36 +48,6 @@ def test_logs_of_all_forms_come_from_standard_input(ending: str) -> None:
 
 def test_what_sacct_prints_comes_from_standard_input() -> None:
     assert as_json("traces", "show", "-", input=SACCT)["jobs"] == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
-def test_schedules_go_to_standard_output_alone(form: str) -> None:
-    done = piped(b"", "simulate", JOBS, "--output", "-", "--format", form)
-    result, text = simulate(load_workload(JOBS), "easy"), done.stdout.decode()
-    if form == "table":
-        Path("a.swf").write_text(text)
-        jobs = load_workload("a.swf", "none")
-        starts = (jobs.submit_time + jobs.wait_time).tolist()
-    else:
-        rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
-        starts = [int(row["start_time"]) for row in rows]
-    assert sorted(starts) == sorted(result.start.tolist())
-    assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("redirection", [">", ">>"])
-def test_what_others_write_into_the_same_file_stays(
-    redirection: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    Path("log").write_text("; already there\n")
-    words = f"hpcgym generate {JOBS} -"
-    in_bash(f"{{ echo '; before'; {words}; echo '; between'; {words}; }} {redirection} log")
-    made = piped(b"", "generate", JOBS, "-").stdout.decode()
-    begin = "" if redirection == ">" else "; already there\n"
-    assert Path("log").read_text() == f"{begin}; before\n{made}; between\n{made}"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +86,7 @@ def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
     with (
         pytest.raises(HpcgymError, match="this terminal: pipe a log into it"),
-        files.standard_streams(None, {"workload": "-"}),
+        files.streamed({"workload": "-"}),
     ):
         pass
 
@@ -142,21 +102,8 @@ def test_a_pipe_is_recognised_by_what_it_holds_and_errors_name_it() -> None:
         assert json.loads(in_bash(words, log).stdout)["jobs"] == 1
     done = in_bash("hpcgym simulate <(echo 'submit_time,cpus')", code=1)
     (said,) = done.stderr.splitlines()
-    assert said.startswith("hpcgym: /dev/fd/")
+    assert said.startswith("hpcgym: the pipe")
     assert " has an unknown column 'cpus'" in said
-
-
-@pytest.mark.slow
-def test_a_reader_that_has_gone_is_no_error() -> None:
-    """As in ``| head``: more is written than a pipe holds."""
-    words = ("simulate", "lublin:jobs=20000", "--format", "csv", "--output", "-")
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*PROGRAM, *words], **pipes) as running:
-        running.stdout.readline()
-        running.stdout.close()
-        said = running.stderr.read().decode()
-    assert "cannot be written" not in said
-    assert "Traceback" not in said
 
 
 @pytest.mark.slow
