@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import output
-from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
-from hpcgym.cli.output import print_table
+from hpcgym.cli.means import Asked, Means, means_of
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.files.recorded import KEY
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
     from hpcgym.machine import Cluster
     from hpcgym.study import Leaderboard
@@ -109,38 +106,6 @@ def _of_acting(board: Leaderboard) -> list[str]:
     ]
 
 
-def page_of(
-    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
-) -> str:
-    """Return a leaderboard as a page, with the metric of each slice."""
-    from hpcgym.explore.document import Cell, cleaning_table, paragraphs, sheet, table
-    from hpcgym.report.tables import text_of
-    from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.study.evaluation.leaderboard import lines_of
-
-    heading, rows = lines_of(board)
-    lines = [[Cell(*cell) for cell in row] for row in rows]
-    slices = [
-        [str(name), *(text_of(board.ranked_by, value) for value in values)]
-        for name, values in zip(board.by_slice.index, board.by_slice.to_numpy(), strict=True)
-    ]
-    title = board.ranked_by.title.replace("\n", " ")
-    sections = [
-        table([one.replace("\n", " ") for one in heading], lines, words=[0], sortable=True,
-              caption="★ best of its column. A click on a heading sorts."),
-        paragraphs(notes_of(board)),
-        f"<h2>Each slice: {escape(title)}</h2>",
-        table(["slice", *map(str, board.by_slice)], slices, words=[0], sortable=True),
-        "<h2>Workload</h2>",
-        cleaning_table(workload.cleaning),
-    ]  # fmt: skip
-    about = setting_of(workload, machine, board, settings)
-    return sheet(
-        f"{workload.name}: policies compared", about, "\n".join(sections),
-        provenance_of_workloads([workload]),
-    )  # fmt: skip
-
-
 def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
     """Write a performance profile and average ranks of what policies are ranked by."""
     from hpcgym.report.overview import write_figures
@@ -162,10 +127,7 @@ def _called(workload: Workload, machine: Cluster | None) -> str:
     return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"
 
 
-# --- What is printed of a leaderboard, in each format ---------------------------------------------
-
-#: Of a line of a heading: references may have long names.
-_HEADING_LETTERS = 16
+# --- What is printed of a leaderboard -------------------------------------------------------------
 
 
 class Shown(NamedTuple):
@@ -186,11 +148,19 @@ class Shown(NamedTuple):
     clean: str
 
 
-def print_board(shown: Shown, format: TableFormat) -> None:
-    """Print a row for each policy."""
-    from hpcgym.report.tables import markdown
-    from hpcgym.schedule.provenance import provenance_of_workloads
+def sheet_of(shown: Shown) -> Sheet:
+    """Return a row for each policy, for people."""
     from hpcgym.study.evaluation.leaderboard import lines_of
+
+    above = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
+    above += output.cleaning_of(shown.workload)
+    below = ["* best of its column", *notes_of(shown.board)]
+    return Sheet(above, [Table(*lines_of(shown.board))], below)
+
+
+def show_board(shown: Shown, format: Format) -> None:
+    """Print a row for each policy."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
 
     workload, machine, board = shown.workload, shown.machine, shown.board
 
@@ -200,29 +170,20 @@ def print_board(shown: Shown, format: TableFormat) -> None:
         found |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
         return {**found, **board.facts()}
 
-    def as_markdown() -> str:
-        heading, lines = lines_of(board)
-        return markdown([one.replace("\n", " ") for one in heading], lines)
-
     begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
-    output.show(
-        format, facts, lambda: [{**begin, **row} for row in board.rows()],
-        lambda: _print_table(shown), markdown=as_markdown, latex=board.to_latex,
-    )  # fmt: skip
-    if format is not TableFormat.table and (why := no_intervals(board)):  # the table has it
+    rows = [{**begin, **row} for row in board.rows()]
+    show(format, lambda: sheet_of(shown), lambda: rows, facts)
+    if format in (Format.json, Format.csv) and (why := no_intervals(board)):  # others have it
         note(why)
 
 
-def print_grouped(shown: Shown, by: str, reference: str | None, format: TableFormat) -> None:
-    """Print a row for each policy on each slice, class of jobs or user."""
+def by_group(shown: Shown, by: str, reference: str | None) -> Means:
+    """Return a row for each policy on each slice, class of jobs or user."""
     board = shown.board
-    rows = rows_by(shown.workload, board, by)
     paired = None if reference is None else board.reference
     asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
-    if format is TableFormat.table:
-        _print_setting(shown)
-        output.console().print()
-    print_means(rows, means_of(rows, "", asked), asked, format)
+    above = setting_of(shown.workload, shown.machine, board, shown.settings)
+    return means_of(rows_by(shown.workload, board, by), "", asked, above)
 
 
 def report_failures(board: Leaderboard) -> None:
@@ -235,50 +196,6 @@ def report_failures(board: Leaderboard) -> None:
                 note(f"{policy} failed {where}: {errors[0]}")
             else:
                 note(f"{policy} has no {board.metric} {where}")
-
-
-def _print_setting(shown: Shown) -> None:
-    """Print on what policies were compared, above a table for people."""
-    out = output.console()
-    title, *around = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
-    out.print(title, style="bold", markup=False)
-    for line in around:
-        out.print(line, markup=False, soft_wrap=True)
-
-
-def _print_table(shown: Shown) -> None:
-    """Print a leaderboard for people."""
-    out = output.console()
-    _print_setting(shown)
-    output.print_cleaning(out, shown.workload)
-    out.print()
-    print_table(out, _rich_table(shown.board), _least(shown.board))
-    for line in notes_of(shown.board):
-        out.print(line, markup=False, soft_wrap=True)
-
-
-def _least(board: Leaderboard) -> list[str]:
-    """Return the headings of columns that a narrow terminal may lack, the first of these first."""
-    from hpcgym.study.evaluation.leaderboard import lines_of
-
-    heading = [" ".join(one.split()) for one in lines_of(board)[0]]
-    intervals = [one for one in heading if one.startswith("95 %")]
-    kept = {"p", *(one for one in heading if one.startswith("above "))}
-    others = [one for one in reversed(heading[2:]) if one not in {*intervals, *kept}]
-    return [*others, *intervals]
-
-
-def _rich_table(board: Leaderboard) -> Table:
-    """Return the leaderboard for rich; ``*`` marks the best of a column."""
-    from hpcgym.report.tables import rich_table
-    from hpcgym.study.evaluation.leaderboard import lines_of
-
-    heading, rows = lines_of(board)
-    heading = [
-        "\n".join(part for line in title.split("\n") for part in wrap(line, _HEADING_LETTERS))
-        for title in heading
-    ]
-    return rich_table(heading, rows, caption="* best of its column")
 
 
 # --- Options of ``hpcgym evaluate`` ---------------------------------------------------------------

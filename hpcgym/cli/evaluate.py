@@ -17,18 +17,16 @@ from hpcgym.cli.boards import (
     SLICE,
     Shown,
     Slices,
-    page_of,
-    print_board,
-    print_grouped,
+    by_group,
     report_failures,
     save_figures,
+    sheet_of,
+    show_board,
 )
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import TableFormat
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import FigureOptions, rows_of
-from hpcgym.cli.reproduce import print_tables
+from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
 from hpcgym.progress import counting
 
@@ -141,19 +139,19 @@ def run(
     facts = {"workload": workload.name, "interval": interval, **settings}
     what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
     intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
-    output.show(
+    show(
         format,
-        lambda: {**facts, "policies": rows_of(table), **by_week},
+        lambda: _sheet(board, table, what, intervals),
         lambda: [{"workload": workload.name, **row} for row in rows_of(table)],
-        lambda: _print_table(board, table, what, intervals),
+        lambda: {**facts, "policies": rows_of(table), **by_week},
     )
     if protocol.folder is not None:
         files = board.save(protocol.folder)
         note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
 
 
-def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> None:
-    """Print the table for people, above it what was done, below it what the intervals are."""
+def _sheet(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> Sheet:
+    """Return the table for people, above it what was done, below it what the intervals are."""
     from hpcgym.study.evaluation.online import FIXED
 
     ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
@@ -165,13 +163,9 @@ def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: 
     shown.loc[shown["policy"] == FIXED, "regret interval"] = ""  # not compared with itself
     shown["decisions"] = [f"{number:,}" if number else "" for number in table["decisions"]]
     shown = shown.rename(columns={"regret": "regret [%]"})
-    print_tables({board.stream.name: shown}, what, Format.table)
-    out = output.console()
-    out.print(intervals, markup=False)
-    for verdict in board.verdicts:
-        out.print(verdict, markup=False)
     weights = ", ".join(f"{weight:.3g} {name}" for name, weight in board.weights.items())
-    out.print(f"{FIXED}: {weights}; chosen on these jobs", markup=False, soft_wrap=True)
+    below = [intervals, *board.verdicts, f"{FIXED}: {weights}; chosen on these jobs"]
+    return Sheet([], [of_frame(shown, f"{board.stream.name}: {what}")], below)
 
 
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------
@@ -209,7 +203,7 @@ def evaluate(
     by: str | None = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
-    format: TableFormat = TableFormat.table,
+    format: Format = Format.table,
     page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
@@ -256,7 +250,6 @@ def evaluate(
     by slice|class|user : A row for each, such as each week with --episodes weeks. Classes of jobs
         by run time are short, below 10 minutes, medium, below 2 hours, and long. [default: one row
         for each policy]
-    format : latex: a tabular for the package booktabs.
 
     Power
     -----
@@ -290,6 +283,7 @@ def evaluate(
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
+    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.scheduler.own_code import look_here
     from hpcgym.study.evaluation.lineup import find_policy, lineup_of, schedulers_of
 
@@ -309,8 +303,7 @@ def evaluate(
         }  # fmt: skip
         shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
         shared |= {"part": slices.part or "all"}
-        text = _of_one_pass(format)
-        run(found, source, machine, protocol, shared, others, given, text)
+        run(found, source, machine, protocol, shared, others, given, format)
         return
     of_environment = options.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
@@ -322,12 +315,14 @@ def evaluate(
     )  # fmt: skip
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     report_failures(board)
-    page.write(lambda: page_of(source, machine, board, settings))
     shown = Shown(source, machine, board, settings, reading.clean)
-    if by is None:
-        print_board(shown, format)
+    means = None if by is None else by_group(shown, by, reference)
+    sheet = sheet_of(shown) if means is None else means.sheet
+    page.write(lambda: sheet.page(provenance_of_workloads([source])))
+    if means is None:
+        show_board(shown, format)
     else:
-        print_grouped(shown, by, reference, format)
+        means.show(format)
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
     if (board.table["failed"] == board.table["slices"]).any():
         raise typer.Exit(1)
@@ -345,13 +340,6 @@ def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
         "seed": seed,
         "budget": budget,
     }
-
-
-def _of_one_pass(format: TableFormat) -> Format:
-    """Return how the table of one pass over all jobs is printed."""
-    if format in (TableFormat.latex, TableFormat.markdown):
-        raise HpcgymError(f"--format {format} is for leaderboards, not for --protocol prequential")
-    return Format(format.value)
 
 
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:

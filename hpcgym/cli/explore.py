@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +14,8 @@ from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import rows_of, table_of
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import ONCE_CALLED, counted
@@ -24,7 +23,6 @@ from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
     from hpcgym.explanation import Explanation
     from hpcgym.schedule.result import Result
@@ -145,10 +143,12 @@ def _show_waits(results: Mapping[str, Result], by: str | None, format: Format) -
         "schedulers": list(results),
         "waited_for": rows,
     }
-    output.show(
-        format, lambda: {**facts, KEY: provenance_of(results)}, lambda: rows,
-        lambda: _print_waits(table, results),
-    )  # fmt: skip
+    show(
+        format,
+        lambda: _waits_sheet(table, results),
+        lambda: rows,
+        lambda: {**facts, KEY: provenance_of(results)},
+    )
 
 
 def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
@@ -171,42 +171,33 @@ def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
 
-def _print_waits(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
-    """Print for people: how long all waited, and which share of that is due to what."""
+def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
+    """Return for people how long all waited, and which share of that is due to what."""
+    from hpcgym.explanation.explain import shortened
     from hpcgym.explanation.story import CALLED
     from hpcgym.naming import duration
-    from hpcgym.report.tables import subtitle
+    from hpcgym.report.tables import subtitle, two_lines
 
-    out = output.console()
-    out.print(subtitle(dict(results)), style="bold", markup=False)
+    above = [subtitle(dict(results))]
     seconds = table.drop(columns="jobs").sum()
     total = int(seconds.sum())
     if not total:
-        out.print("No job waited.")
-        return
+        return Sheet([*above, "No job waited."], [])
     if table.index.name != "scheduler":
         text = f"{total / 3600:,.0f} h" if total >= _MANY_HOURS else duration(total)
-        out.print(f"All jobs together waited for {text}:", markup=False)
+        above.append(f"All jobs together waited for {text}:")
         for name, spent in seconds[seconds > 0].sort_values(ascending=False).items():
-            out.print(f"  {100 * spent / total:5.1f} %  {CALLED[str(name)]}", markup=False)
-    out.print()
-    out.print(_shares(table))
-    out.print("Hours are the sum over all jobs of a row, and percentages are of these hours.")
-
-
-def _shares(table: pd.DataFrame) -> Table:
-    """Return a table of shares, the last rows of a long one as one."""
-    from hpcgym.explanation.explain import shortened
-    from hpcgym.explanation.story import CALLED
-
+            above.append(f"  {100 * spent / total:5.1f} %  {CALLED[str(name)]}")
     reasons = [name for name in CALLED if table[name].any()]
     lines = []
     for name, row in shortened(table, MOST_ROWS).iterrows():
         spent = sum(int(row[reason]) for reason in reasons)
         parts = [f"{100 * row[reason] / spent:.1f}" if spent else "" for reason in reasons]
         lines.append([str(name), f"{int(row['jobs']):,}", _hours(spent), *parts])
-    headings = [str(table.index.name), "jobs", "waited (h)", *(CALLED[name] for name in reasons)]
-    return table_of(headings, lines, fold=range(len(headings)), edges=True)
+    headings = [str(table.index.name), "jobs", "waited (h)"]
+    headings += [two_lines(CALLED[name]) for name in reasons]
+    told = "Hours are the sum over all jobs of a row, and percentages are of these hours."
+    return Sheet(above, [Table(headings, lines)], [told])
 
 
 def _hours(seconds: int) -> str:
@@ -295,11 +286,11 @@ def explain(
         found = find(result, number, most=most, seconds=allowed, progress=progress)
     _say_untried(found, most, allowed)
     beside = _beside(results, number)
-    output.show(
+    show(
         format,
-        lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
+        lambda: _explained(found, result.workload.name, first, beside),
         lambda: found.to_dict()["others"],
-        lambda: _print_explanation(found, result.workload.name, first, beside),
+        lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
     )
 
 
@@ -336,24 +327,13 @@ def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_explanation(
-    found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
-) -> None:
-    """Print an explanation for people: sentences first, figures behind."""
+def _explained(found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]) -> Sheet:
+    """Return an explanation for people: sentences first, figures behind."""
     from hpcgym.naming import duration
 
-    out = output.console()
-    out.print(f"Job {found.job} of {log} under {scheduler}", style="bold", markup=False)
-    for sentence in found.sentences:
-        out.print(sentence, markup=False)
-    others = found.others
+    above = [f"Job {found.job} of {log} under {scheduler}", *found.sentences]
+    others, tables = found.others, []
     late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
-
-    def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        every = range(len(headings))
-        out.print(title, markup=False)
-        out.print(table_of(headings, rows, left=every, fold=every, edges=True))
-
     if len(late):
         submit = found.facts["submit_time"]
         rows = [
@@ -367,12 +347,13 @@ def _print_explanation(
             for number, row in late.head(10).iterrows()
             for when in [row["start_time"] - submit]
         ]
-        out.print()
-        headings = ("job", "processors", "started", "ran for", "delay")
-        show("Who delayed it, and by how much:", headings, rows)
+        heads = ("job", "processors", "started", "ran for", "delay")
+        tables.append(Table(heads, rows, 5, "Who delayed it, and by how much:"))
     if len(beside) > 1:
         rows = [
             [one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"]
             for one in beside
         ]
-        show("The same job under other schedulers:", ("scheduler", "wait", "backfilled"), rows)
+        headings = ("scheduler", "wait", "backfilled")
+        tables.append(Table(headings, rows, 3, "The same job under other schedulers:"))
+    return Sheet(above, tables)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, Table, show
+from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -68,11 +67,11 @@ def machines(
     clusters = [find_cluster(machine) for machine in names]
     rows = [_facts(cluster, machine) for cluster, machine in zip(clusters, names, strict=True)]
     whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
-    output.show(
+    show(
         format,
-        lambda: whole if name is None else whole[0],
+        lambda: _sheet(rows),
         lambda: [{key: _text(value) for key, value in row.items()} for row in rows],
-        lambda: _print_table(rows),
+        lambda: whole if name is None else whole[0],
     )
 
 
@@ -178,8 +177,8 @@ def _text(value: Any) -> Any:
     return ", ".join(f"{amount:.15g} {name}" for name, amount in value.items())
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    """Print the list for people."""
+def _sheet(rows: list[dict[str, Any]]) -> Sheet:
+    """Return the list for people."""
     lines = []
     for row in rows:
         resources = (
@@ -189,10 +188,8 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         waits = (f"{name} ({wait / 3600:g} h)" for name, wait in row["queues"].items())
         watts = (f"{state} {value:g} W" for state, value in row["node_w"].items())
         lists = (", ".join(cells) or "-" for cells in (resources, waits, watts))
-        lines.append([row["name"], f"{row['nodes']:,}", *lists])
-    headings = ("name", "nodes", "resources", "queues", "power of a node")
-    left = (0, 2, 3, 4)
-    output.console().print(output.table_of(headings, lines, left=left, fold=range(5)))
+        lines.append([row["name"], *lists, f"{row['nodes']:,}"])
+    return Sheet([], [Table(("name", "resources", "queues", "power of a node", "nodes"), lines, 4)])
 
 
 # --- ``hpcgym speedups`` --------------------------------------------------------------------------
@@ -247,7 +244,7 @@ def speedups(
         note(f"wrote {picture}")
     rows = _rows(heatmap)
     facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows}
-    output.show(format, lambda: facts, lambda: rows, lambda: _print_heatmaps(heatmap, rows))
+    show(format, lambda: _codes(heatmap, rows), lambda: rows, lambda: facts)
 
 
 #: What is known of a code -> its heading, and how it is written for people.
@@ -288,16 +285,12 @@ def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
     return [dict(zip(told, row, strict=True)) for row in zip(*told.values(), strict=True)]
 
 
-def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
-    """Print what is known for people."""
-    out = output.console()
+def _codes(heatmap: Heatmap, rows: list[dict[str, Any]]) -> Sheet:
+    """Return what is known for people."""
     unknown = f"{heatmap.unknown:,} of {heatmap.speedup.size:,} pairs unknown"
     dropped = f" · {heatmap.dropped:,} measurements left out" if heatmap.dropped else ""
     mean = "" if heatmap.unknown == heatmap.speedup.size else f" · mean {heatmap.mean_speedup:.4f}"
     title = f"{heatmap.source} · {len(heatmap)} codes{mean} · {unknown}{dropped}"
-    out.print(title, style="bold", markup=False, soft_wrap=True)
-    out.print(f"SHA-256 {heatmap.digest}", markup=False, soft_wrap=True)
-    out.print()
     shown = {name: told for name, told in _COLUMNS.items() if name in rows[0]}
     lines = [
         [
@@ -307,4 +300,4 @@ def _print_heatmaps(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
         for row in rows
     ]
     headings = [heading for heading, _ in shown.values()]
-    print_table(out, output.table_of(headings, lines, fold=(0,)))
+    return Sheet([title, f"SHA-256 {heatmap.digest}"], [Table(headings, lines)])

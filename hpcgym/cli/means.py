@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli import output
-from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
@@ -31,32 +28,24 @@ _UNEQUAL = (
 
 
 class Means(NamedTuple):
-    """A table for people.
+    """Means over slices, seeds and shuffles.
 
     Attributes
     ----------
-    keys : headings of the first columns, which say what a row is of.
-    heading : of the others.
-    rows : of each row the cells, (text, is it the best of its workload).
-    notes : what is said below, in lines.
+    sheet : what people see.
+    rows : the numbers in full; without statistics those of each simulation.
     few : which rows have no interval, in a line; empty if all have, or none is asked for.
     """
 
-    keys: list[str]
-    heading: list[str]
-    rows: list[list[tuple[str, bool]]]
-    notes: list[str]
+    sheet: Sheet
+    rows: list[dict[str, Any]]
     few: str
 
-
-class TableFormat(StrEnum):
-    """How the table of a sweep is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
+    def show(self, format: Format) -> None:
+        """Print them."""
+        show(format, lambda: self.sheet, lambda: self.rows)
+        if format in (Format.json, Format.csv) and self.few:  # others have it
+            note(self.few)
 
 
 @dataclass(frozen=True)
@@ -135,18 +124,20 @@ class Asked:
         )
 
 
-def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
+def means_of(rows: pd.DataFrame, first: str, asked: Asked, above: Sequence[str] = ()) -> Means:
     """Return the means over slices, seeds and shuffles.
 
-    Makespans improve over those of the scheduler ``first``.
+    Makespans improve over those of the scheduler ``first``. ``above``: what stands above the table.
     """
+    from hpcgym.report.tables import two_lines
+
     table = asked.numbers(rows)
     metrics = asked.metrics_of(rows)
     keys = [str(name) for name in table.columns[: list(table.columns).index("simulations")]]
     lines = table.to_dict("records")
     wholes = _wholes(lines, rows, keys)
     columns = [_column(metric, asked, lines, keys, wholes) for metric in metrics]
-    heading = ["simulations", *(text for column in columns for text in column[0])]
+    heading = [*keys, "simulations", *(text for column in columns for text in column[0])]
     cells = [
         [
             *((word(line[key]), False) for key in keys),
@@ -159,7 +150,12 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
     notes = _notes(lines, metrics, first, asked, few)
     if any(line["simulations"] < whole for line, whole in zip(lines, wholes, strict=True)):
         notes.insert(0, _UNEQUAL)
-    return Means(keys, heading, cells, notes, few)
+    notes.insert(0, "means over simulations; * best of its workload")
+    shown = Table([*map(two_lines, heading)], cells, len(keys))
+    told = few if asked.statistics else ""
+    return Means(
+        Sheet(above, [shown], notes), _plain_rows(table if asked.statistics else rows), told
+    )
 
 
 def _wholes(lines: list[dict[Hashable, Any]], rows: pd.DataFrame, keys: list[str]) -> list[int]:
@@ -291,39 +287,9 @@ def _is_number(line: Mapping[Hashable, Any], name: str) -> bool:
     return value == value
 
 
-def _least(means: Means) -> list[str]:
-    """Return the headings of columns that a narrow terminal may lack, the first of these first."""
-    first = ["effect", "ratios", "simulations", "95 % interval"]
-    # of the number of simulations and the first metric the latter stays
-    return [*first, *(one for one in reversed(means.heading[2:]) if one not in first)]
-
-
 def word(value: Any) -> str:
     """Return a value in a table; of what is missing nothing."""
     return "" if value is None or value != value else str(value)  # such as no seed
-
-
-def print_means(rows: pd.DataFrame, means: Means, asked: Asked, format: TableFormat) -> None:
-    """Print means; of rows for csv and json the numbers in full, without statistics all of them."""
-    from hpcgym.report.tables import latex, markdown, rich_table, two_lines
-
-    words = len(means.keys)
-    if format in (TableFormat.json, TableFormat.csv):
-        show = output.print_json if format is TableFormat.json else output.print_csv
-        show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
-        if asked.statistics and means.few:
-            note(means.few)
-    elif format is TableFormat.table:
-        out = output.console()
-        broken = [*means.keys, *map(two_lines, means.heading)]
-        print_table(out, rich_table(broken, means.rows, words), _least(means))
-        for text in ("means over simulations; * best of its workload", *means.notes):
-            out.print(text, style="dim italic", markup=False, soft_wrap=True)
-    else:
-        write = markdown if format is TableFormat.markdown else latex
-        sys.stdout.write(write([*means.keys, *means.heading], means.rows, words))
-        for text in means.notes:
-            note(text)
 
 
 def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.limits import Limit
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
-
-
-class Format(StrEnum):
-    """How results are printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
 
 
 def given(**overrides: Any) -> dict[str, Any]:

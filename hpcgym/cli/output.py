@@ -1,12 +1,10 @@
-"""What commands print and write: tables that fit, json, csv, pictures and pages."""
+"""What commands tell of schedules, and write of them: files of jobs, pictures and pages."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,151 +15,19 @@ import typer
 from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
-from hpcgym.files.writing import csv_text, is_stream, json_text, plain, whole, whole_text
+from hpcgym.files.writing import is_stream, plain, whole, whole_text
 from hpcgym.naming import duration
 from hpcgym.progress import working
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console, JustifyMethod
-    from rich.table import Column, Table
-
     from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.runs import Allocation
     from hpcgym.workload import Workload
 
 
-# --- Tables that fit a terminal -------------------------------------------------------------------
-
-
-def table_of(
-    headings: Iterable[str],
-    rows: Iterable[Iterable[str]],
-    *,
-    left: Collection[int] = (0,),
-    fold: Collection[int] = (),
-    edges: bool = False,
-) -> Table:
-    """Return a table of texts, which are not read as markup.
-
-    Parameters
-    ----------
-    left : the places of columns whose texts stand to the left.
-    fold : the places of columns whose texts may be folded.
-    edges : whether there is room around it.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=edges, pad_edge=edges)
-    for place, heading in enumerate(headings):
-        side: JustifyMethod = "left" if place in left else "right"
-        table.add_column(Text(heading), justify=side, no_wrap=place not in fold, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-#: Columns of words are folded, but not to fewer letters than this.
-LEAST_LETTERS = 12
-
-
-def print_table(out: Console, table: Table, least: Sequence[str] | None = None) -> None:
-    """Print a table whole; on a terminal that is too narrow, without columns that matter least.
-
-    A line below the table says which columns were left out. Rows that are still too long go on
-    in the next line of the terminal. Only a terminal is ever too narrow: files have all columns.
-
-    Parameters
-    ----------
-    out : where to print.
-    table : its columns with ``no_wrap`` are never cut, the others are folded to no less than their
-        ``min_width``, or 12 letters.
-    least : headings of columns that may be left out, the first of these first; None: all with
-        ``no_wrap`` but the first two columns, from the right.
-    """
-    columns = table.columns
-    for column in columns:
-        letters = column.min_width or LEAST_LETTERS
-        column.min_width = _width(column) if column.no_wrap else min(_width(column), letters)
-    headings = [" ".join(str(one.header).split()) for one in columns]
-    if least is None:
-        least = [
-            name for name, one in zip(headings[:1:-1], columns[:1:-1], strict=True) if one.no_wrap
-        ]
-    part, gone = table, set[str]()
-    for heading in least if out.is_terminal else ():
-        if _needed(out, part) <= out.width:
-            break
-        gone.add(heading)
-        left = [one for name, one in zip(headings, columns, strict=True) if name not in gone]
-        part = copy(table)
-        part.columns = [replace(one, _index=place) for place, one in enumerate(left)]
-    needed = _needed(out, part)
-    if needed > out.width:
-        part.width = needed
-    out.print(part, crop=False)
-    if told := [name for name in headings if name in gone]:
-        text = f"left out, as the terminal is too narrow: {', '.join(told)}"
-        out.print(text, markup=False, soft_wrap=True)
-
-
-def _needed(out: Console, table: Table) -> int:
-    """Return how wide a table is at least, with what stands between its columns."""
-    from rich.measure import Measurement
-
-    unbounded = out.options.update(max_width=1_000_000)
-    whole = Measurement.get(out, unbounded, table).maximum
-    return whole - sum(_width(one) - (one.min_width or 0) for one in table.columns)
-
-
-def _width(column: Column) -> int:
-    """Return the length of the longest line of a column."""
-    from rich.cells import cell_len
-
-    texts = [str(column.header), *map(str, column.cells)]
-    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
-
-
-# --- Results as JSON and CSV, and into files ------------------------------------------------------
-
-
-def show(
-    format: str,
-    facts: Callable[[], Any],
-    rows: Callable[[], Iterable[Mapping[str, Any]]],
-    table: Callable[[], None],
-    **texts: Callable[[], str | None],
-) -> None:
-    """Print a result as ``--format`` says: facts as JSON, rows as CSV, or a table for people.
-
-    ``texts`` are other formats, by name: markdown and latex.
-
-    Floats are in full; in JSON what is no number (0 / 0) is null, in CSV what a row lacks is empty.
-    """
-    if format == "json":
-        print_json(facts())
-    elif format == "csv":
-        print_csv(rows())
-    elif format in texts:
-        sys.stdout.write(texts[format]() or "")
-    else:
-        table()
-
-
-def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table, by the names of its columns."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def console() -> Console:
-    """Return where tables go; without a terminal, lines are as long as they need to be."""
-    from rich.console import Console
-
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 250)
+# --- What is told of a result ---------------------------------------------------------------------
 
 
 def workload_facts(workload: Workload, clean: str) -> dict[str, Any]:
@@ -203,38 +69,24 @@ def result_facts(name: str, result: Result) -> dict[str, Any]:
     return facts if solved is None else {**facts, "dispatches": solved}
 
 
-def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
-    """Print what dispatchers that solve models have logged, a line each."""
+def remarks(results: Mapping[str, Result]) -> list[str]:
+    """Return what is said below tables of schedules, in lines.
+
+    What dispatchers that solve models have logged, and how much later jobs were submitted by rules
+    that say when (quotas of submitted jobs, and dependencies), which no wait has.
+    """
     from hpcgym.report.tables import dispatches, in_words
 
-    for name, result in results.items():
-        solved = dispatches(result)
-        if solved is not None:
-            out.print(f"{name}: {in_words(solved)}", markup=False, soft_wrap=True)
-
-
-def print_moved(out: Console, results: Mapping[str, Result]) -> None:
-    """Print how much later jobs were submitted by rules that say when, a line each; no wait has it.
-
-    These are quotas of submitted jobs, and dependencies.
-    """
+    solved = {name: dispatches(one) for name, one in results.items()}
+    lines = [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
     for name, result in results.items():
         if result.given is None or not len(result.given):
             continue
         later = float(result.workload.submit_time.mean() - result.given.submit_time.mean())
+        before = f"{name}: " if len(results) > 1 else ""
         text = f"jobs were submitted {duration(later)} later than in the log on average"
-        before = f"{name}: " if name else ""
-        out.print(f"{before}{text}; no wait counts this", markup=False, soft_wrap=True)
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON, floats in full; what is no number (0 / 0) is null."""
-    sys.stdout.write(json_text(value))
-
-
-def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows, floats in full; what some have and others not is empty in these."""
-    sys.stdout.write(csv_text(rows))
+        lines.append(f"{before}{text}; no wait counts this")
+    return lines
 
 
 def csv_row(
@@ -322,14 +174,11 @@ def nodes_of_jobs(allocation: Allocation) -> list[str]:
     return [" ".join(cells[a:b]) for a, b in pairwise(first)]
 
 
-def print_cleaning(out: Console, workload: Workload, heading: str = "cleaning") -> None:
-    """Print what cleaning did to a workload."""
+def cleaning_of(workload: Workload, heading: str = "cleaning") -> list[str]:
+    """Return what cleaning did to a workload, in lines."""
     if not workload.cleaning:
-        out.print(f"{heading}: nothing dropped or repaired", markup=False)
-        return
-    out.print(f"{heading}:", markup=False)
-    for reason, jobs in workload.cleaning.items():
-        out.print(f"  {jobs:,} {reason}", markup=False, soft_wrap=True)
+        return [f"{heading}: nothing dropped or repaired"]
+    return [f"{heading}:", *(f"  {jobs:,} {why}" for why, jobs in workload.cleaning.items())]
 
 
 # --- The options of commands that write figures for papers ----------------------------------------

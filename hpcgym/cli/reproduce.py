@@ -15,16 +15,14 @@ import typer
 from hpcgym.cli import names, options, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import Lists, grouped
-from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.progress import measuring, watched
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpcgym.workload import Workload
 
 
 # --- What all studies share -----------------------------------------------------------------------
@@ -69,8 +67,7 @@ class Running(_Placed):
 
         self.become_mpi()
         report, made = self._done(asked, self.folder or Path(name))
-        for what, tables in asked.shown(made).items():
-            print_tables(tables, what, self.format)
+        show_frames(asked.shown(made), self.format)
         write_beside(report, provenance_of_workloads([]))
         note(f"wrote {report}, tables and pictures beside it")
 
@@ -191,47 +188,18 @@ def _lines(what: str) -> Callable[[int, int], None]:
     return show
 
 
-def print_tables(
-    tables: dict[str, pd.DataFrame], what: str, format: Format, jobs: Sequence[Workload] = ()
-) -> None:
-    """Print a table of each trace, which says what; JSON tells of the jobs, if they are known."""
+def show_frames(shown: Shown, format: Format) -> None:
+    """Print the tables of a study."""
     from hpcgym.schedule.provenance import provenance_of_workloads
 
-    rows = [
-        {"workload": trace, **{str(column): value for column, value in row.items()}}
-        for trace, table in tables.items()
-        for row in table.to_dict("records")
-    ]
-
-    def show() -> None:
-        out = output.console()
-        for trace, table in tables.items():
-            out.print(_rich(f"{trace}: {what}", table))
-
-    record = provenance_of_workloads(jobs) if format is Format.json else {}
-    output.show(format, lambda: {"rows": rows, KEY: record}, lambda: rows, show)
-
-
-def _rich(heading: str, table: pd.DataFrame) -> Any:
-    """Return a table for people; what the paper has nothing of is left out."""
-    table = table.dropna(axis="columns", how="all")
-    names = [str(name) for name in table.columns]
-    words = [place for place, kind in enumerate(table.dtypes) if kind.kind not in "if"]
-    rows = [map(_text, names, row) for row in table.itertuples(index=False)]
-    shown = output.table_of(names, rows, left=words, fold=range(len(names)), edges=True)
-    shown.title, shown.title_justify, shown.title_style = heading, "left", "bold"
-    return shown
-
-
-def _text(column: str, value: Any) -> str:
-    """Return a value for people."""
-    if isinstance(value, str):
-        return value
-    if value != value:  # the paper has no such value
-        return ""
-    if "/" in column:
-        return f"{value:.3f}"
-    return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"
+    named = [(what, *one) for what, tables in shown.items() for one in tables.items()]
+    rows = [{"workload": trace, **row} for _, trace, frame in named for row in rows_of(frame)]
+    show(
+        format,
+        lambda: Sheet([], [of_frame(frame, f"{trace}: {what}") for what, trace, frame in named]),
+        lambda: rows,
+        lambda: {"rows": rows, KEY: provenance_of_workloads([])},
+    )
 
 
 # --- The studies ----------------------------------------------------------------------------------
@@ -670,21 +638,24 @@ def items(
 
     entries = documents.all_items(results)
     table = documents.table_of(entries)
-    rows = output.rows_of(table)
+    rows = rows_of(table)
     if page is not None:
         write_text(documents.page_text(entries, results=True), page)
 
-    def show() -> None:
+    def sheet() -> Sheet:
         missing = table["verdict"].isin(["not run", "quick cut"])
         why = table["why"].where(~missing, table["why"] + "; " + table["command"]).str.strip("; ")
-        shown = table.assign(why=why)
-        for document, part in shown.groupby("document", sort=False):
-            columns = part[["item", "what", "verdict", "why"]]
-            heading = f"{document}: {documents.DOCUMENTS[str(document)]}"
-            out.print(_rich(heading, columns.rename(columns={"why": "why, or the command"})))
+        shown = table.assign(**{"why, or the command": why})
+        columns = ["item", "what", "verdict", "why, or the command"]
+        return Sheet(
+            [],
+            [
+                of_frame(part[columns], f"{document}: {documents.DOCUMENTS[str(document)]}")
+                for document, part in shown.groupby("document", sort=False)
+            ],
+        )
 
-    out = output.console()
-    output.show(format, lambda: {"rows": rows}, lambda: rows, show)
+    show(format, sheet, lambda: rows, lambda: {"rows": rows})
     note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
     if page is not None:
         note(f"wrote {page}")

@@ -22,8 +22,7 @@ from hpcgym.cli.lineup import (
     rules_of,
     scheduler_names,
 )
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table
+from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting, working
@@ -199,34 +198,31 @@ def simulate(
     name, where, result = row
     output.save_schedule(name, result, output_file)
     drawn.draw({name: result})
-    output.show(
+    show(
         format,
+        lambda: _sheet(name, result),
+        lambda: [row.columns()],
         lambda: {
             **where.facts(result.workload),
             **output.result_facts(name, result),
             KEY: provenance_of({name: result}),
         },
-        lambda: [row.columns()],
-        lambda: _print_table(name, result),
     )
 
 
-def _print_table(name: str, result: Result) -> None:
-    """Print a result for people."""
+def _sheet(name: str, result: Result) -> Sheet:
+    """Return a result for people."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle
+    from hpcgym.report.tables import comparison, limits_in_words, rich_metrics, subtitle
 
-    out = output.console()
-    out.print(subtitle({name: result}), style="bold", markup=False)
-    if (rules := describe(result.scheduler)) != name:
-        out.print(rules, markup=False)
-    if limits_kept := limits_in_words(result):
-        out.print(f"limits: {limits_kept}", markup=False)
-    output.print_cleaning(out, result.workload)
-    out.print()
-    out.print(rich_metrics(result))
-    output.print_dispatches(out, {name: result})
-    output.print_moved(out, {"": result})
+    results = {name: result}
+    rules, kept = describe(result.scheduler), limits_in_words(result)
+    above = [subtitle(results), *([rules] if rules != name else [])]
+    above += [f"limits: {kept}"] if kept else []
+    above += output.cleaning_of(result.workload)
+    heading, *rows = comparison(results)
+    table = Table([text for text, _ in heading], rows)
+    return Sheet(above, [table], output.remarks(results), rich_metrics(result))
 
 
 # --- ``hpcgym compare`` ---------------------------------------------------------------------------
@@ -355,11 +351,11 @@ def compare(
     rows = comparison.rows()
     results = {row.label: row.result for row in rows}
     drawn.draw(results)
-    output.show(
+    show(
         format,
-        lambda: _facts(rows),
+        lambda: _compared(rows, results),
         lambda: [row.columns() for row in rows],
-        lambda: _print_comparison(rows, results),
+        lambda: _facts(rows),
     )
 
 
@@ -411,26 +407,24 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
     return facts
 
 
-def _print_comparison(rows: Sequence[Row], results: Mapping[str, Result]) -> None:
-    """Print a comparison for people."""
+def _compared(rows: Sequence[Row], results: Mapping[str, Result]) -> Sheet:
+    """Return a comparison for people."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle
+    from hpcgym.report.tables import comparison, limits_in_words, rich_comparison, subtitle
 
-    out = output.console()
-    out.print(subtitle(results), style="bold", markup=False)
+    above = [subtitle(results)]
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
-        out.print(rules, markup=False)
+        above.append(rules)
     schedules = {row.setting: row.result for row in rows}
     for one, result in schedules.items():
         if kept := limits_in_words(result):
-            out.print(f"{one.labelled('limits')}: {kept}", markup=False)
+            above.append(f"{one.labelled('limits')}: {kept}")
     cleanings = [result.workload.cleaning for result in schedules.values()]
     if all(cleaning == cleanings[0] for cleaning in cleanings):
-        output.print_cleaning(out, rows[0].result.workload)
+        above += output.cleaning_of(rows[0].result.workload)
     else:
         for one, result in schedules.items():
-            output.print_cleaning(out, result.workload, one.labelled("cleaning"))
-    out.print()
-    print_table(out, rich_comparison(results))
-    output.print_dispatches(out, results)
-    output.print_moved(out, results)
+            above += output.cleaning_of(result.workload, one.labelled("cleaning"))
+    heading, *cells = comparison(results)
+    table = Table([text for text, _ in heading], cells)
+    return Sheet(above, [table], output.remarks(results), rich_comparison(results))

@@ -14,9 +14,8 @@ from hpcgym.cli import loading, names, output
 from hpcgym.cli.files import SCHEDULE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table, rows_of
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 # --- ``hpcgym replay`` ----------------------------------------------------------------------------
 
 _SYSTEMS = ("slurm",)
-_TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why")
+_TABLE = ("job_number", "start_time", "simulated_start_time", "difference")
 _SHOWN = 10  # jobs
 
 
@@ -109,11 +108,11 @@ def replay(
             KEY: _record(found),
         }
 
-    output.show(
+    show(
         format,
-        facts,
+        lambda: _replayed(found),
         lambda: [output.csv_row(r.workload, cluster, name, r) for name, r in results.items()],
-        lambda: _print_table(found),
+        facts,
     )
 
 
@@ -142,41 +141,34 @@ def _write_jobs(found: Replay, path: Path) -> None:
     note(f"wrote {path}")
 
 
-def _print_table(found: Replay) -> None:
-    """Print for people what differs, and where both schedules part."""
-    from rich.table import Table
-
+def _replayed(found: Replay) -> Sheet:
+    """Return for people what differs, and where both schedules part."""
     from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
-    from hpcgym.report.tables import rich_comparison, subtitle
+    from hpcgym.report.tables import comparison, rich_comparison, subtitle
 
-    out = output.console()
     results, facts = _schedules(found), facts_of(found)
-    out.print(subtitle(results), style="bold", markup=False)
-    out.print(describe(found.simulated.scheduler), markup=False)
-    output.print_cleaning(out, found.replayed.workload)
-    out.print()
-    print_table(out, rich_comparison(results))
-    out.print(
+    above = [subtitle(results), describe(found.simulated.scheduler)]
+    above += output.cleaning_of(found.replayed.workload)
+    heading, *cells = comparison(results)
+    tables = [Table([text for text, _ in heading], cells)]
+    below = [
         f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
         f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",
-        markup=False,
-    )
-    out.print(f"mean bounded slowdowns: a ratio of {facts['mean_bsld_ratio']:.4f}", markup=False)
+        f"mean bounded slowdowns: a ratio of {facts['mean_bsld_ratio']:.4f}",
+    ]
     table = table_of(found)
-    parted = rows_of(table[table["why"].str.endswith("first")])
-    if not parted:
-        return
-    out.print(
-        f"\nThe schedules part {len(parted):,} times while the same jobs run in both, and other"
-        " differences follow:"
-    )
-    shown = Table("job", "started by Slurm", "in the simulation", "difference", "why")
-    for row in parted[:_SHOWN]:
-        shown.add_row(*(f"{row[name]:,}" if name != "why" else row[name] for name in _TABLE))
-    out.print(shown)
-    if len(parted) > _SHOWN:
-        out.print(f"and {len(parted) - _SHOWN:,} more; --jobs FILE has all")
+    if parted := rows_of(table[table["why"].str.endswith("first")]):
+        title = (
+            f"The schedules part {len(parted):,} times while the same jobs run in both, and other"
+            " differences follow:"
+        )
+        headings = ("why", "job", "started by Slurm", "in the simulation", "difference")
+        rows = [[row["why"], *(f"{row[one]:,}" for one in _TABLE)] for row in parted[:_SHOWN]]
+        tables.append(Table(headings, rows, title=title))
+        if len(parted) > _SHOWN:
+            below.append(f"The schedules part {len(parted) - _SHOWN:,} times more; --jobs has all")
+    return Sheet(above, tables, below, rich_comparison(results))
 
 
 # --- ``hpcgym drive`` -----------------------------------------------------------------------------
@@ -283,22 +275,19 @@ def _show_queue(asked: Asked, format: Format) -> None:
     """Print the order that would be set."""
     rows = _queue(asked)
     facts = {"time": asked.time, "queue": rows}
-    output.show(format, lambda: facts, lambda: rows, lambda: _print_queue(rows, len(asked.changed)))
+    show(format, lambda: _ordered(rows, len(asked.changed)), lambda: rows, lambda: facts)
 
 
-def _print_queue(rows: list[dict[str, Any]], changed: int) -> None:
-    """Print it for people."""
+def _ordered(rows: list[dict[str, Any]], changed: int) -> Sheet:
+    """Return it for people."""
     from hpcgym.naming import duration
 
-    out = output.console()
     if not rows:
-        out.print("No job waits.")
-        return
+        return Sheet(["No job waits."], [])
     times = ("requested_time", "wait_time")
     cells = [
         [duration(value) if name in times else str(value) for name, value in row.items()]
         for row in rows
     ]
-    every = range(len(_COLUMNS))
-    out.print(output.table_of(_COLUMNS, cells, left=every, fold=every, edges=True))
-    out.print(f"{len(rows):,} jobs wait; of {changed:,} the priority would be set")
+    below = f"{len(rows):,} jobs wait; of {changed:,} the priority would be set"
+    return Sheet([], [Table(_COLUMNS, cells, len(_COLUMNS))], [below])

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import TableFormat
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table
 from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting
 
@@ -44,9 +40,9 @@ def list_tasks(format: Format = Format.table) -> None:
     from hpcgym.study.suite.tasks import tasks
 
     rows = [_facts(task) for task in tasks().values()]
-    headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
+    headings = ("task", "environment", "jobs", "slice", "frozen", "here", "steps")
     cells = [[_word(row[key]) for key in headings] for row in rows]
-    output.show(format, lambda: rows, lambda: rows, lambda: _print_table(headings, cells))
+    show(format, lambda: Sheet([], [Table(headings, cells, len(headings) - 1)]), lambda: rows)
 
 
 @suite.command("run", cls=ExplainedCommand)
@@ -135,7 +131,7 @@ def verify_submissions(folders: list[Path]) -> None:
 @grouped()
 def report_submissions(
     folders: list[Path],
-    format: TableFormat = TableFormat.table,
+    format: Format = Format.table,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
 
@@ -152,10 +148,6 @@ def report_submissions(
     ---------
     folders FOLDER... : Of submissions.
 
-    Output
-    ------
-    format : latex: a tabular for the package booktabs.
-
     Examples
     --------
     hpcgym suite report easy saf mine
@@ -166,8 +158,7 @@ def report_submissions(
 
     found = [read(folder) for folder in folders]
     board = board_of(found, progress=counting)
-    texts = {"markdown": board.to_markdown, "latex": board.to_latex}
-    output.show(format, board.facts, board.rows, lambda: _print_board(board), **texts)
+    show(format, lambda: _sheet(board), board.rows, board.facts)
     failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
     for agent, task in failed:
         note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
@@ -199,30 +190,19 @@ def _word(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _print_board(board: Board) -> None:
-    """Print scores for people: over all tasks, then task by task."""
+def _sheet(board: Board) -> Sheet:
+    """Return scores for people: over all tasks, then task by task."""
     from hpcgym.naming import counted
+    from hpcgym.report.tables import two_lines
     from hpcgym.study.suite.proofs import PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
-    out = output.console()
-    out.print(f"{name_of()} · {counted(len(board.tasks), 'task')}", style="bold", markup=False)
-    out.print()
-    _print_table(*board.cells())
-    out.print(
+    heading, rows = board.cells()
+    below = [
         "! in some task over twice EASY's longest wait, or more unserved than EASY by over 1 % of"
         " the jobs",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
-    out.print(PROVED, markup=False, soft_wrap=True)
-    out.print()
-    _print_table(*board.cells_by_task())
-
-
-def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of texts, the first column to the left."""
-    table = output.table_of(headings, rows, fold=range(len(headings)))
-    for place, column in enumerate(table.columns[1:], 1):
-        # headings may be folded
-        column.min_width = max((len(row[place]) for row in rows), default=0)
-    print_table(output.console(), table, [])
+        PROVED,
+    ]
+    title = f"{name_of()} · {counted(len(board.tasks), 'task')}"
+    tables = [Table([*map(two_lines, heading)], rows), Table(*board.cells_by_task())]
+    return Sheet([title], tables, below)

@@ -11,65 +11,19 @@ import typer
 
 from hpcgym.cli import names, options, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import Asked, Means, TableFormat, means_of, print_means, word
-from hpcgym.cli.options import Format
+from hpcgym.cli.means import Asked, means_of
 from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.tables import Format, Sheet, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from hpcgym.study.sweep.run import Status
+    pass
 
 
-# --- What a sweep has found, as a page and as figures ---------------------------------------------
-
-#: Simulations that a page lists one by one; of more, it says where they are.
-MOST_LISTED = 2_000
-
-
-def page_of(folder: Path, means: Means, rows: pd.DataFrame, status: Status) -> str:
-    """Return the means as a page, and each simulation, unless there are very many."""
-    from hpcgym.explore.document import Cell, paragraphs, sheet, table
-
-    words = range(len(means.keys))
-    cells = [[Cell(*cell) for cell in row] for row in means.rows]
-    caption = "Means over simulations; ★ best of its workload. A click on a heading sorts."
-    sections = [
-        table([*means.keys, *means.heading], cells, words=words, sortable=True, caption=caption),
-        paragraphs(means.notes),
-        "<h2>Each simulation</h2>",
-        _each(rows) if len(rows) <= MOST_LISTED else paragraphs([_too_many(folder, rows)]),
-    ]
-    done = f"{status.done:,} of {status.tasks:,} simulations are done, {status.failed:,} failed"
-    name = folder.resolve().name
-    return sheet(f"{name}: a sweep", [done], "\n".join(sections), _record(folder))
-
-
-def _too_many(folder: Path, rows: pd.DataFrame) -> str:
-    return f"These are {len(rows):,}: hpcgym sweep table {folder} --format csv has them."
-
-
-def _each(rows: pd.DataFrame) -> str:
-    """Return the table of all simulations."""
-    from hpcgym.explore.document import table
-    from hpcgym.report.tables import described, text_of
-
-    keys = [name for name in rows.columns if rows[name].dtype.kind not in "if"]
-    keys += [name for name in ("seed", "shuffle") if name in rows and name not in keys]
-    metrics = described([str(name) for name in rows.columns if name not in keys])
-    heading = [*map(str, keys), *(metric.heading for metric in metrics)]
-    lines = [
-        [
-            *(word(row[key]) for key in keys),
-            *(text_of(metric, row[metric.name]) for metric in metrics),
-        ]
-        for row in rows.to_dict("records")
-    ]
-    return table(heading, lines, words=range(len(keys)), sortable=True)
+# --- What a sweep has found, as figures -----------------------------------------------------------
 
 
 def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
@@ -295,21 +249,20 @@ def status(folder: Path, format: Format = Format.table) -> None:
         "left": found.tasks - found.done - found.failed,
         "damaged": found.damaged,
     }
-    if format is Format.json:
-        output.print_json({**facts, "failures": read_failures(folder)})
-    elif format is Format.csv:
-        output.print_csv([facts])
-    else:
-        out = output.console()
+    failures = read_failures(folder)
+
+    def sheet() -> Sheet:
         words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
-        out.print(f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}", markup=False)
+        lines = [f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}"]
         if found.damaged:
             text = f"damaged lines of results: {found.damaged:,}; hpcgym sweep resume {folder}"
-            out.print(f"{text} does their tasks again", markup=False, soft_wrap=True)
-        for record in read_failures(folder)[:_SHOWN]:
-            out.print(_in_words(record), markup=False, soft_wrap=True)
+            lines.append(f"{text} does their tasks again")
+        lines += map(_in_words, failures[:_SHOWN])
         if found.failed > _SHOWN:
-            out.print(f"... all are in {folder / 'failures.jsonl'}", markup=False)
+            lines.append(f"... all are in {folder / 'failures.jsonl'}")
+        return Sheet(lines, [])
+
+    show(format, sheet, lambda: [facts], lambda: {**facts, "failures": failures})
 
 
 @sweep.command("table", cls=ExplainedCommand)
@@ -318,24 +271,20 @@ def table(
     *,
     folder: Path,
     asked: Asked,
-    format: TableFormat = TableFormat.table,
+    format: Format = Format.table,
     page: output.PageOptions,
     paper: FigureOptions,
 ) -> None:
     """Print what a sweep has found so far.
 
     csv and json have a row for each simulation, the others means over slices, seeds and shuffles.
-    With --ci, --paired, --normalise or --by csv and json have these means too, in full. A page has
-    both. Figures are performance profiles and, of three schedulers or more, average
-    ranks with critical differences, for each metric of --metric.
+    With --ci, --paired, --normalise or --by csv and json have these means too, in full. Figures
+    are performance profiles and, of three schedulers or more, average ranks with critical
+    differences, for each metric of --metric.
 
     Arguments
     ---------
     folder FOLDER : Folder of the sweep.
-
-    Output
-    ------
-    format : latex: a tabular for the package booktabs.
 
     Examples
     --------
@@ -351,12 +300,14 @@ def table(
     from hpcgym.study.sweep.run import read_manifest
 
     found, rows = find(folder), asked.read(folder)
+    done = f"{found.done:,} of {found.tasks:,} simulations are done, {found.failed:,} failed"
+    above = [f"{folder.resolve().name}: a sweep", done]
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
-    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked)
-    page.write(lambda: page_of(folder, means, rows, found))
+    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked, above)
+    page.write(lambda: means.sheet.page(_record(folder)))
     paper.write(lambda where, width: save_of_slices(folder, asked, where, width))
-    print_means(rows, means, asked, format)
+    means.show(format)
 
 
 _SHOWN = 5  # failures

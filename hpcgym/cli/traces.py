@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +10,8 @@ import typer
 
 from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.options import Format
-from hpcgym.cli.output import print_table, rows_of, table_of
 from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.progress import working
@@ -39,57 +38,52 @@ _ESTIMATES = {
 }
 
 
-def print_summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[str]) -> None:
-    """Print what a workload is like, and what is odd of it."""
-    out = output.console()
-
-    def say(line: str, style: str | None = None) -> None:
-        out.print(line, style=style, markup=False, soft_wrap=True)
-
+def _summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[str]) -> Sheet:
+    """Return what a workload is like, and what is odd of it, for people."""
     load = "" if facts["load"] is None else f" · load {facts['load']:.3g}"
     jobs, processors = counted(facts["jobs"], "job"), counted(facts["processors"], "processor")
-    say(f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}", "bold")
-    if facts["begin"] is not None:
-        say(f"first submission {facts['begin']}")
-    say(f"SHA-256 of the jobs {facts['sha256_of_jobs']}")
-    say("status: " + ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items()))
-    output.print_cleaning(out, workload)
-    for line in warnings:
-        say(f"warning: {line}", "yellow")
-    for heads, rows, left in _tables(facts):
-        out.print()
-        out.print(table_of(heads, rows, left=left))
+    return Sheet(
+        [
+            f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}",
+            *([] if facts["begin"] is None else [f"first submission {facts['begin']}"]),
+            f"SHA-256 of the jobs {facts['sha256_of_jobs']}",
+            "status: " + ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items()),
+            *output.cleaning_of(workload),
+            *(f"warning: {line}" for line in warnings),
+        ],
+        [*_tables(facts)],
+    )
 
 
-def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], list[Any], Sequence[int]]]:
-    """Return the tables of a summary: headings, rows of texts, and columns to the left."""
+def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:
+    """Return the tables of a summary."""
     from hpcgym.workload.summary import SHARES
 
     spreads = {label: facts[key] for key, label in _LABELS.items() if facts[key] is not None}
-    rows = [(name, *(f"{one:,.4g}" for one in spread.values())) for name, spread in spreads.items()]
-    yield ("", "mean", "median", "95 %", "maximum"), rows, (0,)
+    rows = [[name, *(f"{one:,.4g}" for one in spread.values())] for name, spread in spreads.items()]
+    yield Table(("", "mean", "median", "95 %", "maximum"), rows)
     widths = [
         *((one["processors"], one["jobs"], one["area"]) for one in facts["widths"]["classes"]),
         ("powers of 2", facts["widths"]["powers_of_2"], None),
     ]
-    rows = [(name, *map(_percent, shares)) for name, *shares in widths]
-    yield ("processors", "of jobs", "of processor time"), rows, (0,)
-    rows = [(label, _percent(facts["estimates"][key])) for key, label in _ESTIMATES.items()]
-    yield ("requested times", ""), rows, (0,)
+    rows = [[name, *map(_percent, shares)] for name, *shares in widths]
+    yield Table(("processors", "of jobs", "of processor time"), rows)
+    rows = [[label, _percent(facts["estimates"][key])] for key, label in _ESTIMATES.items()]
+    yield Table(("requested times", ""), rows)
     if facts["arrivals"] is not None:
         hours = {f"{hour:02} h": jobs for hour, jobs in enumerate(facts["arrivals"]["hours"])}
         days = facts["arrivals"]["weekdays"]
         for title, jobs in (("submitted by hour", hours), ("by weekday", days)):
             most = max(*jobs.values(), 1)
-            bars = [(name, f"{n:,}", "█" * round(_BAR * n / most)) for name, n in jobs.items()]
-            yield (title, "jobs", ""), bars, (0, 2)
+            bars = [[name, "█" * round(_BAR * n / most), f"{n:,}"] for name, n in jobs.items()]
+            yield Table((title, "", "jobs"), bars, 2)
     for key in SHARES:
         found = facts[key]
         if found["number"] > (key != "users"):
             title = f"{found['number']:,} {key if found['number'] > 1 else key[:-1]}"
             first = found["first"]
-            rows = [(one["name"], f"{one['jobs']:,}", _percent(one["area"])) for one in first]
-            yield (title, "jobs", "of processor time"), rows, (0,)
+            rows = [[one["name"], f"{one['jobs']:,}", _percent(one["area"])] for one in first]
+            yield Table((title, "jobs", "of processor time"), rows)
 
 
 def _percent(share: float | None) -> str:
@@ -99,8 +93,6 @@ def _percent(share: float | None) -> str:
 # --- ``hpcgym traces``: the Parallel Workloads Archive --------------------------------------------
 
 traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
-
-_SYSTEM_LETTERS = 24  # of a line at least
 
 
 @traces.callback()
@@ -129,7 +121,7 @@ def list_traces(format: Format = Format.table) -> None:
     rows = [_facts(trace) for trace in TRACES.values()]
     named = {row["path"] for row in rows}
     rows += [_own(name, path) for name, path in own_traces().items() if str(path) not in named]
-    output.show(format, lambda: rows, lambda: rows, lambda: _print_table(rows))
+    show(format, lambda: _listed(rows), lambda: rows)
 
 
 @traces.command("show", cls=ExplainedCommand)
@@ -160,19 +152,22 @@ def show_trace(
     facts = _origin(workload) if is_trace(workload) else {}
     if not facts and (own := find_own(workload)):
         facts |= {"path": str(own), "sha256": sha256_of(own)}
-    if facts and facts["path"] is None:
-        _print_facts(facts, format)
-        return
-    jobs, told = _summarised(workload, reading)
-    if facts and format is Format.table:
-        _print_facts(facts, format)
-        typer.echo()
+    told: dict[str, Any] = {}
+    if not facts or facts["path"] is not None:
+        jobs, told = _summarised(workload, reading)
+    width = max(map(len, facts), default=0)
+    origin = [f"{key:<{width}}  {_text(key, value)}" for key, value in facts.items()]
+
+    def sheet() -> Sheet:
+        found = _summary(jobs, told, told["warnings"]) if told else Sheet([], [])
+        return Sheet([*origin, *([""] if origin and told else []), *found.above], found.tables)
+
     single = (str, int, float, type(None))
-    output.show(
+    show(
         format,
-        lambda: {**facts, **told},
+        sheet,
         lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
-        lambda: print_summary(jobs, told, told["warnings"]),
+        lambda: {**facts, **told},
     )
 
 
@@ -209,12 +204,6 @@ def _origin(name: str) -> dict[str, Any]:
         "page": trace.page,
         "sha256": trace.sha256 if here is None else sha256_of(Path(here)),
     }
-
-
-def _print_facts(facts: dict[str, Any], format: Format) -> None:
-    width = max(map(len, facts))
-    lines = (f"{key:<{width}}  {_text(key, value)}" for key, value in facts.items())
-    output.show(format, lambda: facts, lambda: [facts], lambda: typer.echo("\n".join(lines)))
 
 
 @traces.command("fetch", cls=ExplainedCommand)
@@ -277,11 +266,11 @@ def list_extracts(
     found = found.rename(columns={"begin_s": "from", "end_s": "to"})
     rows = rows_of(found)
     cells = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    output.show(
+    show(
         format,
-        lambda: {**output.workload_facts(source, reading.clean), "extracts": rows},
+        lambda: Sheet([], [Table([*found], cells, 0)]),
         lambda: rows,
-        lambda: output.console().print(table_of(found.columns, cells, left=())),
+        lambda: {**output.workload_facts(source, reading.clean), "extracts": rows},
     )
 
 
@@ -318,22 +307,16 @@ def _text(key: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    """Print the list for people."""
-    keys = ("name", "processors", "jobs", "period")
+def _listed(rows: list[dict[str, Any]]) -> Sheet:
+    """Return the list for people."""
     cells = [
         [
-            *(_text(key, row[key]) for key in keys),
+            *(_text(key, row[key]) for key in ("name", "system", "period")),
             "yes" if row["path"] else "no",
-            _text("system", row["system"]),
+            *(_text(key, row[key]) for key in ("processors", "jobs")),
         ]
         for row in rows
     ]
-    headings = (*keys, "on this\nmachine", "system")
-    table = table_of(headings, cells, left=(0, 3, 4, 5), fold=(5,))
-    table.columns[5].min_width = _SYSTEM_LETTERS
-    out = output.console()
-    print_table(out, table, ["period", "jobs"])
-    for row in rows:
-        if row["note"]:
-            out.print(f"{row['name']}: {row['note']}", markup=False, highlight=False)
+    headings = ("name", "system", "period", "on this\nmachine", "processors", "jobs")
+    notes = [f"{row['name']}: {row['note']}" for row in rows if row["note"]]
+    return Sheet([], [Table(headings, cells, 4)], notes)

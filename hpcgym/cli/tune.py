@@ -15,11 +15,10 @@ from hpcgym.cli import loading, names, options
 from hpcgym.cli.files import as_given
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, simulating
-from hpcgym.cli.options import Format
-from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
-from hpcgym.files.recorded import write_beside
+from hpcgym.files.recorded import KEY, write_beside
 
 # --- ``hpcgym tune``: a scheduler for one's own log -----------------------------------------------
 
@@ -256,12 +255,21 @@ def tune(
             note(f"\nwrote {checkpoint}; the same command goes on from there")
         raise
     files = tuned.save(folder)
-    write_beside(files[0], provenance_of_workloads([log]))
-    if format is Format.table:
-        print_tables({log.name: _board(tuned)}, "the later part", format)
-        print_tables({log.name: tuned.ablation}, "parts given up, the least loss first", format)
-    else:
-        print_tables({log.name: tuned.board.reset_index()}, "", format, [log])
+    record = provenance_of_workloads([log])
+    write_beside(files[0], record)
+    rows = [{"workload": log.name, **row} for row in rows_of(tuned.board.reset_index())]
+    show(
+        format,
+        lambda: Sheet(
+            [],
+            [
+                of_frame(_board(tuned), f"{log.name}: the later part"),
+                of_frame(tuned.ablation, f"{log.name}: parts given up, the least loss first"),
+            ],
+        ),
+        lambda: rows,
+        lambda: {"rows": rows, KEY: record},
+    )
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
     note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")

@@ -1,0 +1,189 @@
+"""What commands print: tables for people, JSON, CSV, Markdown, LaTeX, or a page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.files.writing import csv_text, json_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+Row = Mapping[str, Any]
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts for people.
+
+    Attributes
+    ----------
+    headings : of the columns, of one line or several.
+    rows : of cells, each a text, or (text, is it the best of its column).
+    words : how many columns in front are words, which stand to the left and may be folded. The
+        others are numbers, which are never cut.
+    title : what it is of.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str | tuple[str, bool]]]
+    words: int = 1
+    title: str = ""
+
+    @property
+    def cells(self) -> list[list[tuple[str, bool]]]:
+        """All cells with their marks."""
+        return [[(c, False) if isinstance(c, str) else c for c in row] for row in self.rows]
+
+    @property
+    def heads(self) -> list[str]:
+        """The headings in one line each."""
+        return [" ".join(one.split()) for one in self.headings]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What people see of a result.
+
+    Attributes
+    ----------
+    above, below : lines; the first one is the title.
+    tables : of these.
+    shown : what rich prints in place of the first table.
+    """
+
+    above: Sequence[str]
+    tables: Sequence[Table]
+    below: Sequence[str] = ()
+    shown: Any = None
+
+    def print(self) -> None:
+        """Print it for people."""
+        from hpcgym.report.tables import rich_table
+
+        out = console()
+        for place, line in enumerate(self.above):
+            out.print(line, style=None if place else "bold", markup=False, soft_wrap=True)
+        for place, table in enumerate(self.tables):
+            if table.title or self.above:
+                out.print()
+            if table.title:
+                out.print(table.title, style="bold", markup=False, soft_wrap=True)
+            made = None if place else self.shown
+            _print_whole(out, made or rich_table(table.headings, table.cells, table.words))
+        for line in self.below:
+            out.print(line, markup=False, soft_wrap=True)
+
+    def write(self, format: Format) -> None:
+        """Print the tables as Markdown or LaTeX, and on the error stream what is said of them."""
+        from hpcgym.report.tables import latex, markdown
+
+        write = markdown if format is Format.markdown else latex
+        parts = [write(one.heads, one.cells, one.words) for one in self.tables]
+        sys.stdout.write("\n".join(parts))
+        for line in self.below:
+            sys.stderr.write(f"{line}\n")
+
+    def page(self, record: Mapping[str, Any]) -> str:
+        """Return it as a page whose tables can be sorted, with where it is from."""
+        from html import escape
+
+        from hpcgym.explore.document import Cell, paragraphs, sheet, table
+
+        parts = []
+        for one in self.tables:
+            rows = [[Cell(*cell) for cell in row] for row in one.cells]
+            caption = "A click on a heading sorts."
+            if any(cell.best for row in rows for cell in row):
+                caption = f"★ best of its column. {caption}"
+            parts += [f"<h2>{escape(one.title)}</h2>"] if one.title else []
+            parts.append(
+                table(one.heads, rows, words=range(one.words), sortable=True, caption=caption)
+            )
+        title, *more = self.above
+        return sheet(title, more, "\n".join([*parts, paragraphs(self.below)]), record)
+
+
+def show(
+    format: Format,
+    sheet: Callable[[], Sheet],
+    rows: Callable[[], Iterable[Row]],
+    facts: Callable[[], Any] | None = None,
+) -> None:
+    """Print a result as ``--format`` says: facts as JSON, rows as CSV, or what people see.
+
+    Without facts JSON has the rows. Floats are in full; in JSON what is no number (0 / 0) is null,
+    in CSV what a row lacks is empty.
+    """
+    if format is Format.json:
+        sys.stdout.write(json_text((facts or rows)()))
+    elif format is Format.csv:
+        sys.stdout.write(csv_text(rows()))
+    elif format is Format.table:
+        sheet().print()
+    else:
+        sheet().write(format)
+
+
+def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
+    """Return a table of data: words before numbers, nothing for what is missing."""
+    frame = frame.dropna(axis="columns", how="all")
+    words = [name for name in frame if frame[name].dtype.kind not in "if"]
+    frame = frame[[*words, *(name for name in frame if name not in words)]]
+    names = [str(name) for name in frame]
+    rows = [[_text(*cell) for cell in zip(names, row, strict=True)]
+            for row in frame.itertuples(index=False)]  # fmt: skip
+    return Table(names, rows, len(words), title)
+
+
+def _text(column: str, value: Any) -> str:
+    """Return a value for people."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:
+        return ""
+    if "/" in column:
+        return f"{value:.3f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def console() -> Console:
+    """Return where tables go; without a terminal, lines are as long as they need to be."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 250)
+
+
+def _print_whole(out: Console, table: Any) -> None:
+    """Print a table of rich; on a narrow terminal its lines go on in the next."""
+    from rich.cells import cell_len
+    from rich.measure import Measurement
+
+    for column in table.columns:
+        if column.no_wrap:
+            lines = [line for one in column.cells for line in str(one).split("\n")]
+            column.min_width = max(map(cell_len, lines), default=0)
+    least = Measurement.get(out, out.options.update(max_width=1_000_000), table).minimum
+    out.print(table, crop=False, width=max(out.width, least))
