@@ -210,7 +210,7 @@ def rule_value(rule: str, text: str) -> Any:
         if len(words) > 1:
             raise HpcgymError(
                 f"{rule} {text!r}: a scheduler has none or the rest, not both; hpcgym compare"
-                " simulates one after the other, with none first or last behind a comma"
+                " simulates both if the option is given twice"
             )
         return None
     if rule not in _NUMBERS:

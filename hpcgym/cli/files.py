@@ -40,7 +40,7 @@ class WrittenFolder:
 
 
 SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
-PICTURE = Written("picture", (".png", ".svg", ".pdf", ".html"), drawn=True)
+PICTURE = Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 PAGE = Written("page", (".html",), drawn=True)
 
 

@@ -14,6 +14,7 @@ from functools import wraps
 from inspect import Parameter, Signature
 from itertools import product
 from operator import itemgetter
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -28,7 +29,7 @@ from typing import (
 
 import typer
 
-from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.errors import check_each_once
 
 if TYPE_CHECKING:
     from hpcgym.agents.settings import Setting
@@ -41,16 +42,10 @@ T = TypeVar("T")
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
 
-#: Marks an option whose values may have commas: they separate values only where all are names, or
-#: ``module:name`` of the user's own, and beside a first or last "none".
-OWN_COMMAS = "own commas"
-_NONE = "none"  # a rule's value that is lifted: it has no commas
-_NAME = re.compile(r"[A-Za-z][\w+-]*|[^\W\d][\w.]*:[^\W\d][\w.]*")
-
 
 @dataclass(frozen=True)
 class Several(Generic[T]):
-    """A group of options, some of which may be given several times, or several joined by commas.
+    """A group of options, some of which may be given several times.
 
     A parameter of a command is ``Several[Group]``, or ``Annotated[Several[Group], "a", "b"]`` if
     only some options of the group may.
@@ -229,14 +224,14 @@ def _setting(name: str, hint: Any, default: Any, told: Setting) -> _Part:
 
 def _several(group: Any, repeated: Sequence[str]) -> _Part:
     """Return a group of options some of which, or else all, may be given several times."""
-    hints = get_type_hints(group, include_extras=True)
     options = _options(_parts_of(group))
     repeated = repeated or [option.name for option in options]
 
     def choices_of(name: str, given: Any) -> list[Any]:
-        if given is None or name not in repeated:
+        if name not in repeated or not given:
             return [given]
-        return _values(name, given, hints[name])
+        check_each_once(f"--{name.replace('_', '-')}", [str(one) for one in given])
+        return list(given)
 
     def made(values: Mapping[str, Any]) -> Several[Any]:
         choices = {one.name: choices_of(one.name, values[one.name]) for one in options}
@@ -249,52 +244,13 @@ def _several(group: Any, repeated: Sequence[str]) -> _Part:
 
 def _repeatable(option: Parameter) -> Parameter:
     """Return an option that may be given several times."""
+    kind, *_ = _parted(option.annotation)
+    if get_origin(kind) is UnionType:
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
     told = copy.copy(_told(option.annotation))
     told.metavar = f"{str(told.metavar).removesuffix('...')}..."
-    return option.replace(annotation=Annotated[list[str] | None, told])
-
-
-def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
-    """Return the values of an option that was given several times.
-
-    Raises
-    ------
-    HpcgymError : what is no number of an option that takes one, or a value that is there twice.
-    """
-    kind, *marks = _parted(hint)
-    option = f"--{name.replace('_', '-')}"
-    parts = [part for text in texts for part in _parts(text, OWN_COMMAS in marks)]
-    check_each_once(option, parts)
-    if int not in get_args(kind):
-        return list(parts)
-    try:
-        return [int(part) for part in parts]
-    except ValueError as error:
-        wrong = str(error).rpartition(": ")[2]
-        raise HpcgymError(f"{option} must be a whole number, not {wrong}") from None
-
-
-def _parts(text: str, own_commas: bool) -> list[str]:
-    """Return the values that are joined by commas in one text."""
-    if own_commas:
-        first, _, rest = text.partition(",")
-        if first.strip() == _NONE and rest:
-            return [_NONE, *_parts(rest.strip(), own_commas)]
-        rest, _, last = text.rpartition(",")
-        if last.strip() == _NONE and rest:
-            return [*_parts(rest.strip(), own_commas), _NONE]
-        return names_in(text) or [text]
-    return _split(text)
-
-
-def names_in(text: str) -> list[str]:
-    """Return the names that a text joins by commas; no names if a part of it is not one."""
-    parts = _split(text)
-    return parts if all(map(_NAME.fullmatch, parts)) else []
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
+    of_each: Any = kind if get_origin(kind) is list else list[kind]  # type: ignore[valid-type]
+    return option.replace(annotation=Annotated[of_each | None, told])
 
 
 def _told(annotation: Any) -> Any:

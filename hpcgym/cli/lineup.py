@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli.groups import names_in
 from hpcgym.cli.running import note
 from hpcgym.errors import ApartError, HpcgymError, check_each_once, reworded
 from hpcgym.progress import working
@@ -60,25 +59,6 @@ def failures_in_a_line(scheduler: Scheduler) -> Iterator[None]:
                 said = f"{rule.replace('_', ' ')} {called(own)} failed: {failure(error, own)}"
                 raise HpcgymError(said) from error
         raise
-
-
-@contextmanager
-def own_hold_told(name: str) -> Iterator[None]:
-    """Say of what does not go with hold that a scheduler has it by its name, and how to lift it.
-
-    Its user gave no such rule, and needs not know it.
-    """
-    from hpcgym.baselines import SCHEDULERS
-    from hpcgym.scheduler.capabilities import FEATURES
-
-    try:
-        yield
-    except ApartError as error:
-        known, hold = SCHEDULERS.get(name), FEATURES["hold"]
-        if known is None or known.hold is None or f"{hold} and " not in str(error):
-            raise
-        lifted = f"{name} has {hold} by itself; {name}:{hold}=none has not"
-        raise reworded(error, f"{error} ({lifted})") from None
 
 
 def with_own_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,9 +142,6 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
-    policy = overrides.get("policy")
-    if isinstance(policy, str) and len(names_in(policy)) > 1:
-        raise HpcgymError(f"{policy} are several policies: hpcgym compare --policy {policy}")
     overrides = with_own_rules(overrides)
     own = is_own(name)
     if own or name in DISPATCHERS:
@@ -293,7 +270,7 @@ def lineup(
     Raises
     ------
     HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
-        of them, or two rows that come to the same rules.
+        of them.
     """
     begins = {name: rules_of(name, {}) for name in names} or _of_policies(choices)
     if not names:
@@ -306,8 +283,7 @@ def lineup(
             if names and is_own(name):  # one row must leave nothing in it for the next
                 begin = rules_of(name, {})
             try:
-                with own_hold_told(name):
-                    scheduler, idle = _under(begin, rules, sharing)
+                scheduler, idle = _under(begin, rules, sharing)
             except ApartError as error:
                 apart.append(reworded(error, f"{_row(name, told)}: {error}"))
                 continue
@@ -318,7 +294,6 @@ def lineup(
             heeded |= rules.keys() - idle
     leave_out(apart, found)
     _check_heeded(choices[0].rules, heeded)
-    _check_differ(found)
     return found
 
 
@@ -405,22 +380,3 @@ def _check_heeded(rules: Mapping[str, Any], heeded: set[str]) -> None:
     check_fair_share(rules.get("fair_share"), "fair_share" in heeded)
     if "dispatch_time" in rules.keys() - heeded:
         raise HpcgymError("--dispatch-time is for dispatchers, which --scheduler names")
-
-
-def _check_differ(schedulers: Mapping[str, Scheduler]) -> None:
-    """Raise if two rows would be the same."""
-    rows: dict[str, str] = {}
-    for row, scheduler in schedulers.items():
-        first = rows.setdefault(repr((scheduler.describe(), _own_code(scheduler))), row)
-        if first != row:
-            raise HpcgymError(
-                f"{first} and {row} come to the same rules: name other schedulers by --scheduler,"
-                " or leave rules out"
-            )
-
-
-def _own_code(scheduler: Scheduler) -> list[str]:
-    """Return where the code of a scheduler's own rules is: two modules may have one name."""
-    from hpcgym.scheduler.own_code import called, own_rules
-
-    return [called(rule) for rule in own_rules(scheduler).values()]

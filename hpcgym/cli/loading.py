@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.cli.options import given, given_rules
-from hpcgym.errors import HpcgymError, WorkloadError, reworded
+from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster
@@ -142,7 +141,7 @@ class SharingOptions:
     Shared nodes
     ------------
     speedups FILE|generated:... : Let jobs share the nodes of --cluster: how fast codes run beside
-        each other. A file (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or
+        each other. A file (CSV, JSON, loads of ELiSE; hpcgym machines --speedups FILE shows it), or
         generated:codes=16,mean=1.1,spread=0.1,seed=0.
     codes SEED : Give each job a code of --speedups, drawn at random, for workloads that do not tell
         what their jobs run.
@@ -159,9 +158,9 @@ class SharingOptions:
     codes: int | None = None
     partners: str | None = None
     pairs_above: str | None = None
-    pair_estimate: Annotated[str | None, OWN_COMMAS] = None
+    pair_estimate: str | None = None
 
-    def read(self, machine: Cluster | None, *, limited: bool = False) -> Sharing | None:
+    def read(self, machine: Cluster | None) -> Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``.
 
         Raises
@@ -181,8 +180,6 @@ class SharingOptions:
                 "--speedups is for machines with nodes, of which a pool of processors has none;"
                 " --cluster says which, such as 100x2x24 (nodes x sockets x cores)"
             )
-        if limited:
-            raise HpcgymError("--cap, --budget and --power do not go with --speedups")
         if self.codes is not None and self.codes < 0:
             raise HpcgymError(f"--codes must be a whole number of at least 0, not {self.codes}")
         check_machine(machine)
@@ -202,30 +199,9 @@ class SharingOptions:
         return rules | given(pair_estimate=known)
 
 
-def check(
-    sharing: Sharing | None, schedulers: Mapping[str, Scheduler], given: Mapping[str, Any]
-) -> None:
-    """Say before the work what does not go together.
-
-    Parameters
-    ----------
-    sharing, given : of :class:`SharingOptions`.
-    schedulers : name -> rules that are to be simulated.
-    """
-    from hpcgym.simulation.corun import check_together
-
-    for name, scheduler in schedulers.items():
-        if sharing is None and scheduler.coschedules:
-            raise HpcgymError(
-                f"{name}: jobs share nodes under this scheduler or these rules; --speedups says how"
-                " fast they run then, such as --speedups generated"
-            )
-        if sharing is not None:
-            try:
-                check_together(scheduler, sharing.machine)
-            except HpcgymError as error:
-                raise reworded(error, f"{name}: {error}") from None
-    if given and not any(scheduler.parts > 1 for scheduler in schedulers.values()):
+def check_shares(schedulers: Iterable[Scheduler], given: Mapping[str, Any]) -> None:
+    """Raise if rules of :class:`SharingOptions` are given that none of the schedulers heeds."""
+    if given and not any(scheduler.parts > 1 for scheduler in schedulers):
         raise HpcgymError(
             f"--{next(iter(given)).replace('_', '-')} is for jobs that share nodes: name a"
             " co-scheduler, such as easy-co"

@@ -1,20 +1,23 @@
-"""``hpcgym machines`` and ``hpcgym speedups``: machines, and pairs of codes."""
+"""``hpcgym machines``: machines, and how fast codes run side by side on them."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.files import Written
+from hpcgym.cli.files import PICTURE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, show
+from hpcgym.cli.tables import Format, Sheet, Table, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.machine import Cluster, Partition
     from hpcgym.machine.speedups import Heatmap
 
@@ -26,12 +29,23 @@ if TYPE_CHECKING:
 def machines(
     name: Annotated[str | None, typer.Argument()] = None,
     of: str | None = None,
+    speedups: str | None = None,
     format: Format = Format.table,
+    output_file: Annotated[
+        Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
+    ] = None,
+    picture: Annotated[Path | None, PICTURE] = None,
+    force: bool = False,
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
     A machine has groups of nodes with resources and power, and expected waits of its queues. To
     describe another machine, print one into a file and change it.
+
+    With --speedups: tell how fast codes run beside each other, draw it, or write it in another
+    form. The speedup of a code beside another is its run time alone on whole nodes, divided by its
+    run time on half of each socket with the other code on the other halves. Below 1 it is slowed
+    down. The table has the mean over all neighbours, and the mean that others have beside the code.
 
     Arguments
     ---------
@@ -42,6 +56,13 @@ def machines(
     -------
     of LOG : Print the machine of a log's partitions: each as large as the most that the log shows
         in use.
+    speedups FILE|generated:... : Tell of pairs of codes in place of machines: CSV, JSON, load files
+        of ELiSE, or generated ones, generated:codes=16,mean=1.1,spread=0.1,seed=0.
+
+    Output
+    ------
+    output_file FILE : Write the speedups as .csv (pairs only) or .json (all that is known).
+    picture FILE : Draw the heatmap of the speedups: .png, .svg or .pdf.
 
     Examples
     --------
@@ -50,11 +71,18 @@ def machines(
     hpcgym machines mine.toml --format json
     hpcgym machines /etc/slurm/slurm.conf > mine.toml
     hpcgym machines --of grid.swf.gz > grid.toml
+    hpcgym machines --speedups loads.json --output aris.csv    # from ELiSE's form to a table
+    hpcgym machines --speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture pairs.png
     """
     from hpcgym.machine import cluster_toml, find_cluster, machine_names
     from hpcgym.workload import load_workload
     from hpcgym.workload.needs import machine_of_partitions
 
+    if speedups is not None:
+        _tell_of_codes(speedups, format, output_file, picture)
+        return
+    if output_file is not None or picture is not None:
+        raise HpcgymError("--output and --picture are for --speedups; print a machine into a file")
     if of is not None:
         if name is not None or format is not Format.table:
             raise typer.BadParameter("it prints TOML, and stands alone", param_hint="'--of'")
@@ -99,7 +127,7 @@ def _slurm_text(path: str) -> str:
     lines = [cluster_toml(conf.cluster)]
     if conf.cluster.partitions:
         lines.append("# Partitions; a job gets nodes of its own one, which must let it run:")
-        lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
+        lines += [f"# {one.name}: {_told(one)}" for one in conf.cluster.partitions]
         lines.append("")
     if conf.others:
         lines.append("# Not of the machine; --scheduler names those that it does not follow:")
@@ -107,30 +135,14 @@ def _slurm_text(path: str) -> str:
     return "\n".join(lines)
 
 
-def _limits(partition: Partition) -> str:
-    """Return what a partition has and limits, in words."""
-    from hpcgym.naming import duration
-
-    nodes = len(partition.nodes)
-    longest = partition.max_time_s
-    allowed = partition.allow_accounts
-    denied = () if allowed else partition.deny_accounts
-    refused = () if partition.allow_qos else partition.deny_qos
-    told = [
-        (True, f"{nodes} node{'' if nodes == 1 else 's'}"),
-        (partition.default, "default"),
-        (longest is not None, f"at most {duration(longest or 0)}"),
-        (partition.max_nodes is not None, f"at most {partition.max_nodes} nodes a job"),
-        (partition.min_nodes > 1, f"at least {partition.min_nodes} nodes a job"),
-        (bool(allowed), f"accounts {', '.join(allowed)}"),
-        (bool(denied), f"no account {', '.join(denied)}"),
-        (bool(partition.allow_qos), f"QOS {', '.join(partition.allow_qos)}"),
-        (bool(refused), f"no QOS {', '.join(refused)}"),
-        (partition.exclusive, "whole nodes"),
-        (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
-        (partition.state != "up", partition.state),
-    ]
-    return ", ".join(text for so, text in told if so)
+def _told(partition: Partition) -> str:
+    """Return what a partition has and limits."""
+    told = [f"{len(partition.nodes)} nodes"]
+    for one in fields(partition):
+        value = getattr(partition, one.name)
+        if one.name not in ("name", "nodes") and value != one.default:
+            told.append(f"{one.name}={','.join(value) if isinstance(value, tuple) else value}")
+    return ", ".join(told)
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -192,49 +204,17 @@ def _sheet(rows: list[dict[str, Any]]) -> Sheet:
     return Sheet([], [Table(("name", "resources", "queues", "power of a node", "nodes"), lines, 4)])
 
 
-# --- ``hpcgym speedups`` --------------------------------------------------------------------------
+# --- ``hpcgym machines --speedups`` ---------------------------------------------------------------
 
 
-@grouped()
-def speedups(
-    source: str,
-    format: Format = Format.table,
-    output_file: Annotated[
-        Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
-    ] = None,
-    picture: Annotated[
-        Path | None, Written("picture", (".png", ".svg", ".pdf"), drawn=True)
-    ] = None,
-    force: bool = False,
-) -> None:
-    """Tell how fast codes run beside each other, draw it, or write it in another form.
-
-    The speedup of a code beside another is its run time alone on whole nodes, divided by its run
-    time on half of each socket with the other code on the other halves. Below 1 it is slowed down.
-    The table has the mean over all neighbours, and the mean that others have beside the code.
-
-    Arguments
-    ---------
-    source FILE|generated:... : Speedups of pairs of codes: CSV, JSON, load files of ELiSE, or
-        generated ones, generated:codes=16,mean=1.1,spread=0.1,seed=0.
-
-    Output
-    ------
-    output_file FILE : Write the speedups as .csv (pairs only) or .json (all that is known).
-    picture FILE : Draw the heatmap: .png, .svg or .pdf.
-
-    Examples
-    --------
-    hpcgym speedups aris.json
-    hpcgym speedups loads.json --output aris.csv    # from ELiSE's form to a table
-    hpcgym speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture heatmap.png
-    """
+def _tell_of_codes(source: str, format: Format, output: Path | None, picture: Path | None) -> None:
+    """Print how fast codes run beside each other, and write and draw it."""
     from hpcgym.machine.speedups import find_speedups, write_speedups
 
     heatmap = find_speedups(source)
-    if output_file is not None:
-        write_speedups(heatmap, output_file)
-        note(f"wrote {output_file}")
+    if output is not None:
+        write_speedups(heatmap, output)
+        note(f"wrote {output}")
     if picture is not None:
         from hpcgym.report import draw_speedups
         from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
@@ -242,29 +222,18 @@ def speedups(
         with working(f"drawing {picture}"):
             save_figure(figure_of(draw_speedups(heatmap)), picture, picture_suffix(picture))
         note(f"wrote {picture}")
-    rows = _rows(heatmap)
-    facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows}
-    show(format, lambda: _codes(heatmap, rows), lambda: rows, lambda: facts)
+    codes = _codes(heatmap)
+    facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows_of(codes)}
+    unknown = f"{heatmap.unknown:,} of {heatmap.speedup.size:,} pairs unknown"
+    dropped = f" · {heatmap.dropped:,} measurements left out" if heatmap.dropped else ""
+    mean = "" if heatmap.unknown == heatmap.speedup.size else f" · mean {heatmap.mean_speedup:.4f}"
+    title = f"{heatmap.source} · {len(heatmap)} codes{mean} · {unknown}{dropped}"
+    above = [title, f"SHA-256 {heatmap.digest}"]
+    show(format, lambda: Sheet(above, [of_frame(codes)]), lambda: rows_of(codes), lambda: facts)
 
 
-#: What is known of a code -> its heading, and how it is written for people.
-_COLUMNS = {
-    "code": ("code", ""),
-    "processes": ("processes", ","),
-    "compact_s": ("compact (s)", ",.1f"),
-    "alone": ("alone", ".3f"),
-    "mean_speedup": ("mean speedup", ".3f"),
-    "least": ("least", ".3f"),
-    "greatest": ("greatest", ".3f"),
-    "mean_of_others": ("mean of others", ".3f"),
-    "unknown_pairs": ("unknown pairs", ","),
-    "io_share": ("I/O share", "g"),
-    "io_demand_mb_s": ("MB/s a core", "g"),
-}
-
-
-def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
-    """Return what is known of each code; of what is not, None or no number."""
+def _codes(heatmap: Heatmap) -> pd.DataFrame:
+    """Return what is known of each code, a row each."""
     import pandas as pd
 
     speedup = pd.DataFrame(heatmap.speedup)
@@ -281,23 +250,4 @@ def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
         "io_share": heatmap.io_share,
         "io_demand_mb_s": heatmap.io_demand_mb_s,
     }
-    told = {name: list(values) for name, values in found.items() if values is not None}
-    return [dict(zip(told, row, strict=True)) for row in zip(*told.values(), strict=True)]
-
-
-def _codes(heatmap: Heatmap, rows: list[dict[str, Any]]) -> Sheet:
-    """Return what is known for people."""
-    unknown = f"{heatmap.unknown:,} of {heatmap.speedup.size:,} pairs unknown"
-    dropped = f" · {heatmap.dropped:,} measurements left out" if heatmap.dropped else ""
-    mean = "" if heatmap.unknown == heatmap.speedup.size else f" · mean {heatmap.mean_speedup:.4f}"
-    title = f"{heatmap.source} · {len(heatmap)} codes{mean} · {unknown}{dropped}"
-    shown = {name: told for name, told in _COLUMNS.items() if name in rows[0]}
-    lines = [
-        [
-            "-" if row[name] is None or row[name] != row[name] else format(row[name], form)
-            for name, (_, form) in shown.items()
-        ]
-        for row in rows
-    ]
-    headings = [heading for heading, _ in shown.values()]
-    return Sheet([title, f"SHA-256 {heatmap.digest}"], [Table(headings, lines)])
+    return pd.DataFrame({name: one for name, one in found.items() if one is not None})

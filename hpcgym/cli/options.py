@@ -7,17 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli.groups import OWN_COMMAS
-from hpcgym.errors import HpcgymError, installing, reworded
+from hpcgym.errors import HpcgymError, installing
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.limits import Limit
-    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
 
 
@@ -58,7 +56,7 @@ class BackfillRules(Backfilling):
     backfill_order fcfs|sjbf|NAME : Order of backfilling.
     """
 
-    backfill_order: Annotated[str | None, OWN_COMMAS] = None
+    backfill_order: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the rules that were given, by name: the scheduler keeps its own for others."""
@@ -77,8 +75,8 @@ class PredictedRules(BackfillRules):
         for --estimate.
     """
 
-    estimate: Annotated[str | None, OWN_COMMAS] = None
-    policy_estimate: Annotated[str | None, OWN_COMMAS] = None
+    estimate: str | None = None
+    policy_estimate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +95,8 @@ class WeighedRules(PredictedRules):
     """
 
     threshold: str | None = None
-    hold: Annotated[str | None, OWN_COMMAS] = None
-    fair_share: Annotated[str | None, OWN_COMMAS] = None
+    hold: str | None = None
+    fair_share: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,8 @@ class _AllRules(WeighedRules):
     correction: str | None = None
     passes: str | None = None
     quota: str | None = None
-    maintenance: Annotated[str | None, OWN_COMMAS] = None
-    preemption: Annotated[str | None, OWN_COMMAS] = None
+    maintenance: str | None = None
+    preemption: str | None = None
     dependencies: str | None = None
 
 
@@ -156,7 +154,7 @@ class _Order:
         or module:function of your own, which scores the queue.
     """
 
-    policy: Annotated[str | None, OWN_COMMAS] = None
+    policy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class SimulatedRules(_AllRules, _Order):
     """
 
     backfill: str | None = None
-    backfill_order: Annotated[str | None, OWN_COMMAS] = None
+    backfill_order: str | None = None
     dispatch_time: str | None = None
 
 
@@ -257,8 +255,8 @@ class LimitOptions:
 
         Raises
         ------
-        HpcgymError : limits without a machine, a rule for limits without any, an unknown key, or a
-            value that cannot be; the message names the option.
+        HpcgymError : limits without a machine, an unknown key, or a value that cannot be; the
+            message names the option.
         """
         limited = self.cap or self.budget
         if not limited and self.power is None:
@@ -280,25 +278,6 @@ class LimitOptions:
             )
             for text in texts or ()
         )
-
-
-def check_limits(asked: Sequence[Asked] | None, schedulers: Mapping[str, Scheduler]) -> None:
-    """Say before the work which schedulers do not go with the limits, or with none.
-
-    Parameters
-    ----------
-    asked : what :meth:`LimitOptions.read` returns.
-    schedulers : name -> rules that are to be simulated.
-    """
-    from hpcgym.simulation.limited import check_for_limits, check_power_rule
-
-    for name, scheduler in schedulers.items():
-        try:
-            check_power_rule(scheduler, asked)
-            if asked is not None:
-                check_for_limits(scheduler)
-        except HpcgymError as error:
-            raise reworded(error, f"{name}: {error}") from None
 
 
 def following(

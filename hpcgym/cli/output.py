@@ -214,8 +214,7 @@ class _PictureOptions:
 
     Output
     ------
-    picture FILE : Draw Gantt charts, utilization, queue and slowdowns: .png, .svg, .pdf, or a page,
-        .html, with tables too.
+    picture FILE : Draw Gantt charts, utilization, queue and slowdowns: .png, .svg or .pdf.
     html FILE : Write a page with all tables and pictures.
     """
 

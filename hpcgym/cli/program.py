@@ -12,7 +12,7 @@ import typer
 from hpcgym.cli.evaluate import evaluate
 from hpcgym.cli.explore import explain, explore
 from hpcgym.cli.generate import generate
-from hpcgym.cli.machines import machines, speedups
+from hpcgym.cli.machines import machines
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.running import Commands, ExplainedCommand
 from hpcgym.cli.simulate import compare, simulate
@@ -38,7 +38,7 @@ app = typer.Typer(
 )
 for command in (
     *(simulate, compare, explain, explore, replay, drive, verify, evaluate, tune),
-    *(machines, speedups, generate),
+    *(machines, generate),
 ):
     app.command(cls=ExplainedCommand)(command)
 for group in (train, reproduce, suite, sweep, traces):

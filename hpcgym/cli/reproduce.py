@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class Running(_Placed):
                 if what != current:
                     bars.close()
                     current = what
-                    show = bars.enter_context(measuring(what)) if watched() else _lines(what)
+                    show = bars.enter_context(measuring(what))
                 assert show is not None
                 show(done, total)
 
@@ -172,20 +171,6 @@ def _by(table: pd.DataFrame, *columns: str, named: str = "{}") -> dict[str, pd.D
     """Return a table for each of the values of some columns, which are left out and name it."""
     parts = table.groupby(list(columns), sort=False)
     return {named.format(*of): part.drop(columns=list(columns)) for of, part in parts}
-
-
-def _lines(what: str) -> Callable[[int, int], None]:
-    """Return what writes a line for each task that is done, of many for each hundredth of them."""
-    begin, told = time.monotonic(), -1
-
-    def show(done: int, total: int) -> None:
-        nonlocal told
-        part = done if total <= 100 else 100 * done // total
-        if part != told:
-            told = part
-            note(f"{what}: {done:,} of {total:,}, {(time.monotonic() - begin) / 60:.1f} min")
-
-    return show
 
 
 def show_frames(shown: Shown, format: Format) -> None:

@@ -88,6 +88,7 @@ def _by_options(ctx: Any, message: str) -> str:
         name = found[1]
         return f"give --{name.replace('_', '-')} " if name in known else found[0]
 
+    message = message.replace("give simulate() speedups", "give speedups=")
     return re.sub(r"\bgive (\w+)=", option, message)
 
 

@@ -17,7 +17,6 @@ from hpcgym.cli.lineup import (
     failures_in_a_line,
     leave_out,
     lineup,
-    own_hold_told,
     pair_rules,
     rules_of,
     scheduler_names,
@@ -62,15 +61,15 @@ class Setting:
         return self.reading.load(source, schedulers=schedulers, change=change)
 
     def simulate(
-        self, jobs: Workload, name: str, rules: Scheduler, signals: Mapping[str, Signal],
+        self, jobs: Workload, rules: Scheduler, signals: Mapping[str, Signal],
         failures: Path | None = None,
     ) -> Result:  # fmt: skip
-        """Return the schedule of jobs by rules of this name, with what its energy comes to."""
+        """Return the schedule of jobs by rules, with what its energy comes to."""
         from hpcgym.simulation.run import simulate
 
         kept = options.following(self.asked, signals, self.machine)
         pairs = None if self.sharing is None else self.sharing.speedups
-        with failures_in_a_line(rules), own_hold_told(name):
+        with failures_in_a_line(rules):
             result = simulate(
                 jobs, rules, cluster=self.machine, limits=kept, speedups=pairs, failures=failures
             )
@@ -130,16 +129,15 @@ class Simulation:
 
         pairs = self.shared.given()
         overrides = pairs | self.rules.given() | self.reading.given() | self.under.given()
-        with own_hold_told(self.scheduler):
-            chosen = rules_of(self.scheduler, overrides)  # a wrong name is said before the work
+        chosen = rules_of(self.scheduler, overrides)  # a wrong name is said before the work
         asked = self.under.read(self.reading.machine)
-        sharing = self.shared.read(self.reading.machine, limited=asked is not None)
-        loading.check(sharing, {self.scheduler: chosen}, pairs)
+        sharing = self.shared.read(self.reading.machine)
+        loading.check_shares([chosen], pairs)
         where = Setting(self.reading, asked, sharing)
         jobs = where.load(self.workload, [chosen])
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
-            result = where.simulate(jobs, self.scheduler, chosen, signals, self.failures)
+            result = where.simulate(jobs, chosen, signals, self.failures)
         return Row(scheduler_name(result.scheduler), where, result)
 
 
@@ -229,8 +227,6 @@ def _sheet(name: str, result: Result) -> Sheet:
 
 #: Schedulers that are compared if none is named.
 DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
-#: Those of them that cannot keep limits of power and energy.
-UNLIMITED = ("conservative",)
 #: The same beside all co-schedulers; the others are compared with the first.
 SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
@@ -266,12 +262,12 @@ class Comparison:
         settings = self._settings()
         sharing = settings[0].sharing
         named = scheduler_names(self.scheduler) or (
-            [] if "policy" in choices[0].rules else _usual(settings[0])
+            [] if "policy" in choices[0].rules else [*(SHARED_DEFAULT if sharing else DEFAULT)]
         )
-        chosen = _going_with(settings, lineup(named, choices, sharing=sharing is not None))
+        chosen = lineup(named, choices, sharing=sharing is not None)
         of_pairs = pair_rules(sharing is not None)
         given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
-        loading.check(sharing, chosen, given)
+        loading.check_shares(chosen.values(), given)
         return self._rows(settings, chosen)
 
     def _settings(self) -> list[Setting]:
@@ -282,7 +278,7 @@ class Comparison:
         found = []
         for one in machines.each:
             asked, *_ = [each.read(one.machine) for each in self.under.each]  # all are checked
-            sharing = self.shared.each[0].read(one.machine, limited=asked is not None)
+            sharing = self.shared.each[0].read(one.machine)
             size = one.cluster or f"{one.processors} processors"
             found.append(Setting(one, asked, sharing, size if machines.varied else ""))
         return found
@@ -300,7 +296,7 @@ class Comparison:
                 for name, rules in chosen.items():
                     step(f"simulating {one.labelled(name)}")
                     try:
-                        found.append(Row(name, one, one.simulate(jobs, name, rules, told)))
+                        found.append(Row(name, one, one.simulate(jobs, rules, told)))
                     except HpcgymError as error:
                         named = reworded(error, f"{one.labelled(name)}: {error}")
                         if not isinstance(named, ApartError):
@@ -331,19 +327,18 @@ def compare(
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
-    Options with ... take several values, also joined by commas: each scheduler is simulated under
-    each value, and rows are named as in "saf, threshold=18000". A single value changes all
-    schedulers. --policy without --scheduler means EASY with each policy. docs/comparing.md says
-    which rules change which schedulers. A scheduler that cannot keep a rule is left out, with the
-    reason.
+    Options with ... may be given several times: each scheduler is simulated under each value, and
+    rows are named as in "saf, threshold=18000". A single value changes all schedulers. --policy
+    without --scheduler means EASY with each policy. docs/comparing.md says which rules change which
+    schedulers. A scheduler that cannot keep a rule is left out, with the reason.
 
     Examples
     --------
     hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000
     hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html
     hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv
-    hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2
-    hpcgym compare KTH-SP2 --processors 100,128 --scheduler easy,saf --picture sizes.png
+    hpcgym compare KTH-SP2 --policy saf --policy 'wait - area' --estimate requested --estimate ave2
+    hpcgym compare KTH-SP2 --processors 100 --processors 128 --scheduler easy,saf --picture s.png
     hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
@@ -357,31 +352,6 @@ def compare(
         lambda: [row.columns() for row in rows],
         lambda: _facts(rows),
     )
-
-
-def _going_with(
-    settings: Sequence[Setting], schedulers: Mapping[str, Scheduler]
-) -> dict[str, Scheduler]:
-    """Return the schedulers that go with limits and shared nodes; say which are left out."""
-    found, apart = {}, []
-    for name, scheduler in schedulers.items():
-        try:
-            with own_hold_told(name):
-                for one in settings:
-                    loading.check(one.sharing, {name: scheduler}, {})
-                    options.check_limits(one.asked, {name: scheduler})
-            found[name] = scheduler
-        except ApartError as error:
-            apart.append(error)
-    leave_out(apart, found)
-    return found
-
-
-def _usual(setting: Setting) -> list[str]:
-    """Return the schedulers that are compared if none is named."""
-    if setting.sharing is not None:
-        return list(SHARED_DEFAULT)
-    return [name for name in DEFAULT if setting.asked is None or name not in UNLIMITED]
 
 
 def _facts(rows: Sequence[Row]) -> dict[str, Any]:

@@ -153,15 +153,15 @@ def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
 
 def _text(column: str, value: Any) -> str:
     """Return a value for people."""
+    from hpcgym.report.tables import shown
+
     if isinstance(value, str):
         return value
     if value is None or value != value:
         return ""
     if "/" in column:
         return f"{value:.3f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"
+    return f"{value:+.1f}" if "%" in column else shown(value)
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, simulating
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY, write_beside
 
 # --- ``hpcgym tune``: a scheduler for one's own log -----------------------------------------------
@@ -35,7 +35,7 @@ def _shared_orders() -> Iterable[tuple[str, str]]:
 
 
 def _orders() -> Iterable[tuple[str, str]]:
-    weighed = "a weighted sum of --features, whose weights are searched"
+    weighed = "a weighted sum of features, whose weights are searched"
     return [*names.policies(), ("weights", weighed)]
 
 
@@ -70,42 +70,6 @@ class _Searched:
 
 
 @dataclass(frozen=True)
-class _Rules:
-    """Which rules are searched.
-
-    Scheduler
-    ---------
-    orders NAME,... : Orders of the queue; see the lists. [default: fcfs,saf,spf,wfp3,f1,weights;
-        with --speedups fcfs,sjf,saf,filler,popularity,sjf-filler,popularity-filler,weights]
-    features xnes3|xnes6|NAME,... : Features to weigh; names as in hpcgym train xnes. [default:
-        xnes6]
-    estimates NAME,... : Run times that orders and back-filling may use; names as in hpcgym simulate
-        --estimate. [default: requested,ave2,typical-ratio]
-    backfilling none,easy,until-shadow,depth:K,conservative,fill : Ways to back-fill; depth:K and
-        conservative only without --speedups, fill only with it. [default: easy,until-shadow; with
-        --speedups easy,fill]
-    backfill_orders fcfs,spf,saf,same : Orders of back-filling; same means that of the queue.
-        [default: all]
-    levers threshold,hold,pairs_above : Rules that may be added to orders: threshold and hold, with
-        --speedups threshold and pairs_above; or none. [default: both]
-    """
-
-    orders: str | None = None
-    features: str | None = None
-    estimates: str | None = None
-    backfilling: str | None = None
-    backfill_orders: str | None = None
-    levers: str | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return what a space takes of these."""
-        found = options.given(**vars(self))
-        if self.levers is not None:
-            found["levers"] = _none_alone("--levers", self.levers.split(","))
-        return found
-
-
-@dataclass(frozen=True)
 class _Shared:
     """What jobs run that share nodes, and which rules of that are searched.
 
@@ -115,37 +79,25 @@ class _Shared:
     speedups FILE|generated:... : Search the rules of jobs that share nodes: how fast codes run
         beside each other; values as for hpcgym simulate.
     codes SEED : Give each job a code of --speedups, drawn at random.
-    allocations compact,spread,half-socket,part:K : With --speedups: how jobs lie on nodes.
-        [default: half-socket,compact]
-    partners fill,best,first : With --speedups: which nodes a job that shares nodes takes. [default:
-        all]
     """
 
     cluster: str | None = None
     speedups: str | None = None
     codes: int | None = None
-    allocations: str | None = None
-    partners: str | None = None
 
     def read(self, processors: int | None) -> loading.Sharing | None:
         """Return what jobs run that share nodes; None without ``--speedups``."""
         from hpcgym.machine import find_cluster
 
-        if self.speedups is None:
-            for name in ("cluster", "allocations", "partners"):
-                if vars(self)[name] is not None:
-                    raise HpcgymError(
-                        f"--{name} needs --speedups: without it the machine is a pool of"
-                        " processors, and --processors says how many"
-                    )
+        if self.speedups is None and self.cluster is not None:
+            raise HpcgymError(
+                "--cluster needs --speedups: without it the machine is a pool of processors, and"
+                " --processors says how many"
+            )
         if self.cluster is not None and processors is not None:
             raise HpcgymError("--cluster or --processors, not both")
         machine = None if self.cluster is None else find_cluster(self.cluster)
         return loading.SharingOptions(self.speedups, self.codes).read(machine)
-
-    def given(self) -> dict[str, Any]:
-        """Return what a space takes of these."""
-        return options.given(allocations=self.allocations, partners=self.partners)
 
     @property
     def words(self) -> str:
@@ -154,16 +106,18 @@ class _Shared:
         return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
 
 
-def _space(rules: _Rules, shared: _Shared) -> Any:
+def _space(search: list[str] | None, shared: bool) -> Any:
     """Return the space of rules that are searched."""
     from hpcgym.study import SharedSpace, Space
 
-    if shared.speedups is None:
-        return Space(**rules.given())
-    for name in ("features", "estimates"):
-        if vars(rules)[name] is not None:
-            raise HpcgymError(f"--{name} does not go with --speedups")
-    return SharedSpace(**rules.given(), **shared.given())
+    kind = SharedSpace if shared else Space
+    known = [one.name for one in fields(kind) if one.init]
+    given: dict[str, Any] = {}
+    for text in search or ():
+        name, _, values = text.partition("=")
+        check_choice("--search", name, known)
+        given[name] = [] if text == "levers=none" else values
+    return kind(**given)
 
 
 def _none_alone(option: str, given: list[str]) -> list[str]:
@@ -183,8 +137,8 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
 @grouped(
     {
         "What bounds are on (--bound)": _measures,
-        "Orders of the queue (--orders)": _orders,
-        "Orders (--orders) with --speedups, beside those": _shared_orders,
+        "Orders of the queue (--search orders=)": _orders,
+        "The same with --speedups, beside those": _shared_orders,
         "Executors (--executor)": names.executors,
     },
     brief={"Schedulers (--against)": names.schedulers, **names.OF_READING},
@@ -195,7 +149,7 @@ def tune(
     folder: Annotated[Path, typer.Option("--output")] = Path("tuned"),
     searched: _Searched,
     against: list[str] | None = None,
-    rules: _Rules,
+    search: list[str] | None = None,
     shared: _Shared,
     reading: PoolReading,
     executor: options.ExecutorOptions,
@@ -214,6 +168,13 @@ def tune(
     against NAME : Schedulers to compare with, such as your present rules, in addition to easy and
         saf (with --speedups easy and all co-schedulers). A name, a variant such as
         saf:threshold=288000, or a file.
+    search RULES=NAME,... : Which rules are searched, in place of the usual ones. orders: of the
+        queue, see the lists. features to weigh: xnes3, xnes6 or names as in hpcgym train xnes.
+        estimates of run times, as in hpcgym simulate --estimate. backfilling: none, easy,
+        until-shadow, depth:K, conservative; with --speedups none, easy, fill. backfill_orders:
+        fcfs, spf, saf or same, that of the queue. levers that may be added: threshold, hold; with
+        --speedups threshold, pairs_above; or none. With --speedups also allocations, how jobs lie
+        on nodes (compact, spread, half-socket, part:K), and partners (fill, best, first).
 
     Output
     ------
@@ -224,7 +185,7 @@ def tune(
     hpcgym tune KTH-SP2 --clean legrand --bound 'max_wait <= 21d'
     hpcgym tune jobs.swf.gz --against easy-sjbf --against saf:threshold=288000
     hpcgym tune jobs.swf.gz --bound 'p99_wait <= 1.2 easy' --bound 'max_wait <= 7d'
-    hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy
+    hpcgym tune jobs.swf.gz --search orders=saf,spf --search estimates=requested
     hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml
     hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600
     """
@@ -233,7 +194,7 @@ def tune(
     from hpcgym.study import Plan
     from hpcgym.study import tune as run
 
-    plan = Plan(_space(rules, shared), **searched.given())
+    plan = Plan(_space(search, shared.speedups is not None), **searched.given())
     sharing = shared.read(reading.processors)
     again = simulating(as_given(workload).replace("standard input", "-"), reading)
     _check_folder(folder)

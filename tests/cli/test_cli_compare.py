@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ def compared(*words: Any) -> dict[str, str]:
     return {one["name"]: one["sha256"] for one in found}
 
 
+def every(option: str, *values: Any) -> tuple[Any, ...]:
+    """The words that give an option several times."""
+    return tuple(word for value in values for word in (option, value))
+
+
 def made(jobs: Any, scheduler: Any = "easy", **rules: Any) -> str:
     jobs = load_workload(jobs) if isinstance(jobs, str) else jobs
     return schedule_digest(simulate(jobs, scheduler, **rules))
@@ -77,12 +82,7 @@ def some_rules(draw: st.DrawFn) -> dict[str, list[str]]:
 @settings(max_examples=15)
 @given(rules=some_rules(), names=st.sampled_from([["easy-sjbf"], ["easy", "saf"]]))
 def test_all_combinations_of_rules(rules: dict[str, list[str]], names: list[str]) -> None:
-    options = [
-        word
-        for rule, texts in rules.items()
-        for text in texts
-        for word in (f"--{rule.replace('_', '-')}", text)
-    ]
+    given = (every(f"--{rule.replace('_', '-')}", *texts) for rule, texts in rules.items())
     order = [rule for rule in RULES if rule in rules]
     schedulers = {}
     for name, texts in product(names, product(*(rules[rule] for rule in order))):
@@ -90,12 +90,7 @@ def test_all_combinations_of_rules(rules: dict[str, list[str]], names: list[str]
         row = [name, *(f"{rule}={chosen[rule]}" for rule in order if len(rules[rule]) > 1)]
         values = {rule: RULES[rule][text] for rule, text in chosen.items()}
         schedulers[", ".join(row)] = SCHEDULERS[name].but(**values)
-    words = (JOBS, "--scheduler", ",".join(names), *options)
-    different = {tuple(one.describe().values()) for one in schedulers.values()}
-    if len(different) < len(schedulers):
-        assert "come to the same rules" in line("compare", *words)
-        return
-    found = compared(*words)
+    found = compared(JOBS, "--scheduler", ",".join(names), *chain(*given))
     assert list(found) == list(schedulers)
     assert found == {row: made(JOBS, scheduler) for row, scheduler in schedulers.items()}
 
@@ -152,14 +147,14 @@ SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
     (JOBS, "--passes", "per-event"): lambda: {
         name: made(JOBS, name, passes="per-event") for name in DEFAULT
     },
-    (JOBS, "--policy", ",".join(POLICIES)): lambda: {
+    (JOBS, *every("--policy", *POLICIES)): lambda: {
         "easy" if name == "fcfs" else name: made(JOBS, "easy" if name == "fcfs" else name)
         for name in POLICIES
     },
     (JOBS, "--policy", OWN, "--policy", "spf"): lambda: {
         OWN: made(JOBS, policy=OWN, backfill_order="spf"), "spf": made(JOBS, "spf"),
     },
-    (JOBS, "--policy", "saf,spf", "--threshold", "600, none"): lambda: {
+    (JOBS, *every("--policy", "saf", "spf"), *every("--threshold", "600", "none")): lambda: {
         f"{name}, threshold={text}": made(JOBS, name, threshold=RULES["threshold"][text])
         for name in ("saf", "spf")
         for text in ("600", "none")
@@ -167,7 +162,9 @@ SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
     (JOBS, "--policy", "1,0,0,0,0,-2"): lambda: {
         "1,0,0,0,0,-2": made(JOBS, policy=(1, 0, 0, 0, 0, -2), backfill_order="spf")
     },
-    (JOBS, *HEEDED, "--fair-share", "half_life_s=86400", "--dispatch-time", "0,500"): lambda: {
+    (
+        JOBS, *HEEDED, "--fair-share", "half_life_s=86400", *every("--dispatch-time", 0, 500),
+    ): lambda: {
         "easy": made(JOBS),
         **{
             f"fairshare, fair_share={text}": made(JOBS, "fairshare", fair_share=text)
@@ -175,13 +172,13 @@ SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
         },
         **{f"prb, dispatch_time={s}": made(JOBS, "prb", dispatch_time=s) for s in (0, 500)},
     },
-    (JOBS, "--processors", "8,24", "--scheduler", "fcfs,easy,saf"): _sizes,
+    (JOBS, *every("--processors", 8, 24), "--scheduler", "fcfs,easy,saf"): _sizes,
     (
-        TAURUS_JOBS, "--cluster", "taurus", "--cluster", "small.toml", "--scheduler", "easy",
-        "--allocation", "first-fit,best-fit",
+        TAURUS_JOBS, *every("--cluster", "taurus", "small.toml"), "--scheduler", "easy",
+        *every("--allocation", "first-fit", "best-fit"),
     ): _clusters,
     (*CAPPED, "--cluster", "small.toml", "--scheduler", "easy"): _capped,
-    (*CAPPED, "--scheduler", "easy,saf", "--power", "none,shut", "--power", "mix"): _powers,
+    (*CAPPED, "--scheduler", "easy,saf", *every("--power", "none", "shut", "mix")): _powers,
     SHARED: lambda: {
         name: made(CODE_JOBS, name, cluster="16x2x4", speedups=PAIRS) for name in SHARED_DEFAULT
     },
@@ -204,7 +201,7 @@ def test_who_is_compared_by_default() -> None:
 
 
 def test_facts_and_columns_of_several_machines() -> None:
-    words = ("compare", JOBS, "--processors", "8,24", "--scheduler", "fcfs,easy,saf")
+    words = ("compare", JOBS, *every("--processors", 8, 24), "--scheduler", "fcfs,easy,saf")
     value = as_json(*words)
     assert (value["workload"], "processors" in value) == (load_workload(JOBS).name, False)
     jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24)}
@@ -281,7 +278,7 @@ def test_pictures_and_pages() -> None:
     four = (*words, "fcfs,easy,easy-sjbf,saf", "--force")
     assert succeed(*four).stderr == "".join(f"wrote {one}\n{one}: {missing}\n" for one in files)
     assert missing in Path("a.html").read_text()
-    succeed(*four, "--processors", "24,32")
+    succeed(*four, *every("--processors", 24, 32))
     page = Path("a.html").read_text()
     assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 2
     assert "best of its row and machine" in page
@@ -308,10 +305,8 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
     ],
 )
 def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
-    found = compared(JOBS, "--scheduler", "saf", f"--{option}", f"none,{value}")
+    found = compared(JOBS, "--scheduler", "saf", *every(f"--{option}", "none", value))
     assert list(found) == [f"saf, {option}=none", f"saf, {option}={value}"]
-    behind = compared(JOBS, "--scheduler", "saf", f"--{option}", f"{value},none")
-    assert list(behind) == list(found)[::-1]
     for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
         for joined in (f"none,{value}", f"{value};none"):
             failed = run(*command, f"--{option}", joined)
@@ -330,7 +325,7 @@ def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
     assert list(compared(JOBS, "--scheduler", passes, "--passes", "per-timestamp")) == [
         f"{passes} (per-timestamp passes)"
     ]
-    both = compared(JOBS, "--scheduler", own, "--quota", "none,user:jobs=2")
+    both = compared(JOBS, "--scheduler", own, *every("--quota", "none", "user:jobs=2"))
     assert list(both) == [f"{own}, quota=none", f"{own}, quota=user:jobs=2"]
 
 
@@ -341,7 +336,7 @@ def test_time_outside_of_the_queue_is_told() -> None:
     arguments = (log, "--processors", 4, "--quota", "user:submitted=1", "--scheduler", "easy")
     told = "jobs were submitted 5 min later than in the log on average; no wait counts this"
     assert told in succeed("simulate", *arguments).stdout.splitlines()
-    lines = succeed("compare", *arguments, "--policy", "fcfs,saf").stdout.splitlines()
+    lines = succeed("compare", *arguments, *every("--policy", "fcfs", "saf")).stdout.splitlines()
     assert sum(line.endswith(f": {told}") for line in lines) == 2
     plain = succeed("compare", log, "--processors", 4, "--scheduler", "easy").stdout
     assert "no wait counts" not in plain
@@ -367,10 +362,8 @@ def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, rea
     assert names == ["easy", "aged-safe:hold=none"]
     (left,) = done.stderr.splitlines()
     assert left.startswith(f"left out: aged-safe: {reason}")
-    assert left.endswith("; aged-safe:hold=none has not)")
     alone = line("compare", *arguments, "--scheduler", "aged-safe")
     assert f"aged-safe: {reason}" in alone
-    assert "; aged-safe:hold=none has not)" in alone
 
 
 def test_what_goes_with_no_scheduler_is_refused() -> None:
@@ -378,11 +371,11 @@ def test_what_goes_with_no_scheduler_is_refused() -> None:
         "compare", JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--maintenance", "100/2000"
     )
     assert "easy: hold and maintenance='100/2000' do not go together" in said
-    assert "has not" not in said  # whoever gave it knows it
 
 
 def test_who_does_not_go_with_one_value_of_a_rule_is_left_out_there() -> None:
-    given = ("--scheduler", "easy,saf-typical-20h-hold", "--maintenance", "none,100/2000")
+    given = ("--scheduler", "easy,saf-typical-20h-hold")
+    given += every("--maintenance", "none", "100/2000")
     done = succeed("compare", JOBS, *given, "--format", "csv")
     names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
     assert names == [

@@ -10,7 +10,7 @@ from commands import succeed, table_file
 
 COMMANDS = [
     ("simulate", "LOG"),
-    ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8,9"),
+    ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8", "--processors", "9"),
     ("evaluate", "spf", "--workload", "LOG", "--jobs", "20", "--number", "2", "--budget", "0"),
 ]
 
@@ -91,5 +91,14 @@ def test_what_schedules_heed_is_not_told_as_ignored() -> None:
     assert "follow" not in heeded.stderr
     assert throttle not in heeded.stdout
     # a row of a comparison that does not heed them
-    both = ("compare", *words[1:], "--scheduler", "easy", "--dependencies", "none,after")
+    both = (
+        "compare",
+        *words[1:],
+        "--scheduler",
+        "easy",
+        "--dependencies",
+        "none",
+        "--dependencies",
+        "after",
+    )
     assert "1 job follows others" in succeed(*both).stderr

@@ -56,7 +56,6 @@ INSTALL = "pip install '.[{}]' in the clone of hpcgym"
         ("simulate JOBS --scheduler pcp20", INSTALL.format("cp")),
         ("compare JOBS --scheduler pcp20", INSTALL.format("cp")),
         ("simulate JOBS --picture a.png", INSTALL.format("report")),
-        ("simulate JOBS --picture a.html", INSTALL.format("report")),
         ("simulate JOBS --html a.html", INSTALL.format("report")),
     ],
 )

@@ -217,7 +217,7 @@ def test_an_open_file_that_is_read_is_no_output(here: Path) -> None:
 
 def test_force_overwrites_and_the_second_run_without_it_does_not(here: Path) -> None:
     Path("pairs.csv").write_text(SPEEDUPS)
-    command = ("speedups", "pairs.csv", "--output", "pairs.json")
+    command = ("machines", "--speedups", "pairs.csv", "--output", "pairs.json")
     codes = [run(*words).exit_code for words in (command, command, (*command, "--force"))]
     assert codes == [0, 1, 0]
     assert Path("pairs.json").read_text().startswith("{")

@@ -1,4 +1,4 @@
-"""``hpcgym machines`` and ``hpcgym speedups``; machines by slurm.conf; dispatchers on nodes."""
+"""``hpcgym machines``; machines by slurm.conf; dispatchers on nodes; speedups."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_files_are_shared_by_what_files_say() -> None:
     metrics = as_json(*asked)
     assert metrics["makespan_s"] == 85
     assert metrics["io_congestion"] == pytest.approx(1 + 75 / 85)
-    codes = as_json("speedups", pairs)["codes"]
+    codes = as_json("machines", "--speedups", pairs)["codes"]
     assert [(row["io_share"], row["io_demand_mb_s"]) for row in codes] == [(0.5, 10), (0.25, 10)]
     assert "I/O share" in succeed("speedups", pairs).stdout
     Path(pairs).write_text(f"{{{table}}}")
@@ -160,7 +160,7 @@ def test_files_are_shared_by_what_files_say() -> None:
 
 def test_speedups_are_told() -> None:
     pairs = table_file("pairs.csv", "code,a,b", "a,1,1.5", "b,0.5,")
-    value = as_json("speedups", pairs)
+    value = as_json("machines", "--speedups", pairs)
     assert (value["unknown_pairs"], value["mean_speedup"]) == (1, 1.0)
     assert value["digest"] == read_speedups(pairs).digest
     a, b = value["codes"]
@@ -169,8 +169,11 @@ def test_speedups_are_told() -> None:
         "least": 1.0, "greatest": 1.5, "mean_of_others": 0.75, "unknown_pairs": 0,
     }  # fmt: skip
     assert (b["mean_speedup"], b["mean_of_others"], b["unknown_pairs"]) == (0.5, 1.5, 1)
-    assert [row["mean_speedup"] for row in as_csv("speedups", pairs)] == ["1.25", "0.5"]
-    text = succeed("speedups", pairs).stdout
+    assert [row["mean_speedup"] for row in as_csv("machines", "--speedups", pairs)] == [
+        "1.25",
+        "0.5",
+    ]
+    text = succeed("machines", "--speedups", pairs).stdout
     assert "2 codes · mean 1.0000 · 1 of 4 pairs unknown" in text.replace("\n", " ")
     assert value["digest"] in text
 
@@ -178,9 +181,17 @@ def test_speedups_are_told() -> None:
 def test_speedups_are_written_in_another_form() -> None:
     source = generate_speedups(3, seed=5)
     write_speedups(source, Path("pairs.json"))
-    words = ("speedups", "pairs.json", "--output", "pairs.csv", "--picture", "heatmap.svg")
+    words = (
+        "machines",
+        "--speedups",
+        "pairs.json",
+        "--output",
+        "pairs.csv",
+        "--picture",
+        "heatmap.svg",
+    )
     assert succeed(*words).stderr.count("wrote ") == 2
     np.testing.assert_array_equal(read_speedups("pairs.csv").speedup, source.speedup)
     assert "3 codes" in Path("heatmap.svg").read_text()
-    succeed("speedups", PAIRS, "--output", "other.json")
+    succeed("machines", "--speedups", PAIRS, "--output", "other.json")
     assert read_speedups("other.json").digest == generate_speedups(4, seed=1).digest

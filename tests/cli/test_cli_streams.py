@@ -73,7 +73,7 @@ def test_warnings_name_standard_input_and_not_its_copy() -> None:
 @pytest.mark.slow
 def test_what_a_search_says_of_standard_input() -> None:
     write_swf(load_workload("lublin:jobs=500,processors=64,seed=2"), "log.swf")
-    rules = ("--orders", "fcfs,saf", "--backfilling", "easy", "--budget", "10")
+    rules = ("--search", "orders=fcfs,saf", "--search", "backfilling=easy", "--budget", "10")
     done = succeed("tune", "-", *rules, input=Path("log.swf").read_bytes())
     assert "hpcgym simulate - --scheduler" in done.stderr
 

@@ -9,8 +9,9 @@ import pytest
 from commands import run, succeed
 
 LOG = "lublin:jobs=1500,processors=32,seed=5,load=1.0"
-SMALL = ("--orders", "saf,weights", "--estimates", "requested", "--backfilling", "easy",
-         "--backfill-orders", "spf", "--budget", "20", "--executor", "serial")  # fmt: skip
+SMALL = ("--search", "orders=saf,weights", "--search", "estimates=requested", "--search",
+         "backfilling=easy", "--search", "backfill_orders=spf", "--budget", "20", "--executor",
+         "serial")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +57,8 @@ def test_json_is_the_board(tmp_path: Path) -> None:
     assert all(row["kept"] for row in rows)
 
 
-SHARED = ("--cluster", "20x2x24", "--speedups", "generated", "--orders", "fcfs,filler",
-          "--partners", "fill", "--levers", "none", "--budget", "5", "--executor",
+SHARED = ("--cluster", "20x2x24", "--speedups", "generated", "--search", "orders=fcfs,filler",
+          "--search", "partners=fill", "--search", "levers=none", "--budget", "5", "--executor",
           "serial")  # fmt: skip
 
 

@@ -84,8 +84,11 @@ def test_each_file_of_simulate_comes_out_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])
-@pytest.mark.parametrize("sizes", [("--processors", "12,16"), ("--cluster", "16x1x1,8x2x1")])
-def test_what_is_printed_comes_out_again(kind: str, sizes: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [("--processors", "12", "--processors", "16"), ("--cluster", "16x1x1", "--cluster", "8x2x1")],
+)
+def test_what_is_printed_comes_out_again(kind: str, sizes: tuple[str, ...]) -> None:
     names = ("compare", "--scheduler", "easy,saf", *sizes)
     equal(printed(kind, "simulate"), printed(kind, *names))
 
