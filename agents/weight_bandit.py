@@ -7,7 +7,7 @@ what is not known of it (discounted UCB: Kocsis and Szepesvári 2006; Garivier a
 upper-confidence bound policies for switching bandit problems, ALT 2011, whose rewards are our
 slowdowns with the sign changed).
 
-    hpcgym evaluate weight-bandit --workload KTH-SP2 --protocol prequential
+    hpcgym.study.prequential("weight-bandit", "KTH-SP2").table
 
 It learns while it schedules, on one pass, and is never trained before; see docs/online.md. It needs
 nothing but numpy. To make one of your own, copy :class:`WeightBandit`: a :class:`Learner` has

@@ -1,181 +1,255 @@
-"""``hpcgym evaluate``: agents and schedulers on unseen slices, or on one pass through a log."""
+"""``hpcgym evaluate``: agents and schedulers on unseen slices."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import loading, names, options, output
-from hpcgym.cli.boards import (
-    SLICE,
-    Shown,
-    Slices,
-    by_group,
-    report_failures,
-    save_figures,
-    sheet_of,
-    show_board,
-)
 from hpcgym.cli.groups import grouped
+from hpcgym.cli.means import Asked, Means, means_of
 from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster
-    from hpcgym.study import Leaderboard, Prequential
+    from hpcgym.study import Leaderboard
     from hpcgym.workload import Workload
 
 
-# --- ``hpcgym evaluate --protocol prequential`` ---------------------------------------------------
+# --- What is said around a leaderboard, and the page of it ----------------------------------------
 
-PROTOCOLS = ("slices", "prequential")
+#: Rows that are of slices, beside those of groups of jobs.
+SLICE = "slice"
+
+
+def setting_of(
+    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
+) -> list[str]:
+    """Return on what policies were compared, in a line, and what was around slices, if anything."""
+    from hpcgym.study.evaluation.stage import PLAIN
+
+    slices = f"{settings['n']:,} {settings['episodes']}"
+    if settings["episodes"] == "windows":
+        slices += f" of {settings['jobs']:,} jobs"
+    elif settings["episodes"] == "whole":
+        slices = "all at once"
+    if board.left_out:
+        slices += f", without {board.left_out:,} jobs that cross the end of one"
+    where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
+    # references have the rules of the environments, so the first tells the setting of all
+    first = next(one for one in board.schedulers.values() if one is not None)
+    words = [workload.name, _called(workload, machine), where, slices]
+    words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
+    words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
+    around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
+    told = ", ".join(f"{name}={value}" for name, value in around.items())
+    return [" · ".join(words), *([f"slices with {told}"] if around else [])]
+
+
+def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
+    """Return the metric of each slice, or of each class of jobs or user there, in long rows."""
+    if board.groups is not None and by != SLICE:
+        rows = board.groups
+    else:
+        told = board.by_slice.rename_axis("slice").reset_index()
+        rows = told.melt("slice", var_name="scheduler", value_name=board.metric)
+        rows.insert(0, "workload", workload.name)
+    return rows
+
+
+def no_intervals(board: Leaderboard) -> str:
+    """Return why a leaderboard has no intervals, in a line; nothing if it has."""
+    from hpcgym.study.intervals import why_no_intervals
+
+    return why_no_intervals(len(board.by_slice), "slices")
+
+
+def notes_of(board: Leaderboard) -> list[str]:
+    """Return what is said below a leaderboard, in lines."""
+    why = no_intervals(board)
+    lines = [why] if why else []
+    if (other := board.reference) is not None:
+        above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
+        chance = f"p: chance of such a difference from {other} if there were none"
+        lines.append("; ".join([*(above if board.compared else ()), chance]))
+    for name, members in board.trainings.items():
+        if len(members) > 1:
+            lines.append(f"{name}: means of {len(members)} trainings; intervals resample them too")
+    lines += _of_acting(board)
+    if board.static_weights:
+        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
+        lines.append(f"best-static: {weights}; chosen on the train part")
+    return lines
+
+
+def _of_acting(board: Leaderboard) -> list[str]:
+    """Return what there is to know of policies that act in an environment, in lines."""
+    if None not in board.schedulers.values():
+        return []
+    changed = [
+        name
+        for name, scheduler in board.schedulers.items()
+        if name.endswith(")") and scheduler is not None
+    ]
+    words = "rules behind a name, as in {}, are those of the environment in which policies act"
+    return [words.format(one) for one in changed[:1]] + [
+        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
+        " others come after these"
+        for name, (places, waiting) in board.unseen.items()
+    ]
+
+
+def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
+    """Write a performance profile and average ranks of what policies are ranked by."""
+    from hpcgym.report.overview import write_figures
+    from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.study.evaluation.figures import slice_figures
+
+    grid = board.by_slice
+    grid = grid.loc[:, grid.notna().any()]  # who failed everywhere has no place
+    metric = board.ranked_by
+    drawn = slice_figures({metric.name: grid}, {metric.name: metric}, width)
+    record = provenance_of_workloads([workload])
+    return write_figures(drawn, where, lambda _: record)
+
+
+def _called(workload: Workload, machine: Cluster | None) -> str:
+    """Return the machine in words."""
+    if machine is None or not machine.groups:
+        return f"{(machine or workload).processors:,} processors"
+    return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"
+
+
+# --- What is printed of a leaderboard -------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """A leaderboard, and what it was made of.
+
+    Attributes
+    ----------
+    workload, machine : of all slices; None: a pool.
+    board : what is printed.
+    settings : of the evaluation, by the names of its arguments.
+    clean : the recipe that the workload was cleaned by.
+    """
+
+    workload: Workload
+    machine: Cluster | None
+    board: Leaderboard
+    settings: dict[str, Any]
+    clean: str
+
+
+def sheet_of(shown: Shown) -> Sheet:
+    """Return a row for each policy, for people."""
+    from hpcgym.study.evaluation.leaderboard import lines_of
+
+    above = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
+    above += output.cleaning_of(shown.workload)
+    table = Table(*lines_of(shown.board))
+    marked = any(best for row in table.cells for _, best in row)
+    below = [*(["* best of its column"] if marked else []), *notes_of(shown.board)]
+    return Sheet(above, [table], below)
+
+
+def show_board(shown: Shown, format: Format) -> None:
+    """Print a row for each policy."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    workload, machine, board = shown.workload, shown.machine, shown.board
+
+    def facts() -> dict[str, Any]:
+        found = output.workload_facts(workload, shown.clean)
+        found |= output.machine_facts(workload, machine)
+        found |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
+        return {**found, **board.facts()}
+
+    begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
+    rows = [{**begin, **row} for row in board.rows()]
+    show(format, lambda: sheet_of(shown), lambda: rows, facts)
+    if format in (Format.json, Format.csv) and (why := no_intervals(board)):  # others have it
+        note(why)
+
+
+def by_group(shown: Shown, by: str, reference: str | None) -> Means:
+    """Return a row for each policy on each slice, class of jobs or user."""
+    board = shown.board
+    paired = None if reference is None else board.reference
+    asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
+    above = setting_of(shown.workload, shown.machine, board, shown.settings)
+    return means_of(rows_by(shown.workload, board, by), "", asked, above)
+
+
+def report_failures(board: Leaderboard) -> None:
+    """Say which policies failed."""
+    for policy, row in board.table.iterrows():
+        if row["failed"]:
+            where = f"on {row['failed']:.0f} of {row['slices']:.0f} slices"
+            errors = [error for (name, _), error in board.failures.items() if name == policy]
+            if errors:
+                note(f"{policy} failed {where}: {errors[0]}")
+            else:
+                note(f"{policy} has no {board.metric} {where}")
+
+
+# --- Options of ``hpcgym evaluate`` ---------------------------------------------------------------
+
+_AROUND = ("start", "warmup", "arrivals", "horizon")
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """How policies are compared, and what one pass takes.
+class Slices(EpisodeSettings):
+    """What policies are compared on: of the part that agents have not seen.
 
     Experiment
     ----------
-    protocol slices|prequential : How agents are judged: on slices that they have not seen; or in
-        one pass through all jobs of the part, in which learners learn while they schedule
-        (prequential; see the list of learners below).
-    interval day|week|hour|6h|N : For prequential: how long a learner's weights hold; a number N
-        means N submissions. [default: day]
-
-    Output
-    ------
-    folder FOLDER : Of prequential: where tables, by week too, and the picture regret.png are
-        written.
+    part test|train|all : Part of the workload in time; agents are trained on the first part.
+    episodes windows|weeks|months|whole : What a slice is: a window of jobs, a week, a month, or all
+        of the part.
+    number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
+    start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
+        and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole
+        workload. [default: as agents were trained, or empty]
+    warmup TIME|none : How long before its slice a simulation begins, such as 1d; only the jobs of
+        the slice count. [default: as agents were trained, or none]
+    arrivals stop|continue : Whether later jobs keep coming, up to the horizon. [default: as agents
+        were trained, or stop]
+    horizon TIME|none : When a slice is over, such as 7d after its first submission; jobs that still
+        wait are charged the time that they have waited. [default: as agents were trained, or none]
     """
 
-    protocol: str = "slices"
-    interval: str | None = None
-    folder: Annotated[Path | None, typer.Option("--output")] = None
+    part: Annotated[str, typer.Option("--slices")] = "test"
+    episodes: str = "windows"
+    number: Annotated[int | None, typer.Option("--number", "-n")] = None
+    start: str | None = None
+    warmup: str | None = None
+    arrivals: str | None = None
+    horizon: str | None = None
 
-    def is_prequential(self) -> bool:
-        """Return whether learners go through all jobs once.
-
-        Raises
-        ------
-        HpcgymError : another protocol, or options that are for the other one.
-        """
-        check_choice("--protocol", self.protocol, PROTOCOLS)
-        if self.protocol == "prequential":
-            return True
-        for option, value in (("--interval", self.interval), ("--output", self.folder)):
-            if value is not None:
-                raise HpcgymError(f"{option} is for --protocol prequential")
-        return False
-
-
-def learners() -> list[tuple[str, str]]:
-    """Return the names of learners, then other ways to name one, each with what it is."""
-    return [
-        ("weight-bandit", "chooses how much waiting counts beside size, and forgets"),
-        ("MODULE:CLASS", "your own, with act(observation, info) and observe(observation, reward,"
-         " ended), from this folder or installed; docs/online.md shows one"),
-    ]  # fmt: skip
-
-
-def run(
-    policies: Any,
-    workload: Workload,
-    machine: Cluster | None,
-    protocol: Protocol,
-    settings: Mapping[str, Any],
-    others: Mapping[str, Any],
-    rules: Mapping[str, Any],
-    format: Format,
-) -> None:
-    """Let learners go through the jobs once, and print what they have reached.
-
-    Parameters
-    ----------
-    policies : of :func:`hpcgym.study.evaluation.lineup.lineup_of`.
-    settings : ``part``, ``train_share``, ``seed`` and ``budget``.
-    others : option -> its value, of those that are for slices; None where it was not given.
-    """
-    from hpcgym.report.canvas import require_matplotlib
-    from hpcgym.study import prequential
-    from hpcgym.study.intervals import block_length, why_no_intervals
-
-    for option, value in others.items():
-        if value is not None:
-            raise HpcgymError(f"{option} is not for --protocol prequential, which has no slices")
-    if not policies.policies:
-        raise HpcgymError(
-            "name a learner, such as weight-bandit; hpcgym evaluate --help lists them"
-        )
-    if protocol.folder is not None:
-        if protocol.folder.is_file():
-            raise HpcgymError(f"{protocol.folder} is a file; --output names a folder")
-        require_matplotlib()
-    interval = protocol.interval or "day"
-    board = prequential(
-        policies, workload, interval=int(interval) if interval.isdecimal() else interval,
-        cluster=machine, progress=counting, **settings, **rules,
-    )  # fmt: skip
-    table = board.table.reset_index()
-    weeks = board.by_week()
-    block = block_length(n := len(weeks))
-    why = why_no_intervals(n // block, f"blocks of {block} weeks")
-    if format is not Format.table and why:  # the table has it below
-        note(why)
-    each = {"weeks": weeks, "regret": board.regret}
-    by_week = {name: rows_of(one.reset_index()) for name, one in each.items()}
-    facts = {"workload": workload.name, "interval": interval, **settings}
-    what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
-    intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
-    show(
-        format,
-        lambda: _sheet(board, table, what, intervals),
-        lambda: [{"workload": workload.name, **row} for row in rows_of(table)],
-        lambda: {**facts, "policies": rows_of(table), **by_week},
-    )
-    if protocol.folder is not None:
-        files = board.save(protocol.folder)
-        note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
-
-
-def _sheet(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> Sheet:
-    """Return the table for people, above it what was done, below it what the intervals are."""
-    from hpcgym.study.evaluation.online import FIXED
-
-    ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
-    shown = table.drop(columns=ends)
-    for measure, form in (("mean_bsld", ".1f"), ("regret", "+.0f")):
-        pairs = zip(table[f"{measure}_low"], table[f"{measure}_high"], strict=True)
-        words = ["" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]" for low, high in pairs]
-        shown.insert(list(shown).index(measure) + 1, f"{measure} interval", words)
-    shown.loc[shown["policy"] == FIXED, "regret interval"] = ""  # not compared with itself
-    shown["decisions"] = [f"{number:,}" if number else "" for number in table["decisions"]]
-    shown = shown.rename(columns={"regret": "regret [%]"})
-    weights = ", ".join(f"{weight:.3g} {name}" for name, weight in board.weights.items())
-    below = [intervals, *board.verdicts, f"{FIXED}: {weights}; chosen on these jobs"]
-    return Sheet([], [of_frame(shown, f"{board.stream.name}: {what}")], below)
+    def around(self) -> dict[str, Any]:
+        """Return what is around slices, as ``evaluate`` takes it."""
+        return {name: getattr(self, name) for name in _AROUND}
 
 
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------
 
-_METRIC = "mean_bsld"
-
 
 @grouped(
     {
-        "Learners (--protocol prequential)": learners,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
         "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
         "Metrics (--metric)": names.ranking_metrics,
@@ -194,11 +268,10 @@ def evaluate(
     share: float | None = None,
     shutdown: Annotated[bool | None, typer.Option("--shutdown/--no-shutdown")] = None,
     speedups: str | None = None,
-    protocol: Protocol,
     slices: Slices,
     seed: int = 0,
     budget: int = 200,
-    metric: str = _METRIC,
+    metric: str = "mean_bsld",
     reference: str | None = None,
     by: str | None = None,
     rules: options.EvaluatedRules,
@@ -218,20 +291,16 @@ def evaluate(
     that a policy differs from the reference, slice by slice. It is not corrected for the number of
     rows.
 
-    With --protocol prequential, learners go through all jobs once, from the first to the last, and
-    learn from jobs that have ended. Their regret is how much worse they are than the best weights
-    in hindsight.
-
     Arguments
     ---------
-    policies AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS : Files of saved agents
-        (.pt, .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
+    policies AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS : Files of saved agents (.pt,
+        .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
         hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
         package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
-        this folder too; lookahead, schedulers, dispatchers and rules of the lists below, learners
-        with --protocol prequential; expressions such as '20 * wait - area', as hpcgym simulate
-        --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a
-        minus. NAME=FILE,FILE,... is one row of several trainings of one agent.
+        this folder too; lookahead, schedulers, dispatchers and rules of the lists below;
+        expressions such as '20 * wait - area', as hpcgym simulate --policy takes them; or six
+        weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus. NAME=FILE,FILE,...
+        is one row of several trainings of one agent.
 
     Experiment
     ----------
@@ -239,8 +308,7 @@ def evaluate(
         which jobs share nodes; or the one for policies that do not name theirs. [default: as agents
         were trained]
     seed N : Seed of all random choices: the same seed gives the same table.
-    budget N : Weight vectors tried on the training part for best-static; 0 leaves it out. For
-        prequential they are tried on all jobs, for the best in hindsight.
+    budget N : Weight vectors tried on the training part for best-static; 0 leaves it out.
     metric NAME : The metric that ranks policies, one of those below, as a mean over the slices.
     reference ROW : Row that the others are compared with: the table says how far they are above it,
         with p-values. [default: easy, without backfilling fcfs]
@@ -278,8 +346,6 @@ def evaluate(
     hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf
     hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown --workload
         KTH-SP2 --episodes weeks
-    hpcgym evaluate weight-bandit my_module:MyLearner --protocol prequential --workload KTH-SP2
-        --clean legrand
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
@@ -291,20 +357,9 @@ def evaluate(
         look_here()
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
-    one_pass, environment = protocol.is_prequential(), _env(env)
-    found = lineup_of(policies or [], partial(find_policy, seed=seed if one_pass else None))
+    environment = _env(env)
+    found = lineup_of(policies or [], partial(find_policy, seed=None))
     source = reading.load(workload, schedulers=schedulers_of(found, given))
-    if one_pass:
-        others = {
-            "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,
-            "--number": slices.number, **slices.changed(),
-            "--html": page.html, "--figures": paper.figures, "--reference": reference, "--by": by,
-            "--metric": None if metric == _METRIC else metric,
-        }  # fmt: skip
-        shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
-        shared |= {"part": slices.part or "all"}
-        run(found, source, machine, protocol, shared, others, given, format)
-        return
     of_environment = options.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
     ranked = {"metric": metric, "reference": reference, "by": by}
@@ -331,7 +386,7 @@ def evaluate(
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
     """Return the slices of an evaluation and its seed, as ``hpcgym.evaluate`` takes them."""
     return {
-        "slices": slices.part or "test",
+        "slices": slices.part,
         "episodes": slices.episodes,
         "jobs": slices.jobs,
         "n": slices.number,

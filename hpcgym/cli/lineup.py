@@ -39,28 +39,6 @@ def no_own_code() -> Iterator[None]:
         _REFUSED.reset(before)
 
 
-@contextmanager
-def failures_in_a_line(scheduler: Scheduler) -> Iterator[None]:
-    """Turn what the user's own rules of a scheduler raise into an error of one line.
-
-    Raises
-    ------
-    HpcgymError : they raised something; it names the rule, the file and the line.
-    """
-    from hpcgym.scheduler.own_code import called, failure, own_rules, place_in
-
-    try:
-        yield
-    except HpcgymError:
-        raise
-    except Exception as error:  # whatever the user's code does
-        for rule, own in own_rules(scheduler).items():
-            if place_in(own, error):
-                said = f"{rule.replace('_', ' ')} {called(own)} failed: {failure(error, own)}"
-                raise HpcgymError(said) from error
-        raise
-
-
 def with_own_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules with the functions that ``module:name`` stands for, each of them anew.
 
@@ -241,11 +219,10 @@ def simulated_each(
     from hpcgym.simulation.run import simulate
 
     with working(f"simulating {len(jobs):,} jobs"):
-        found = {}
-        for name, one in chosen.items():
-            with failures_in_a_line(one):
-                found[name] = simulate(jobs, one, cluster=machine, failures=failures)
-    return found
+        return {
+            name: simulate(jobs, one, cluster=machine, failures=failures)
+            for name, one in chosen.items()
+        }
 
 
 def lineup(

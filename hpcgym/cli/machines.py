@@ -11,7 +11,7 @@ import typer
 from hpcgym.cli.files import PICTURE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, of_frame, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
 
@@ -95,10 +95,12 @@ def machines(
     clusters = [find_cluster(machine) for machine in names]
     rows = [_facts(cluster, machine) for cluster, machine in zip(clusters, names, strict=True)]
     whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
+    lines = [{key: _text(value) for key, value in row.items()} for row in rows]
+    columns = ("name", "resources", "queues", "node_w", "nodes")
     show(
         format,
-        lambda: _sheet(rows),
-        lambda: [{key: _text(value) for key, value in row.items()} for row in rows],
+        lambda: Sheet([], [of_rows(lines, *columns)]),
+        lambda: lines,
         lambda: whole if name is None else whole[0],
     )
 
@@ -187,21 +189,6 @@ def _text(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return ", ".join(f"{amount:.15g} {name}" for name, amount in value.items())
-
-
-def _sheet(rows: list[dict[str, Any]]) -> Sheet:
-    """Return the list for people."""
-    lines = []
-    for row in rows:
-        resources = (
-            f"{amount / 1000:,.0f} GB mem" if name == "mem" else f"{amount:,} {name}"
-            for name, amount in row["resources"].items()
-        )
-        waits = (f"{name} ({wait / 3600:g} h)" for name, wait in row["queues"].items())
-        watts = (f"{state} {value:g} W" for state, value in row["node_w"].items())
-        lists = (", ".join(cells) or "-" for cells in (resources, waits, watts))
-        lines.append([row["name"], *lists, f"{row['nodes']:,}"])
-    return Sheet([], [Table(("name", "resources", "queues", "power of a node", "nodes"), lines, 4)])
 
 
 # --- ``hpcgym machines --speedups`` ---------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -68,10 +67,4 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode is no reason to fail
-    try:
-        app(prog_name="hpcgym")
-    except OSError as error:  # of the help itself: commands say theirs
-        with suppress(OSError):
-            sys.stdout.close()  # or else it is written again at exit
-        named = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"hpcgym: {named}{error.strerror or error}")
+    app(prog_name="hpcgym")

@@ -14,7 +14,6 @@ from hpcgym.cli.files import SCHEDULE
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import (
     choices_of,
-    failures_in_a_line,
     leave_out,
     lineup,
     pair_rules,
@@ -69,10 +68,9 @@ class Setting:
 
         kept = options.following(self.asked, signals, self.machine)
         pairs = None if self.sharing is None else self.sharing.speedups
-        with failures_in_a_line(rules):
-            result = simulate(
-                jobs, rules, cluster=self.machine, limits=kept, speedups=pairs, failures=failures
-            )
+        result = simulate(
+            jobs, rules, cluster=self.machine, limits=kept, speedups=pairs, failures=failures
+        )
         options.add_metrics(result, signals)
         return result
 

@@ -15,7 +15,7 @@ from hpcgym.cli.files import SCHEDULE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -275,19 +275,7 @@ def _show_queue(asked: Asked, format: Format) -> None:
     """Print the order that would be set."""
     rows = _queue(asked)
     facts = {"time": asked.time, "queue": rows}
-    show(format, lambda: _ordered(rows, len(asked.changed)), lambda: rows, lambda: facts)
-
-
-def _ordered(rows: list[dict[str, Any]], changed: int) -> Sheet:
-    """Return it for people."""
-    from hpcgym.naming import duration
-
-    if not rows:
-        return Sheet(["No job waits."], [])
-    times = ("requested_time", "wait_time")
-    cells = [
-        [duration(value) if name in times else str(value) for name, value in row.items()]
-        for row in rows
-    ]
+    changed = len(asked.changed)
     below = f"{len(rows):,} jobs wait; of {changed:,} the priority would be set"
-    return Sheet([], [Table(_COLUMNS, cells, len(_COLUMNS))], [below])
+    sheet = Sheet([], [of_rows(rows)], [below]) if rows else Sheet(["No job waits."], [])
+    show(format, lambda: sheet, lambda: rows, lambda: facts)

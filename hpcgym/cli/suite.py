@@ -9,8 +9,7 @@ import typer
 
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, note
-from hpcgym.cli.tables import Format, Sheet, Table, show
-from hpcgym.errors import HpcgymError
+from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def list_tasks(format: Format = Format.table) -> None:
 
     rows = [_facts(task) for task in tasks().values()]
     headings = ("task", "environment", "jobs", "slice", "frozen", "here", "steps")
-    cells = [[_word(row[key]) for key in headings] for row in rows]
-    show(format, lambda: Sheet([], [Table(headings, cells, len(headings) - 1)]), lambda: rows)
+    show(format, lambda: Sheet([], [of_rows(rows, *headings)]), lambda: rows)
 
 
 @suite.command("run", cls=ExplainedCommand)
@@ -91,40 +89,6 @@ def run_agent(
         values = done.values(name)
         seeds = f" x {len(values)} seeds" if len(values) > 1 else ""
         typer.echo(f"{name}: mean BSLD {values.mean():.4g} over {values.shape[1]} slices{seeds}")
-
-
-@suite.command("verify", cls=ExplainedCommand)
-@grouped()
-def verify_submissions(folders: list[Path]) -> None:
-    """Prove the schedules of submissions, and compute their metrics anew, without the agents.
-
-    A line a task; the exit code is 1 unless all are equal. What is proved: that the schedules are
-    possible for these jobs on this machine, and that the metrics are theirs; not who made them.
-
-    Arguments
-    ---------
-    folders FOLDER... : Of submissions.
-
-    Examples
-    --------
-    hpcgym suite verify saf
-    """
-    from hpcgym.study.suite.proofs import verify
-    from hpcgym.study.suite.submissions import read
-
-    sound = True
-    for folder in folders:
-        found = read(folder)
-        if not found.tasks:
-            raise HpcgymError(f"{folder}: the submission has no task")
-        with counting("verifying", len(found.tasks)) as step:
-            proofs = verify(found, step=step)
-        begin = f"{folder}: " if len(folders) > 1 else ""
-        for proof in proofs:
-            typer.echo(f"{begin}{proof.task}: {'' if proof.equal else 'not '}equal: {proof.text}")
-        sound &= all(proof.equal for proof in proofs)
-    if not sound:
-        raise typer.Exit(1)
 
 
 @suite.command("report", cls=ExplainedCommand)
@@ -181,13 +145,6 @@ def _facts(task: Any) -> dict[str, Any]:
         "here": not is_trace(task.workload) or find(task.workload) is not None,
         "digest": task.digest or None,
     }
-
-
-def _word(value: Any) -> str:
-    """Return a fact for people."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _sheet(board: Board) -> Sheet:

@@ -140,10 +140,18 @@ def show(
         sheet().write(format)
 
 
+def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
+    """Return a table of rows, or of some of their columns."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows))
+    return of_frame(frame[list(columns)] if columns else frame, title)
+
+
 def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
-    """Return a table of data: words before numbers, nothing for what is missing."""
+    """Return a table of data: words before numbers, "-" for what is missing."""
     frame = frame.dropna(axis="columns", how="all")
-    words = [name for name in frame if frame[name].dtype.kind not in "if"]
+    words = [name for name in frame if frame[name].dtype.kind not in "iuf"]
     frame = frame[[*words, *(name for name in frame if name not in words)]]
     names = [str(name) for name in frame]
     rows = [[_text(*cell) for cell in zip(names, row, strict=True)]
@@ -157,8 +165,10 @@ def _text(column: str, value: Any) -> str:
 
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if value is None or value != value:
-        return ""
+        return "-"
     if "/" in column:
         return f"{value:.3f}"
     return f"{value:+.1f}" if "%" in column else shown(value)

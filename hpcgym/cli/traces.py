@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, note
-from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.progress import working
@@ -121,7 +121,10 @@ def list_traces(format: Format = Format.table) -> None:
     rows = [_facts(trace) for trace in TRACES.values()]
     named = {row["path"] for row in rows}
     rows += [_own(name, path) for name, path in own_traces().items() if str(path) not in named]
-    show(format, lambda: _listed(rows), lambda: rows)
+    columns = ("name", "system", "period", "on this machine", "processors", "jobs")
+    here = [{**row, "on this machine": row["path"] is not None} for row in rows]
+    notes = [f"{row['name']}: {row['note']}" for row in rows if row["note"]]
+    show(format, lambda: Sheet([], [of_rows(here, *columns)], notes), lambda: rows)
 
 
 @traces.command("show", cls=ExplainedCommand)
@@ -155,12 +158,12 @@ def show_trace(
     told: dict[str, Any] = {}
     if not facts or facts["path"] is not None:
         jobs, told = _summarised(workload, reading)
-    width = max(map(len, facts), default=0)
-    origin = [f"{key:<{width}}  {_text(key, value)}" for key, value in facts.items()]
 
     def sheet() -> Sheet:
         found = _summary(jobs, told, told["warnings"]) if told else Sheet([], [])
-        return Sheet([*origin, *([""] if origin and told else []), *found.above], found.tables)
+        origin = {**facts, "path": facts["path"] or "not on this machine"} if facts else {}
+        lines = [f"{key}: {value}" for key, value in origin.items() if value is not None]
+        return Sheet([*lines, *found.above], found.tables)
 
     single = (str, int, float, type(None))
     show(
@@ -227,53 +230,6 @@ def fetch_traces(
         typer.echo(fetch(trace.name))
 
 
-@traces.command("extracts", cls=ExplainedCommand)
-@grouped()
-def list_extracts(
-    workload: str,
-    *,
-    hours: float = 24.0,
-    number: Annotated[int, typer.Option("--number", "-n")] = 5,
-    reading: loading.PoolReading,
-    format: Format = Format.table,
-) -> None:
-    """Find intervals of a trace under stress, as --from and --to of other commands take them.
-
-    Such an interval has a high utilization, many processors requested by waiting jobs, and many
-    jobs, all by what the trace recorded. For each of the three, an interval has the share of all
-    intervals that have no more (1: the top); the rank is the least of these.
-
-    Arguments
-    ---------
-    workload WORKLOAD :
-
-    Options
-    -------
-    hours H : How long an extract is; whole seconds.
-    number N : How many extracts, at most.
-
-    Examples
-    --------
-    hpcgym traces extracts KTH-SP2
-    hpcgym traces extracts trace.swf.gz --hours 5 --number 3
-    """
-    from hpcgym.workload import interesting_extracts
-
-    if not 1 <= hours * 3600 < 1e12:
-        raise HpcgymError(f"--hours must be at least a second, 0.0003 hours, not {hours:g}")
-    source = reading.load(workload)
-    found = interesting_extracts(source, number, round(hours * 3600))
-    found = found.rename(columns={"begin_s": "from", "end_s": "to"})
-    rows = rows_of(found)
-    cells = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    show(
-        format,
-        lambda: Sheet([], [Table([*found], cells, 0)]),
-        lambda: rows,
-        lambda: {**output.workload_facts(source, reading.clean), "extracts": rows},
-    )
-
-
 def _facts(trace: Trace) -> dict[str, Any]:
     """Return a trace as a row of the list."""
     from hpcgym.workload.archive import find
@@ -298,25 +254,3 @@ def _own(name: str, path: Path) -> dict[str, Any]:
     """Return an SWF file of the user's as a row of the list; what it holds is not read."""
     unknown = dict.fromkeys(("system", "processors", "jobs", "period"))
     return {"name": name, **unknown, "path": str(path), "note": None}
-
-
-def _text(key: str, value: Any) -> str:
-    """Return a fact for people."""
-    if value is None:
-        return "not on this machine" if key == "path" else "-"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _listed(rows: list[dict[str, Any]]) -> Sheet:
-    """Return the list for people."""
-    cells = [
-        [
-            *(_text(key, row[key]) for key in ("name", "system", "period")),
-            "yes" if row["path"] else "no",
-            *(_text(key, row[key]) for key in ("processors", "jobs")),
-        ]
-        for row in rows
-    ]
-    headings = ("name", "system", "period", "on this\nmachine", "processors", "jobs")
-    notes = [f"{row['name']}: {row['note']}" for row in rows if row["note"]]
-    return Sheet([], [Table(headings, cells, 4)], notes)

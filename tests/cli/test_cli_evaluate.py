@@ -1,9 +1,7 @@
-"""``hpcgym evaluate``: what it prints where, and how errors end; one pass through the jobs."""
+"""``hpcgym evaluate``: what it prints where, and how errors end."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import sys
@@ -18,7 +16,7 @@ from commands import as_csv, as_json, run, succeed
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
-from hpcgym.study import evaluate, prequential
+from hpcgym.study import evaluate
 from hpcgym.study.evaluation import lineup
 from hpcgym.workload import load_workload
 from hpcgym.workload.fingerprint import workload_digest
@@ -177,35 +175,6 @@ def test_the_table_says_what_is_around_slices() -> None:
     assert (found["start"], found["horizon"]) == ("warm", "7d")  # as the environment has it
 
 
-# --- One pass through the jobs --------------------------------------------------------------------
-
-LOG = "lublin:jobs=1500,processors=32,seed=5,load=1.0"
-ONE_PASS = ("evaluate", "--workload", LOG, "--protocol", "prequential", "--budget", "10")
-
-
-def test_one_pass_as_a_table_and_files(here: Path) -> None:
-    text = succeed(*ONE_PASS, "weight-bandit", "--output", "new").stdout
-    said = ("one pass, weights for day, 1,500 jobs of", "weight-bandit: ", "against saf")
-    assert all(one in text for one in (*said, "best fixed, in hindsight: "))
-    names = ["board.csv", "regret.csv", "regret.png", "weeks.csv"]
-    assert sorted(file.name for file in Path("new").iterdir()) == names
-
-
-def test_one_pass_as_json_and_csv() -> None:
-    value = as_json(*ONE_PASS, "weight-bandit", "--slices", "test")
-    found = prequential("weight-bandit", LOG, part="test", budget=10)
-    told = {row["policy"]: row for row in value["policies"]}
-    assert list(told) == list(found.table.index)
-    for name, expected in found.table.iterrows():
-        for column, number in expected.items():
-            assert told[name][column] == (number if number == number else None)
-    assert len(value["weeks"]) == len(value["regret"]) == len(found.regret)
-    assert value["regret"][-1]["saf"] == found.regret.iloc[-1]["saf"]
-    done = succeed(*ONE_PASS, "weight-bandit", "--interval", "12h", "--format", "csv")
-    assert {line["policy"] for line in csv.DictReader(io.StringIO(done.stdout))} == {*told}
-    assert done.stderr.count("no 95 % intervals: they need 5 blocks of") == 1
-
-
 # --- What users bring -----------------------------------------------------------------------------
 
 
@@ -215,7 +184,6 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     code = "class First:\n    features = ('requested',)\n"
     code += "    def __init__(self):\n        open('made', 'a').write('.')\n"
     code += "    def act(self, observation, info):\n        return 0\n"
-    code += "class Shortest(First):\n    def act(self, observation, info):\n        return [-1]\n"
     Path("cli_brought.py").write_text(code)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     yield
@@ -229,10 +197,3 @@ def test_modules_of_the_current_folder_are_found(given: str) -> None:
     assert rows(value)[given.partition("=")[0]]["mean_bsld"] == rows(value)["easy"]["mean_bsld"]
     assert "random (acting)" in rows(value)
     assert Path("made").read_text() == "."  # it is made once
-
-
-@pytest.mark.usefixtures("own")
-def test_a_learner_of_ones_own() -> None:
-    lines = as_csv(*ONE_PASS, "cli_brought:Shortest", "spf", "--interval", "100")
-    found = {line["policy"]: line["mean_bsld"] for line in lines}
-    assert found["cli_brought:Shortest"] == found["spf"]

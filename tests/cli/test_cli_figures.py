@@ -49,7 +49,5 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     assert record_of_file(folder / "ranks-mean_bsld.svg")["command"][0] == "evaluate"
     assert "<!-- CD = " in text
     assert "<!-- 6 instances" in text
-    one_pass = [*words[:4], "--protocol", "prequential", "--force", *words[-2:]]
-    assert "--figures is not for --protocol prequential" in line(*one_pass)
     succeed(*words, "--number", "4", "--figures", tmp_path / "few")
     assert {path.stem for path in (tmp_path / "few").iterdir()} == {"profile-mean_bsld"}

@@ -102,21 +102,6 @@ def test_a_file_makes_nobody_run_its_code(here: Path) -> None:
     assert f"code of its maker, {OWN}:smallest, which is not run here" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "rule"),
-    [
-        (("simulate", JOBS, "--policy", f"{OWN}:fails"), "policy"),
-        (("simulate", JOBS, "--scheduler", f"{OWN}:fails"), "dispatcher"),
-        (("compare", JOBS, "--scheduler", f"easy,{OWN}:fails"), "dispatcher"),
-        (("explain", JOBS, "--job", "3", "--policy", f"{OWN}:fails"), "policy"),
-    ],
-)
-def test_what_own_code_raises_is_one_line(words: tuple[str, ...], rule: str) -> None:
-    said = line(*words)
-    assert f"{rule} {OWN}:fails failed: ZeroDivisionError: " in said
-    assert said.endswith(f"({OWN}.py, line 9)")
-
-
 def test_an_evaluation_says_where_own_code_fails() -> None:
     few: Any = ("--workload", JOBS, "--budget", "0", "--number", "1", "--jobs", 50)
     done = run("evaluate", f"{OWN}:FAILS", *few)

@@ -121,14 +121,6 @@ def test_a_reader_that_never_reads_is_no_error(format: str) -> None:
 # --- Terminals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_help_that_cannot_be_written_ends_in_a_line() -> None:
-    with open("/dev/full", "w") as full:
-        command = [*PROGRAM, "--help"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "hpcgym: No space left on device\n")
-
-
 @pytest.mark.slow
 def test_a_terminal_without_unicode() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}

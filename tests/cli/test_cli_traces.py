@@ -8,8 +8,7 @@ import pytest
 from commands import as_csv, as_json, line, run, succeed, table_file
 from sacct_dumps import dump
 
-from hpcgym import load_workload, simulate
-from hpcgym.workload import interesting_extracts, write_swf
+from hpcgym import load_workload
 from hpcgym.workload.archive import TRACES
 
 
@@ -51,16 +50,6 @@ def test_traces_of_the_archive_are_listed(data: Path) -> None:
     assert [row["name"] for row in rows] == list(TRACES)
     assert [row["path"] for row in rows[:2]] == [str(data / "KTH-SP2.swf.gz"), None]
     assert len(as_csv("traces", "list")) == len(TRACES)
-
-
-def test_extracts_are_what_other_commands_take() -> None:
-    workload = load_workload("lublin:jobs=2000,processors=64,load=0.95,seed=1")
-    write_swf(simulate(workload, "easy").as_workload(), "log.swf")
-    found = as_json("traces", "extracts", "log.swf", "--hours", "10", "-n", "2")["extracts"]
-    expected = interesting_extracts(load_workload("log.swf"), 2, 36_000)
-    assert [row["from"] for row in found] == expected["begin_s"].tolist()
-    assert "rank" in succeed("traces", "extracts", "log.swf").stdout
-    succeed("simulate", "log.swf", "--from", found[0]["from"], "--to", found[0]["to"])
 
 
 def test_traces_of_ones_own_are_listed_shown_and_simulated(data: Path) -> None:

@@ -367,14 +367,14 @@ def prequential(
         raise HpcgymError(
             f"preemption={rules['preemption']!r} and one pass (prequential) do not go together: a"
             " learner is told of each job once, when it has ended, and a run that others stop ends"
-            " without its job; evaluate on slices (--protocol slices)"
+            " without its job; evaluate on slices"
         )
     lineup = lineup_of(learners, partial(find_policy, seed=check_whole("seed", seed, 0)))
     for name, one in lineup.acting.items():
         if hasattr(one, "begin"):
             raise HpcgymError(
                 f"{name} looks into its environment when an episode begins (begin), and learners"
-                " see observations alone; hpcgym evaluate without --protocol has it act"
+                " see observations alone; hpcgym evaluate has it act"
             )
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     if whole.initial is not None:

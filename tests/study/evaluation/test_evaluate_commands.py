@@ -122,7 +122,7 @@ class Trained:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "row", ["saf:quota=user:processors=5", "own_quotas:few", "own_quotas:Trained", "one pass"]
+    "row", ["saf:quota=user:processors=5", "own_quotas:few", "own_quotas:Trained"]
 )
 def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,17 +132,13 @@ def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     words = ["evaluate", "spf", row, *FEW]
-    if row == "one pass":
-        words = [*words[:2], "saf:quota=user:processors=5", "--protocol", "prequential"]
-        words += ["--budget", "2"]
     words += ["--workload", "lublin:jobs=300,processors=64,seed=4", "--format", "json"]
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 1
     assert "--unfit drop drops such jobs" in refused.stderr
     done = CliRunner().invoke(app, [*words, "--unfit", "drop"])
     assert done.exit_code == 0, done.stderr
-    if row != "one pass":
-        jobs = load_workload("lublin:jobs=300,processors=64,seed=4")
-        (workload,) = json.loads(done.stdout)["provenance"]["workloads"]
-        assert workload["jobs"] == int((jobs.requested_processors <= 5).sum()) < 300
+    jobs = load_workload("lublin:jobs=300,processors=64,seed=4")
+    (workload,) = json.loads(done.stdout)["provenance"]["workloads"]
+    assert workload["jobs"] == int((jobs.requested_processors <= 5).sum()) < 300
     sys.modules.pop("own_quotas", None)

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.cli.boards import notes_of
+from hpcgym.cli.evaluate import notes_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import (
