@@ -254,11 +254,6 @@ class Slices(EpisodeSettings):
         "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
         "Metrics (--metric)": names.ranking_metrics,
     },
-    brief={
-        "Schedulers": names.schedulers,
-        "Dispatchers": names.dispatchers,
-        **names.OF_READING,
-    },
 )
 def evaluate(
     workload: loading.WorkloadOption,
@@ -297,7 +292,7 @@ def evaluate(
         .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
         hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
         package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
-        this folder too; lookahead, schedulers, dispatchers and rules of the lists below;
+        this folder too; lookahead, schedulers, dispatchers, and rules of the list below;
         expressions such as '20 * wait - area', as hpcgym simulate --policy takes them; or six
         weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus. NAME=FILE,FILE,...
         is one row of several trainings of one agent.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, names, options, output
+from hpcgym.cli import loading, options, output
 from hpcgym.cli.files import PICTURE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import ONCE_CALLED, counted
@@ -56,7 +56,7 @@ class Exploration:
         return simulated_each(self.names, self.workload, self.rules, self.reading, failures)
 
 
-@grouped(brief=names.OF_SIMULATING)
+@grouped()
 def explore(
     *,
     exploration: Exploration,
@@ -225,7 +225,7 @@ class Explained(Exploration):
     failures: Path | None = None
 
 
-@grouped(brief=names.OF_SIMULATING)
+@grouped()
 def explain(
     *,
     job: str | None = None,
@@ -337,23 +337,19 @@ def _explained(found: Explanation, log: str, scheduler: str, beside: list[dict[s
     if len(late):
         submit = found.facts["submit_time"]
         rows = [
-            [
-                str(number),
-                f"{row['requested_processors']:,}",
-                f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
-                duration(row["end_time"] - row["start_time"]),
-                duration(int(row["delay"])),
-            ]
+            {
+                "job": str(number),
+                "processors": f"{row['requested_processors']:,}",
+                "started": f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
+                "ran for": duration(row["end_time"] - row["start_time"]),
+                "delay": duration(int(row["delay"])),
+            }
             for number, row in late.head(10).iterrows()
             for when in [row["start_time"] - submit]
         ]
-        heads = ("job", "processors", "started", "ran for", "delay")
-        tables.append(Table(heads, rows, 5, "Who delayed it, and by how much:"))
+        tables.append(of_rows(rows, title="Who delayed it, and by how much:"))
     if len(beside) > 1:
-        rows = [
-            [one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"]
-            for one in beside
-        ]
-        headings = ("scheduler", "wait", "backfilled")
-        tables.append(Table(headings, rows, 3, "The same job under other schedulers:"))
+        shown = [{**one, "wait": duration(one["wait_time"])} for one in beside]
+        title = "The same job under other schedulers:"
+        tables.append(of_rows(shown, "scheduler", "wait", "backfilled", title=title))
     return Sheet(above, tables)

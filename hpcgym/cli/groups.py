@@ -103,23 +103,20 @@ class Help(NamedTuple):
     Attributes
     ----------
     examples, files : of its docstring; title -> text.
-    lists : title -> what lists names with what they are; of the ``brief`` ones only the names.
+    lists : title -> what lists names with what they are.
     """
 
     examples: list[str]
     files: dict[str, str]
     lists: Lists
-    brief: Lists
 
 
-def grouped(
-    lists: Lists | None = None, *, brief: Lists | None = None
-) -> Callable[[Callable[..., None]], Any]:
+def grouped(lists: Lists | None = None) -> Callable[[Callable[..., None]], Any]:
     """Return what makes a command of a function, with lists of names in its help."""
-    return lambda command: _grouped(command, lists or {}, brief or {})
+    return lambda command: _grouped(command, lists or {})
 
 
-def _grouped(command: Callable[..., None], lists: Lists, brief: Lists) -> Any:
+def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass, and those
@@ -156,7 +153,7 @@ def _grouped(command: Callable[..., None], lists: Lists, brief: Lists) -> Any:
     seen: Any = run
     files = {title: text for title, text in told.items() if title not in (*_KNOWN, *PANELS)}
     seen.arguments = arguments
-    seen.told = Help(_joined(told.get("Examples", "")), files, lists, brief)
+    seen.told = Help(_joined(told.get("Examples", "")), files, lists)
     seen.__doc__ = told[""]
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}

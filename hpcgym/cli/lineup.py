@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from copy import deepcopy
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,95 +18,11 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
 
 
-# --- Rules that are functions and classes of the user's own, by ``module --------------------------
-
-#: Rules that may be of the user's own.
-_RULES = ("policy", "backfill_order")
-
-_REFUSED = ContextVar("whether no code of the user's is run", default=False)
-
-
-@contextmanager
-def no_own_code() -> Iterator[None]:
-    """Refuse all code meanwhile: the names are from a file, which may be anybody's."""
-    before = _REFUSED.set(True)
-    try:
-        yield
-    finally:
-        _REFUSED.reset(before)
-
-
-def with_own_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rules with the functions that ``module:name`` stands for, each of them anew.
-
-    Modules are looked for in the current folder first, as those of an experiment in its folder.
-
-    Raises
-    ------
-    HpcgymError : as of :func:`hpcgym.scheduler.own_code.own_rule`.
-    """
-    from hpcgym.scheduler.own_code import names_code
-
-    return {
-        rule: own_object(value) if rule in _RULES and names_code(value) else value
-        for rule, value in rules.items()
-    }
-
-
-def is_own(name: str) -> bool:
-    """Tell whether the name of a scheduler is ``module:name``, and no variant of a known one."""
-    from hpcgym.baselines.dispatchers import DISPATCHERS
-    from hpcgym.baselines.schedulers import is_scheduler
-    from hpcgym.scheduler.own_code import names_code
-
-    return names_code(name) and not is_scheduler(name) and name.partition(":")[0] not in DISPATCHERS
-
-
-def own_scheduler(name: str) -> Any:
-    """Return what ``module:name`` stands for as a scheduler: a dispatcher, or a ``Scheduler``.
-
-    A dispatcher is a function, or an object of that class, made anew. Of a ``Scheduler`` this is a
-    copy, with the objects in it.
-
-    Raises
-    ------
-    HpcgymError : as of :func:`hpcgym.scheduler.own_code.own_rule`, or within :func:`no_own_code`.
-    """
-    from hpcgym.scheduler.own_code import named_object
-    from hpcgym.scheduler.rules import Scheduler
-
-    _check_allowed(name)
-    found = named_object(name, Path.cwd())
-    return deepcopy(found) if isinstance(found, Scheduler) else own_object(name)
-
-
-def own_object(name: str) -> Any:
-    """Return the function of ``module:name``, or an object of that class, made anew.
-
-    Raises
-    ------
-    HpcgymError : as of :func:`hpcgym.scheduler.own_code.own_rule`, or within :func:`no_own_code`.
-    """
-    from hpcgym.scheduler.own_code import own_rule
-
-    _check_allowed(name)
-    return own_rule(name, Path.cwd())
-
-
-def _check_allowed(name: str) -> None:
-    """Raise an HpcgymError within :func:`no_own_code`."""
-    if _REFUSED.get():
-        raise HpcgymError(
-            f"it was made with code of its maker, {name}, which is not run here: run its command"
-            " again, and compare"
-        )
+# --- Schedulers by name ---------------------------------------------------------------------------
 
 
 def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
-
-    Schedulers, dispatchers and policies may be the user's own, ``module:name``, of the current
-    folder too.
 
     What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
     installed, or a rule of the queue beside a dispatcher.
@@ -117,21 +30,16 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler, not_beside_a_dispatcher
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
-    overrides = with_own_rules(overrides)
-    own = is_own(name)
-    if own or name in DISPATCHERS:
-        found = own_scheduler(name) if own else find_dispatcher(name)
-        if isinstance(found, Scheduler):
-            return scheduler_of(found, overrides)
+    if name in DISPATCHERS:
+        find_dispatcher(name)
         per_event = ["passes"] if overrides.get("passes") == "per-event" else []
         for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:
                 raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
-        return scheduler_of(found if own else name, overrides)
-    if not is_scheduler(name):
+    elif not is_scheduler(name):
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
         if name in POWER:
             raise HpcgymError(
@@ -257,8 +165,6 @@ def lineup(
     apart: list[ApartError] = []
     for name, begin in begins.items():
         for rules, told in choices:
-            if names and is_own(name):  # one row must leave nothing in it for the next
-                begin = rules_of(name, {})
             try:
                 scheduler, idle = _under(begin, rules, sharing)
             except ApartError as error:
@@ -322,17 +228,13 @@ def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
     from hpcgym.scheduler.rules import Scheduler
 
     policies = dict.fromkeys(choice.rules["policy"] for choice in choices)
-    return {
-        "easy" if policy == "fcfs" else policy: Scheduler(**with_own_rules({"policy": policy}))
-        for policy in policies
-    }
+    return {"easy" if policy == "fcfs" else policy: Scheduler(policy=policy) for policy in policies}
 
 
 def _under(begin: Scheduler, rules: Mapping[str, Any], sharing: bool) -> tuple[Scheduler, set[str]]:
     """Return a scheduler under those rules that mean something to it, and the names of others."""
     from hpcgym.simulation.run import scheduler_of
 
-    rules = with_own_rules(rules)
     of_some = {*pair_rules(sharing), "fair_share", "dispatch_time"}
     of_all = {rule: value for rule, value in rules.items() if rule not in of_some}
     scheduler = scheduler_of(begin, of_all)

@@ -238,7 +238,7 @@ class Reading:
 
     Workload
     --------
-    clean RECIPE : Cleaning recipe or filter, several joined by '+'; see the list below.
+    clean RECIPE : Cleaning recipe or filter, several joined by '+'.
     errors raise|skip : What to do with a line of the file that is not a job: stop, or drop and
         count it.
     tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
@@ -294,7 +294,7 @@ class MachineReading(PoolReading):
 
     Machine
     -------
-    cluster NAME|FILE : A machine with nodes: a ready-made one of the list below, or a TOML file
+    cluster NAME|FILE : A machine with nodes: a ready-made one, or a TOML file
         (hpcgym machines NAME prints one to begin with). Without it the machine is a pool of
         processors. Cleaning drops jobs larger than it; --unfit is about others that do not fit.
     allocation first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]|contiguous :
@@ -445,21 +445,13 @@ class PeriodReading(MachineReading):
 
 def _period(workload: Workload, label: str, number: int) -> Workload:
     """Return one week or month of a workload."""
-    from hpcgym.workload.extracts import MONTH_S, WEEK_S
-
     parts = workload.weeks() if label == "week" else workload.months()
     by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
     if number not in by_number:
         first, last = min(by_number), max(by_number)
-        if number == 0:
-            begin = workload.first_submit_s
-            end = begin + (WEEK_S if label == "week" else MONTH_S)
-            raise HpcgymError(
-                f"{label} 0 is left out, as the machine's test phase; {workload.name} has {label}"
-                f" {first} to {last}, and --from {begin} --to {end} takes {label} 0"
-            )
         raise HpcgymError(
-            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
+            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}:"
+            f" {label} 0 is left out, as the machine's test phase"
         )
     return _of_whole(by_number[number], workload)
 

@@ -136,19 +136,3 @@ def ranking_metrics() -> Iterable[tuple[str, str]]:
     for metric in ranking_metrics().values():
         more = ": more is better" if metric.better == MORE else ""
         yield metric.name, metric.heading + more
-
-
-#: What help lists of commands that read jobs for a machine: title -> names and meanings.
-OF_READING = {
-    "Machines (--cluster)": machines,
-    "Cleaning recipes and filters (--clean)": recipes,
-}
-
-
-#: And of those that simulate by any scheduler.
-OF_SIMULATING = {
-    "Schedulers (--scheduler)": schedulers,
-    "Policies (--policy, --backfill-order)": policies,
-    "Estimates of run times (--estimate, --policy-estimate)": estimates,
-    **OF_READING,
-}

@@ -148,10 +148,9 @@ class _Order:
 
     Scheduler
     ---------
-    policy NAME|EXPRESSION|WEIGHTS|MODULE:NAME : Order of the queue: a policy of the list below; an
-        expression, highest value first, such as '20 * wait - requested * processors'; six weights
-        such as 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area;
-        or module:function of your own, which scores the queue.
+    policy NAME|EXPRESSION|WEIGHTS : Order of the queue: a policy of the list below; an expression,
+        highest value first, such as '20 * wait - requested * processors'; or six weights such as
+        0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.
     """
 
     policy: str | None = None

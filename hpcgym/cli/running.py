@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from textwrap import wrap
 from typing import Any, NoReturn
 
 import typer
@@ -168,14 +167,11 @@ class ExplainedCommand(TyperCommand):
         for title, entries in told.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
-        for title, entries in told.brief.items():
-            with formatter.section(title):
-                text = ", ".join(name for name, _ in entries())
-                width = formatter.width - formatter.current_indent
-                _write_lines(formatter, wrap(text, width, break_on_hyphens=False))
-        if told.brief:
+        if self.name != "simulate" and any(one.name == "clean" for one in self.params):
             formatter.write_paragraph()
-            formatter.write_text("hpcgym simulate -h says what these names mean.")
+            formatter.write_text(
+                "hpcgym simulate -h lists schedulers, policies, estimates, machines and recipes."
+            )
 
 
 def _heading(parameter: Any) -> str:

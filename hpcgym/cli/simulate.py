@@ -107,9 +107,8 @@ class Simulation:
 
     Scheduler
     ---------
-    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,
-        one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with QOS as
-        slurm.conf:qos=qos.txt.
+    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,
+        or a slurm.conf, with QOS as slurm.conf:qos=qos.txt.
     """
 
     workload: str
@@ -150,7 +149,8 @@ class Simulation:
         "Names in expressions (--policy, --backfill-order)": names.in_expressions,
         "Policies (--policy) with --speedups": names.shared_policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        **names.OF_READING,
+        "Machines (--cluster)": names.machines,
+        "Cleaning recipes and filters (--clean)": names.recipes,
     }
 )
 def simulate(
@@ -235,9 +235,8 @@ class Comparison:
 
     Scheduler
     ---------
-    scheduler NAME... : Scheduler or dispatcher of the lists below, or one of your own, module:name
-        (a function is a dispatcher). A scheduler may have other rules, as in
-        saf:threshold=18000,hold=0.1.
+    scheduler NAME... : Scheduler or dispatcher. A scheduler may have other
+        rules, as in saf:threshold=18000,hold=0.1.
     """
 
     workload: str
@@ -307,16 +306,7 @@ class Comparison:
         return found
 
 
-@grouped(
-    brief={
-        "Schedulers (--scheduler)": names.schedulers,
-        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
-        "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
-        "Policies (--policy, --backfill-order)": names.policies,
-        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        **names.OF_READING,
-    }
-)
+@grouped()
 def compare(
     *,
     comparison: Comparison,

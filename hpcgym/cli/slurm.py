@@ -33,7 +33,7 @@ _TABLE = ("job_number", "start_time", "simulated_start_time", "difference")
 _SHOWN = 10  # jobs
 
 
-@grouped(brief={"Cleaning recipes and filters (--clean)": names.recipes})
+@grouped()
 def replay(
     workload: str,
     *,

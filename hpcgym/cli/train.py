@@ -117,7 +117,6 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
 @train.command("xnes", cls=ExplainedCommand)
 @grouped(
     {"Methods (--method)": METHODS.items, "Features to weigh (--features)": _feature_sets},
-    brief=_CLEANING,
 )
 def train_xnes(
     *,
@@ -244,7 +243,7 @@ Experiment
 ----------
 env {"|".join(envs)} : The environment, its v1.
 """
-        train.command(name, cls=ExplainedCommand)(grouped(brief=_CLEANING)(command))
+        train.command(name, cls=ExplainedCommand)(grouped()(command))
 
     return add
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -141,7 +140,6 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
         "The same with --speedups, beside those": _shared_orders,
         "Executors (--executor)": names.executors,
     },
-    brief={"Schedulers (--against)": names.schedulers, **names.OF_READING},
 )
 def tune(
     *,
@@ -264,18 +262,14 @@ def _check_folder(folder: Path) -> None:
 
 
 def shower() -> Callable[[int, str, float], None]:
-    """Return what shows how far a search is, every now and then and at each stage."""
-    from hpcgym.progress import SHOW_S, say
-
-    begin, shown, before = time.monotonic(), 0.0, ""
+    """Return what says how far a search is, at each stage."""
+    before = ""
 
     def show(tried: int, stage: str, loss: float) -> None:
-        nonlocal shown, before
-        now = time.monotonic()
-        if stage == before and now - shown < SHOW_S:
-            return
-        shown, before = now, stage
-        best = "" if math.isnan(loss) else f"  least loss {loss:.3f}"
-        say(f"{now - begin:5.0f} s  {stage}: {tried:,} rules tried{best}")
+        nonlocal before
+        if stage != before:
+            before = stage
+            best = "" if math.isnan(loss) else f"  least loss {loss:.3f}"
+            note(f"{stage}: {tried:,} rules tried{best}")
 
     return show

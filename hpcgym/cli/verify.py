@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -19,7 +18,6 @@ from typer.core import TyperCommand
 from hpcgym.cli.explore import explore
 from hpcgym.cli.files import WrittenFolder, check_regular, digests_of_read, marks_of
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.lineup import no_own_code
 from hpcgym.cli.simulate import compare, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
@@ -195,33 +193,19 @@ class Again(NamedTuple):
     read: dict[str, str]
 
 
-def _moved(argument: str, folder: Path) -> str:
-    """Return an argument; of a file that is not where it says the one of that name in a folder."""
-    option, equals, text = (
-        argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
-    )
-    here = folder / Path(text).name
-    # os.path, since pathlib raises for names that no file can have
-    gone = text and not os.path.exists(text) and os.path.isfile(here)
-    return f"{option}{equals}{here}" if gone else argument
-
-
-def again(
-    arguments: Sequence[str], ending: str, workload: str | None, beside: Path, into: Path
-) -> Again:
+def again(arguments: Sequence[str], ending: str, workload: str | None, into: Path) -> Again:
     """Carry out a command line, but write into a folder, and only files with this ending.
 
     Parameters
     ----------
     arguments : without the program's name.
     workload : stands in place of the command line's, if it is not None.
-    beside : where files that the command line names, and that are not there, are looked for.
     into : the folder.
 
     Raises
     ------
-    HpcgymError : another command, options that it does not have, one that writes no such file or
-        runs code of its maker, or what the command raises.
+    HpcgymError : another command, options that it does not have, one that writes no such file, or
+        what the command raises.
     """
     name, *rest = arguments or [""]
     if name not in _COMMANDS:
@@ -248,7 +232,7 @@ def again(
         if not writes:
             raise HpcgymError(f"its command writes no file that ends in {ending}")
         out = io.StringIO()
-        with no_own_code(), redirect_stdout(out), redirect_stderr(io.StringIO()):
+        with redirect_stdout(out), redirect_stderr(io.StringIO()):
             command(**values)
         if printed:
             (folder / f"printed{ending}").write_text(out.getvalue())
@@ -256,8 +240,7 @@ def again(
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
     try:
-        found = [_moved(one, beside) for one in rest]
-        typer.main.get_command(program).main(found, standalone_mode=False)
+        typer.main.get_command(program).main(rest, standalone_mode=False)
     except _WRONG_USE as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
     except WorkloadError as error:
@@ -279,8 +262,7 @@ def verify(
     It prints a line for each file: "equal", or what differs first. It compares jobs, rules, the
     schedule and all that the file holds. It exits with 1 if a file differs or has no record.
 
-    Files that the recorded command names are looked for in the current folder, and then beside the
-    verified file.
+    Run it in the folder in which the command ran.
 
     Arguments
     ---------
@@ -325,7 +307,7 @@ def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
             " hpcgym.schedule.provenance.provenance_of has the digests to compare"
         )
     with commanded(Command(record["command"], lambda: record["files"], record["date"])):
-        now = run(tuple(record["command"]), ending_of(path), beside=path.parent)
+        now = run(tuple(record["command"]), ending_of(path))
     new = _same_kind(path, record, now.made)
     same_version = record["hpcgym"] == __version__
     found = of_records(record, record_of_file(new))

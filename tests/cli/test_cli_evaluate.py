@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,13 +117,6 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     assert len(value["failures"]) == 5
 
 
-def test_the_help_has_examples_and_names() -> None:
-    text = succeed("evaluate", "--help").stdout
-    assert "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9" in text
-    for name in SCHEDULERS:
-        assert re.search(rf" {re.escape(name)}[,\n]", text), name
-
-
 @pytest.mark.slow
 def test_a_machine_of_nodes() -> None:
     asked = ("evaluate", "prb", *ON_NODES, "--cluster", "eurora", "--allocation", "best-fit")
@@ -184,6 +176,8 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     code = "class First:\n    features = ('requested',)\n"
     code += "    def __init__(self):\n        open('made', 'a').write('.')\n"
     code += "    def act(self, observation, info):\n        return 0\n"
+    code += "import hpcgym\ndef fails(view):\n    return view.time // 0\n"
+    code += "FAILS = hpcgym.Scheduler(policy=fails)\n"
     Path("cli_brought.py").write_text(code)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     yield
@@ -197,3 +191,12 @@ def test_modules_of_the_current_folder_are_found(given: str) -> None:
     assert rows(value)[given.partition("=")[0]]["mean_bsld"] == rows(value)["easy"]["mean_bsld"]
     assert "random (acting)" in rows(value)
     assert Path("made").read_text() == "."  # it is made once
+
+
+@pytest.mark.usefixtures("own")
+def test_where_own_code_fails_is_said() -> None:
+    done = run("evaluate", "cli_brought:FAILS", "--workload", TRACE, *FEW[:2], "--number", "1")
+    assert done.exit_code == 1
+    told = "cli_brought:FAILS failed on 1 of 1 slices: ZeroDivisionError"
+    (said,) = (one for one in done.stderr.splitlines() if one.startswith(told))
+    assert said.endswith("(cli_brought.py, line 9)")

@@ -234,18 +234,6 @@ def test_a_log_may_lie_elsewhere(log: Path) -> None:
     assert done.stdout == f"{path}: equal\n"
 
 
-def test_files_that_were_moved_are_found_beside() -> None:
-    Path("price.csv").write_text("time_s,price_per_kwh\n0,0.1\n5000,0.3\n90000,0.3\n")
-    words = ("--cluster", "taurus", "--price", "price.csv", "--output=a.swf")
-    succeed("simulate", "log.swf", *words)
-    Path("moved").mkdir()
-    for name in ("log.swf", "price.csv", "a.swf"):
-        Path(name).rename(f"moved/{name}")
-    equal("moved/a.swf")
-    Path("moved/price.csv").unlink()
-    assert "price.csv" in run("verify", "moved/a.swf").stdout
-
-
 @pytest.mark.slow
 def test_files_without_a_command_say_so() -> None:
     pytest.importorskip("matplotlib")
