@@ -34,7 +34,7 @@ class Means(NamedTuple):
     ----------
     sheet : what people see.
     rows : the numbers in full; without statistics those of each simulation.
-    few : which rows have no interval, in a line; empty if all have, or none is asked for.
+    few : why no row has an interval; empty if one has, or none is asked for.
     """
 
     sheet: Sheet
@@ -263,28 +263,11 @@ def _notes(
 
 
 def _few(lines: list[dict[Hashable, Any]]) -> str:
-    """Return which lines have too few simulations for an interval, in a line; nothing if none."""
+    """Return that all lines have too few simulations for an interval; nothing if one has enough."""
     from hpcgym.study.intervals import FEWEST, why_no_intervals
 
-    numbers = [line["simulations"] for line in lines]
-    if all(number < FEWEST for number in numbers):
-        return why_no_intervals(max(numbers, default=0), "simulations")
-    few = sum(_lacks_interval(line) for line in lines)
-    rows = "1 row has" if few == 1 else f"{few:,} rows have"
-    return f"{rows} no 95 % interval: they need {FEWEST} values or more" if few else ""
-
-
-def _lacks_interval(line: Mapping[Hashable, Any]) -> bool:
-    """Return whether a mean or a difference of a line has no interval."""
-    ends = [str(name) for name in line if str(name).endswith("_low")]
-    # what all are compared with differs from nothing
-    told = [end for end in ends if not end.endswith("_above_low") or _is_number(line, end[:-4])]
-    return any(not _is_number(line, end) for end in told)
-
-
-def _is_number(line: Mapping[Hashable, Any], name: str) -> bool:
-    value: float = line[name]
-    return value == value
+    most = max((line["simulations"] for line in lines), default=0)
+    return why_no_intervals(most, "simulations") if most < FEWEST else ""
 
 
 def word(value: Any) -> str:

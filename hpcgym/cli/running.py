@@ -22,11 +22,6 @@ from hpcgym.files.recorded import Command, commanded, date_text
 
 # --- How commands run -----------------------------------------------------------------------------
 
-#: What typer says of a value that is no number -> what is said.
-_NO_NUMBER = {
-    "Input should be a valid integer, unable to parse string as an integer": "no whole number",
-    "Input should be a valid number, unable to parse string as a number": "no number",
-}
 _ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those that were typed
 
 
@@ -49,8 +44,7 @@ class Commands(TyperGroup):
         except HpcgymError as error:
             _fail(str(error))
         except typer.BadParameter as error:
-            message = error.message.removeprefix("Value error, ")  # of whom typer asks
-            error.message = _NO_NUMBER.get(message, message)
+            error.message = error.message.removeprefix("Value error, ")  # of whom typer asks
             raise
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -248,16 +249,13 @@ def _board(tuned: Any) -> Any:
 
 def _check_folder(folder: Path) -> None:
     """Say before the search what is wrong with the folder that its results go to."""
-    from hpcgym.files.writing import check_writable
     from hpcgym.report.canvas import require_matplotlib
 
     path = folder / "scheduler.toml"
     if path.exists():
         raise HpcgymError(f"{path} is there already: choose another folder (--output)")
-    if folder.is_dir():
-        check_writable(path)
-    elif folder.exists():
-        raise HpcgymError(f"{folder} is a file; --output names a folder")
+    if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise HpcgymError(f"{folder} is a file, or not yours; --output names a folder")
     require_matplotlib()
 
 

@@ -109,16 +109,6 @@ def _sizes() -> dict[str, str]:
     }
 
 
-def _clusters() -> dict[str, str]:
-    found = {}
-    for name in ("taurus", "small.toml"):
-        jobs = load_workload(TAURUS_JOBS, cluster=find_cluster(name))
-        for rule in ("first-fit", "best-fit"):
-            row = f"easy, allocation={rule} on {name}"
-            found[row] = made(jobs, cluster=find_cluster(name), allocation=rule)
-    return found
-
-
 def _capped() -> dict[str, str]:
     """The cap is a share of the power of each machine."""
     found = {}
@@ -173,10 +163,6 @@ SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
         **{f"prb, dispatch_time={s}": made(JOBS, "prb", dispatch_time=s) for s in (0, 500)},
     },
     (JOBS, *every("--processors", 8, 24), "--scheduler", "fcfs,easy,saf"): _sizes,
-    (
-        TAURUS_JOBS, *every("--cluster", "taurus", "small.toml"), "--scheduler", "easy",
-        *every("--allocation", "first-fit", "best-fit"),
-    ): _clusters,
     (*CAPPED, "--cluster", "small.toml", "--scheduler", "easy"): _capped,
     (*CAPPED, "--scheduler", "easy,saf", *every("--power", "none", "shut", "mix")): _powers,
     SHARED: lambda: {

@@ -71,8 +71,14 @@ def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkey
     [
         ("simulate", "Missing argument 'WORKLOAD'"),
         ("simulate JOBS --format yaml", "'--format': 'yaml' is not one of 'table', 'json'"),
-        ("simulate JOBS --week soon", "Invalid value for '--week': no whole number"),
-        ("simulate JOBS --processors 64.5", "Invalid value for '--processors': no whole number"),
+        (
+            "simulate JOBS --week soon",
+            "Invalid value for '--week': Input should be a valid integer",
+        ),
+        (
+            "simulate JOBS --processors 64.5",
+            "Invalid value for '--processors': Input should be a valid integer",
+        ),
         ("simulate JOBS --from soon", "'soon' is no whole seconds, nor a time such as 5h or 2d"),
         ("simulate JOBS --week 1 --month 1", "a week or a month, not both"),
         ("simulate JOBS --cluster eurora --processors 9", "a machine or its processors, not both"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import EURORA_JOBS, PAIRS, as_csv, as_json, line, run, succeed, table_file
+from commands import EURORA_JOBS, PAIRS, as_csv, as_json, line, succeed, table_file
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.machine.speedups import write_speedups
@@ -133,29 +133,6 @@ def test_a_summary_of_solved_models() -> None:
 
 
 # --- Speedups -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_files_are_shared_by_what_files_say() -> None:
-    """By hand: 8 cores ask for 80 MB/s: twice as long; b's quarter until 75 s, a has done 50 s."""
-    head = "submit_time,run_time,requested_time,requested_processors,code"
-    jobs = table_file("two.csv", head, "0,60,60,4,a", "0,60,60,4,b")
-    pairs, table = "pairs.json", '"codes": ["a", "b"], "speedup": [[1, 1.5], [0.5, 2]]'
-    Path(pairs).write_text(f'{{{table}, "io_share": [0.5, 0.25], "io_demand_mb_s": [10, 10]}}')
-    text = SMALL.replace("4", "2", 1).replace("core", "sockets = 2\ncore")
-    text = text.replace("[[", "io_bandwidth_gb_s = 0.04\n\n[[", 1).replace("\n\nio", "\nio", 1)
-    Path("slow.toml").write_text(text)
-    assert succeed("machines", "slow.toml").stdout == text
-    assert as_json("machines", "slow.toml")["io_bandwidth_gb_s"] == 0.04
-    asked = ("simulate", jobs, "--cluster", "slow.toml", "--speedups", pairs)
-    metrics = as_json(*asked)
-    assert metrics["makespan_s"] == 85
-    assert metrics["io_congestion"] == pytest.approx(1 + 75 / 85)
-    codes = as_json("machines", "--speedups", pairs)["codes"]
-    assert [(row["io_share"], row["io_demand_mb_s"]) for row in codes] == [(0.5, 10), (0.25, 10)]
-    assert "I/O share" in succeed("speedups", pairs).stdout
-    Path(pairs).write_text(f"{{{table}}}")
-    assert "give pairs.json io_share and io_demand_mb_s of each code" in run(*asked).stderr
 
 
 def test_speedups_are_told() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -272,22 +271,6 @@ def test_the_table_of_a_schedule_has_the_nodes(name: str) -> None:
         assert cells == list(zip(node[own], units[own], strict=True))
 
 
-def test_two_jobs_share_two_nodes() -> None:
-    """By hand: a ends after 60 / 1.5 s, b has done 20 s of its work, then does 40 s at rate 2."""
-    head = "submit_time,run_time,requested_time,requested_processors,code"
-    jobs = table_file("two.csv", head, "0,60,60,4,a", "0,60,60,4,b")
-    pairs = table_file("pairs.csv", "code,a,b", "a,1,1.5", "b,0.5,2")
-    words = ("simulate", jobs, "--cluster", "2x2x2", "--speedups", pairs)
-    value = as_json(*words, "--scheduler", "easy-co", "--output", "schedule.csv")
-    assert (value["makespan_s"], value["slowed_share"]) == (60, 0)
-    rows = list(csv.DictReader(Path("schedule.csv").read_text().splitlines()))
-    assert [float(row["end_time"]) for row in rows] == [40, 60]
-    assert [row["nodes"] for row in rows] == ["0:2 1:2", "0:2 1:2"]
-    assert [row["code"] for row in rows] == ["a", "b"]
-    compact = as_json(*words)
-    assert (compact["makespan_s"], compact["mean_job_speedup"]) == (60, 1)
-
-
 def test_nodes_that_fail() -> None:
     words = (TAURUS_JOBS, "--cluster", "taurus", "--failures", "failures.csv")
     failures_of(TAURUS, 10**6, mtbf=2e5, repair=7200, seed=1).write(Path("failures.csv"))
@@ -342,26 +325,6 @@ SMALL = 'name = "small"\n\n[[group]]\nname = "node"\nnodes = 4\ncore = 4\n'
 CONF = "NodeName=a[1-4] CPUs=4\nPartitionName=batch Nodes=ALL MaxTime=60\n"
 OF_PARTITIONS = "submit_time,partition_name,requested_processors,run_time,requested_time"
 OF_QUEUES = "submit_time,queue_name,requested_processors,run_time,requested_time"
-
-
-def test_a_table_needs_not_tell_the_size_of_a_machine_that_is_given() -> None:
-    Path("small.toml").write_text(SMALL)
-    head = "submit_time,run_time,requested_time,requested_processors"
-    table = table_file("jobs.csv", head, "0,5,9,3")
-    assert "--processors says otherwise" in succeed("simulate", table).stderr
-    assert succeed("simulate", table, "--cluster", "small.toml").stderr == ""
-
-
-@pytest.mark.parametrize("told", [4, 64])
-def test_the_given_machine_says_which_jobs_are_too_large(told: int) -> None:
-    """Neither are jobs dropped that it holds, nor kept that are larger, whatever the log tells."""
-    Path("small.toml").write_text(SMALL)
-    fields = "{0} 0 0 9 {1} -1 -1 {1} 9 -1 1 1 1 -1 1 1 -1 -1"
-    jobs = [fields.format(*job) for job in enumerate((3, 10, 20), 1)]
-    value = as_json("simulate", table_file("l.swf", f"; MaxProcs: {told}", *jobs), "--cluster",
-                    "small.toml")  # fmt: skip
-    assert (value["jobs"], value["processors"]) == (2, 16)
-    assert value["cleaning"] == {"dropped: more processors than the machine": 1}
 
 
 def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
