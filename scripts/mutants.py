@@ -262,8 +262,8 @@ MUTANTS = (
     Mutant(
         "results that were damaged on disk count",
         "hpcgym/study/sweep/records.py",
-        "line == _sealed(line.rpartition(_SEAL)[0])",
-        "_SEAL in line",
+        "seal == _seal(name, text)",
+        "seal",
         tests="tests/study/sweep/test_sweep_folder.py",
     ),
     Mutant(

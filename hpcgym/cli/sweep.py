@@ -57,11 +57,10 @@ def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> lis
 def _record(folder: Path) -> dict[str, Any]:
     """Return where what is made of a sweep is from; the manifest has the workloads."""
     from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.workload.io.files import sha256_of
+    from hpcgym.study.sweep.run import checksum, read_manifest
 
-    manifest = folder / "manifest.json"
     record = provenance_of_workloads([])
-    record["files"][f"{folder.resolve().name}/{manifest.name}"] = sha256_of(manifest)
+    record["files"][f"{folder.resolve().name}: manifest"] = checksum(read_manifest(folder))
     return record
 
 
@@ -199,7 +198,7 @@ def resume(
 ) -> None:
     """Do what is left of a sweep, and try failed tasks again.
 
-    Refused if the experiment, a file that it reads or the version of hpcgym has changed.
+    Refused if a file that it reads or the version of hpcgym has changed.
 
     Arguments
     ---------
@@ -255,11 +254,11 @@ def status(folder: Path, format: Format = Format.table) -> None:
         words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
         lines = [f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}"]
         if found.damaged:
-            text = f"damaged lines of results: {found.damaged:,}; hpcgym sweep resume {folder}"
+            text = f"damaged results: {found.damaged:,}; hpcgym sweep resume {folder}"
             lines.append(f"{text} does their tasks again")
         lines += map(_in_words, failures[:_SHOWN])
         if found.failed > _SHOWN:
-            lines.append(f"... all are in {folder / 'failures.jsonl'}")
+            lines.append(f"... hpcgym sweep status {folder} --format json has all")
         return Sheet(lines, [])
 
     show(format, sheet, lambda: [facts], lambda: {**facts, "failures": failures})
@@ -316,16 +315,17 @@ _SHOWN = 5  # failures
 def _run(folder: Path, run: Callable[[Any], Any]) -> None:
     """Run a sweep with a bar, and say how it ended."""
     from hpcgym.study import read_failures
+    from hpcgym.study.sweep.records import FILE
 
     try:
         with measuring("simulating") as show:
             summary = run(show)
     except KeyboardInterrupt:
-        if (folder / "manifest.json").exists():
+        if (folder / FILE).exists():
             note(f"\n{folder} keeps what is done: hpcgym sweep resume {folder} goes on")
         raise
     if summary.damaged:
-        note(f"{folder} had damaged lines: {summary.damaged:,}; their tasks were done again")
+        note(f"{folder} had damaged results: {summary.damaged:,}; their tasks were done again")
     note(
         f"{summary.done:,} of {summary.total:,} simulations are done, {summary.new:,} of them now:"
         f" hpcgym sweep table {folder}"
@@ -334,8 +334,8 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
         for record in read_failures(folder)[:_SHOWN]:
             note(_in_words(record))
         raise HpcgymError(
-            f"{summary.failed:,} of {summary.total:,} tasks failed: {folder / 'failures.jsonl'} has"
-            f" their inputs; hpcgym sweep resume {folder} tries them again"
+            f"{summary.failed:,} of {summary.total:,} tasks failed: hpcgym sweep status {folder}"
+            f" tells which; hpcgym sweep resume {folder} tries them again"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from hpcgym.cli import app
 from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
+from hpcgym.study import read_results
 from hpcgym.workload import load_workload
 
 HOUR = 3600
@@ -244,9 +246,9 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     for picture in ("slowdown", "classes", "queue", "wait", "means", "by-queue", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text
-    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    kept = read_results(tmp_path / "runs")
     assert json.loads(CliRunner().invoke(app, arguments).stdout)["rows"] == rows
-    assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
+    assert read_results(tmp_path / "runs") == kept
     assert (tmp_path / "report.md").read_text() == text
 
 
@@ -293,11 +295,11 @@ def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.Monk
         assert f"{missing}.png" not in text
         assert not (tmp_path / "eurora" / f"{missing}.png").exists()
     assert not (tmp_path / "known").exists()
-    grown = (tmp_path / "growth" / "results.jsonl").read_text()
+    grown = json.dumps(read_results(tmp_path / "growth"))
     assert '"prb"' in grown
     assert '"pcp20"' not in grown
     # what is done counts for all
-    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    kept = read_results(tmp_path / "runs")
     before = {tmp_path / "eurora" / name for name in ("by-queue.png", "table-solving.csv")}
     before |= {tmp_path / "eurora" / "ratios.png", tmp_path / "table-known-best.csv"}
     for file in (*before, tmp_path / "eurora" / "mine.png"):
@@ -307,7 +309,7 @@ def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert not any(file.exists() for file in before | {tmp_path / "by-nodes.png"})
     assert (tmp_path / "eurora" / "mine.png").exists()
-    assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
+    assert read_results(tmp_path / "runs") == kept
     assert "below PRB" not in path.read_text()
 
 
@@ -331,12 +333,12 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
         whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, interrupted), **given)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
     assert "Not finished yet." in (tmp_path / "report.md").read_text()
-    kept = (tmp_path / "runs" / "results.jsonl").read_text()
-    assert kept.count("\n") == 2
+    kept = read_results(tmp_path / "runs")
+    assert len(kept) == 2
     path, _ = whole.reproduce(["eurora"], Folder(tmp_path, "serial"), **given)
-    assert (tmp_path / "runs" / "results.jsonl").read_text().startswith(kept)
+    assert all(one in read_results(tmp_path / "runs") for one in kept)
     text = path.read_text()
-    (tmp_path / "runs" / "results.jsonl").write_text(kept)
+    shutil.rmtree(tmp_path / "runs")
     with pytest.raises(KeyboardInterrupt):
         whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, _interrupt), **given)
     assert path.read_text() == text

@@ -349,10 +349,10 @@ def test_a_quick_cut_has_tables_that_verdicts_are_made_of_and_is_kept(
         assert "quick cut" not in found
         # others are of named traces alone
         assert found & {"close", "trend", "not met"} or options[:2] == ["--workload", SMALL]
-    kept = {file: file.read_bytes() for file in folder.rglob("results.jsonl")}
+    kept = {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")}
     again = CliRunner().invoke(app, arguments)
     assert json.loads(again.stdout)["rows"] == rows
-    assert {file: file.read_bytes() for file in folder.rglob("results.jsonl")} == kept != {}
+    assert {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")} == kept != {}
 
 
 @pytest.mark.parametrize(("jobs", "expected"), [(800, "trend"), (42, "not run")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.weeks import cut_weeks, weekly_slowdowns
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import learn_before
+from hpcgym.study import read_results
 from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.io.swf import write_swf
 
@@ -34,10 +34,6 @@ def pages(source: Path, folder: Path, *families: str) -> str:
     return beyond.tables([str(source)], families, 1, Folder(folder, "serial"))
 
 
-def results(folder: Path) -> list[str]:
-    return (folder / "results.jsonl").read_text().splitlines()
-
-
 @pytest.mark.parametrize("family", ["order", "backfill"])
 def test_all_rows_are_there_and_are_computed_once(
     trace_file: Path, tmp_path: Path, family: str
@@ -48,10 +44,10 @@ def test_all_rows_are_there_and_are_computed_once(
     rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][1:]
     assert rows == beyond._rows(family)
     assert f"{trace_file}, {family}, 1 cuts" in page
-    once = results(folder)
+    once = read_results(folder)
     assert len(once) == len(rows)
     assert pages(trace_file, folder, family) == page
-    assert results(folder) == once
+    assert read_results(folder) == once
 
 
 def test_other_jobs_are_other_tasks(trace_file: Path) -> None:
@@ -96,7 +92,7 @@ def test_a_week_hangs_on_no_later_one() -> None:
 def test_a_result_says_which_weeks(trace_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "found"
     pages(trace_file, folder, "backfill")
-    for line in results(folder):
-        result = json.loads(line)["result"]
+    for record in read_results(folder):
+        result = record["result"]
         assert result["weeks"] == list(cut_weeks(TRACE, 0))
         assert len(result["values"]) == len(result["weeks"])

@@ -19,6 +19,7 @@ from hpcgym.benchmarks.prediction.runs import E_LOSS_TRIPLE, EASY, EASY_PLUS_PLU
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.study import read_failures, read_results
 
 JOBS = 400
 
@@ -73,8 +74,7 @@ def test_errors_are_of_predictions_at_submission(trace_file: Path) -> None:
 
 def outcome(folder: Path) -> dict[str, dict[str, float]]:
     """Id of each task that is done -> its result without the time it took."""
-    lines = (folder / "tasks" / "results.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
+    records = read_results(folder / "tasks")
     for record in records:
         assert record["result"].pop("seconds") > 0
     return {record["id"]: record["result"] for record in records}
@@ -225,7 +225,7 @@ def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> N
     other = {name: (source, workload.take(slice(0, 50), name=name))}
     with pytest.raises(HpcgymError, match="simulations failed"):
         tables.run_campaign(other, [EASY], Folder(tmp_path, "serial"), quick=False)
-    assert "other jobs" in (tmp_path / "tasks" / "failures.jsonl").read_text()
+    assert "other jobs" in read_failures(tmp_path / "tasks")[0]["error"]
 
 
 # --- The command ----------------------------------------------------------------------------------

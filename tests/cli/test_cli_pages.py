@@ -48,7 +48,7 @@ def test_a_page_of_a_sweep_has_means(tmp_path: Path) -> None:
     easy = [row["mean_bsld"] for row in rows if row["scheduler"] == "easy"]
     shown = means[1][means[0].index("mean BSLD")].removesuffix(" ★")
     assert float(shown.replace(",", "")) == pytest.approx(sum(easy) / 2, rel=1e-3)
-    assert list(record_of_file(page)["files"]) == ["x.sweep/manifest.json"]
+    assert list(record_of_file(page)["files"]) == ["x.sweep: manifest"]
 
 
 def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:

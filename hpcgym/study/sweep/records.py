@@ -1,38 +1,45 @@
-"""What a sweep keeps on disk: a line of JSON for each task, safe from kills.
+"""What a sweep keeps on disk: one SQLite file in its folder, safe from kills.
 
-``results.jsonl`` has a line for each finished task, ``{"id": ..., "task": ..., "result": ...}``;
-``failures.jsonl`` one for each that failed, with its error and traceback instead of a result. A
-line counts once its end is there, and as long as it is what was written: its last entry, "sha256",
-is a checksum of all before it. What a kill tears or a disk damages is dropped, and its task done
-again. ``function`` names the function whose results they are.
+Its tables are ``about`` (the function whose results they are; of an experiment the manifest, the
+text and where it lay), ``results`` and ``failures``, each of rows with a ``name``, a ``text`` of
+JSON and a checksum of both. A row counts once its transaction has ended, and as long as it is what
+was written: what a disk damages is dropped, and its task done again.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-import os
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.files import json_of, text_of
-from hpcgym.files.writing import plain, whole, writing
+from hpcgym.files import json_of
+from hpcgym.files.writing import plain
+from hpcgym.naming import printable
 
-RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
+FILE, LOCK = "sweep.sqlite", "lock"
 
-_MOST_NAME = 1 << 16  # bytes of the name of a function
+_TABLES = "".join(
+    f"CREATE TABLE IF NOT EXISTS {name} (name TEXT, text TEXT, sha256 TEXT);"
+    for name in ("about", "results", "failures")  # no index: damaged or not, rows are found in turn
+)
+_EARLIER = ("manifest.json", "results.jsonl", "failures.jsonl")  # of versions before this file
 
-#: Between what a line says and its checksum.
-_SEAL = b', "sha256": "'
-
+#: [s] for which who writes waits for those that read, and they for it.
+_BUSY_S = 300.0
 #: [s] for which :func:`is_locked` may have a folder, and much more.
 _LOOKED_AT_S = 1.0
 
 Record = dict[str, Any]
+
+#: A name, and a text of JSON.
+Row = tuple[str, str]
 
 
 def canonical(task: Any) -> str:
@@ -64,54 +71,165 @@ def ids_of(tasks: Iterable[Any]) -> set[str]:
     return {identity(canonical(task)) for task in tasks}
 
 
-def result_line(identity: str, task: str, result: Mapping[str, Any]) -> str:
-    """Return the line of a finished task, whose canonical JSON is ``task``."""
-    text = json.dumps(plain(result), allow_nan=False)
-    return _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode()).decode()
+def result_text(task: str, result: Mapping[str, Any]) -> str:
+    """Return what is kept of a finished task, whose canonical JSON is ``task``."""
+    return f'{{"task": {task}, "result": {json.dumps(plain(result), allow_nan=False)}}}'
 
 
-def failure_line(identity: str, task: str, attempts: int, error: str, traceback: str) -> str:
-    """Return the line of a task that failed."""
+def failure_text(task: str, attempts: int, error: str, traceback: str) -> str:
+    """Return what is kept of a task that failed."""
     rest = json.dumps({"attempts": attempts, "error": error, "traceback": traceback})
-    return _sealed(f'{{"id": "{identity}", "task": {task}, {rest[1:-1]}'.encode()).decode()
+    return f'{{"task": {task}, {rest[1:]}'
 
 
-def _sealed(body: bytes) -> bytes:
-    """Return a line, of which the last brace is left out, with its checksum."""
-    return body + _SEAL + hashlib.sha256(body).hexdigest()[:16].encode() + b'"}\n'
+# --- The file -------------------------------------------------------------------------------------
 
 
-def _record(line: bytes) -> Record | None:
-    """Return the record of a line; None if it is not what was written."""
-    if line == _sealed(line.rpartition(_SEAL)[0]):
-        return cast(Record, json_of(line, "", flat=True))
-    return None
+@contextmanager
+def reading(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file of a folder to read it; without one, tables that have nothing in them.
 
-
-def read_records(path: Path) -> Iterator[Record | None]:
-    """Return the records of a file, in its order; None for each line that is damaged.
-
-    Without the file there are none. A last line without an end is being written, or was when its
-    writer was killed: it is passed over.
+    Raises
+    ------
+    HpcgymError : it is damaged, cannot be read, or the folder is of an earlier version.
     """
-    if path.is_file():
-        with path.open("rb") as file:
-            yield from (_record(line) for line in file if line.endswith(b"\n"))
+    path = folder / FILE
+    begun = path.is_file() and path.stat().st_size > 0
+    if not begun and any((folder / name).exists() for name in _EARLIER):
+        raise HpcgymError(
+            f"{folder} is of an earlier version of hpcgym, or has files of the same names: choose"
+            " another folder, and run anew what it has"
+        )
+    with _opened(path if begun else ":memory:") as file:
+        yield file
 
 
-def kept(path: Path) -> tuple[set[str], int]:
-    """Return the ids of the records of a file, and how many lines were damaged: they are dropped.
+@contextmanager
+def locked(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Keep a folder, made if need be, to this process, and open its file; a kill sets it free.
 
-    For the process that has the folder; the file is as it was, or without these lines.
+    Raises
+    ------
+    HpcgymError : another process has it, it cannot be written, or as of :func:`reading`.
     """
-    if not path.is_file():
-        return set(), 0
-    with path.open("rb") as file:
-        ids = [record and record["id"] for record in map(_record, file)]
-    if None in ids:  # else each later run would find them again
-        with whole(path) as part, path.open("rb") as file, part.open("wb") as good:
-            good.writelines(line for line, name in zip(file, ids, strict=True) if name)
-    return {name for name in ids if name}, ids.count(None)
+    with reading(folder):
+        pass
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise HpcgymError(f"{folder} cannot be written: {error.strerror or error}") from None
+    with lock:
+        end = time.monotonic() + _LOOKED_AT_S
+        while not _taken(lock, fcntl.LOCK_EX):
+            if time.monotonic() > end:
+                raise HpcgymError(
+                    f"{folder}: another process is at work on it; wait for its end, or choose"
+                    " another folder"
+                )
+            time.sleep(0.01)
+        with _opened(folder / FILE) as file:
+            (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(found)
+            yield file
+
+
+def is_locked(folder: Path) -> bool:
+    """Tell whether some process is at work on a folder."""
+    if not (folder / LOCK).is_file():
+        return False
+    with (folder / LOCK).open("rb") as lock:
+        return not _taken(lock, fcntl.LOCK_SH)
+
+
+def _taken(lock: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _opened(place: str | Path) -> Iterator[sqlite3.Connection]:
+    """Open a file, with the tables of a sweep.
+
+    SQLite keeps changes in a rollback journal. Its other journal needs memory that all who have the
+    file share, which machines do not.
+    """
+    try:
+        with closing(sqlite3.connect(place, timeout=_BUSY_S)) as file:
+            file.text_factory = lambda text: text.decode(errors="replace")
+            file.executescript(_TABLES)
+            yield file
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of what SQLite quotes, perhaps
+        known = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
+        damaged = known.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR"))
+        what = "is damaged" if damaged else "cannot be read or written"
+        raise HpcgymError(f"{place} {what}: {printable(str(error))}") from None
+
+
+# --- Its rows -------------------------------------------------------------------------------------
+
+
+def _seal(name: str, text: str) -> str:
+    return hashlib.sha256(f"{name} {text}".encode()).hexdigest()
+
+
+def append(file: sqlite3.Connection, **tables: Iterable[Row]) -> None:
+    """Add rows to tables, all or none; when this returns they are on the disk."""
+    with file:
+        for table, rows in tables.items():
+            sealed = [(name, text, _seal(name, text)) for name, text in rows]
+            file.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", sealed)
+
+
+def rows_of(file: sqlite3.Connection, table: str) -> Iterator[tuple[int, Row | None]]:
+    """Return the rows of a table by their numbers, in their order; None of what is damaged."""
+    every = file.execute(f"SELECT rowid, name, text, sha256 FROM {table} ORDER BY rowid")
+    for number, name, text, seal in every:
+        yield number, (name, text) if seal == _seal(name, text) else None
+
+
+def kept(file: sqlite3.Connection, table: str) -> tuple[set[str], int]:
+    """Return the names of the rows of a table, and how many were damaged: they are dropped."""
+    names, damaged = set(), []
+    for number, row in rows_of(file, table):
+        if row is None:
+            damaged.append((number,))
+        else:
+            names.add(row[0])
+    with file:
+        file.executemany(f"DELETE FROM {table} WHERE rowid = ?", damaged)
+    return names, len(damaged)
+
+
+def about(file: sqlite3.Connection) -> dict[str, Any]:
+    """Return what a file says of itself, by name."""
+    rows = [row for _, row in rows_of(file, "about")]
+    if None in rows:
+        raise sqlite3.DatabaseError("what it says of itself is not what was written")
+    return {row[0]: json_of(row[1], "", flat=True) for row in rows if row is not None}
+
+
+def claim(file: sqlite3.Connection, function: str) -> None:
+    """Keep a file to the results of one function, known by its name.
+
+    Raises
+    ------
+    HpcgymError : it has results of another.
+    """
+    before = about(file).get("function")
+    if before is None:
+        append(file, about=[("function", json.dumps(function))])
+    elif before != function:
+        raise HpcgymError(
+            f"the folder has results of {before!r}, not of {function}: choose another"
+        )
+
+
+# --- What others read -----------------------------------------------------------------------------
 
 
 def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = None) -> list[Record]:
@@ -123,11 +241,16 @@ def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = No
     tasks : those to return, in this order, as far as they have finished; by default all, in the
         order of their ids, which is the same wherever they were done.
 
+    Raises
+    ------
+    HpcgymError : the file is damaged as a whole, or the folder is of an earlier version.
+
     Warns
     -----
-    HpcgymWarning : lines are damaged; they are left out.
+    HpcgymWarning : rows are damaged; they are left out.
     """
-    found = _by_id(Path(folder) / RESULTS)
+    with reading(Path(folder)) as file:
+        found = _by_id(file, folder, "results")
     if tasks is None:
         return [found[name] for name in sorted(found)]
     names = (identity(canonical(task)) for task in tasks)
@@ -139,115 +262,33 @@ def read_failures(folder: str | Path) -> list[Record]:
 
     Each is a dict with "id", "task", "attempts", "error" and "traceback".
 
+    Raises
+    ------
+    HpcgymError : as of :func:`read_results`.
+
     Warns
     -----
-    HpcgymWarning : lines are damaged; they are left out.
+    HpcgymWarning : rows are damaged; they are left out.
     """
-    folder = Path(folder)
-    last = _by_id(folder / FAILURES)
-    for record in read_records(folder / RESULTS):
-        if record:
-            last.pop(record["id"], None)  # a later run did it
+    with reading(Path(folder)) as file:
+        last = _by_id(file, folder, "failures")
+        for _, row in rows_of(file, "results"):
+            if row is not None:
+                last.pop(row[0], None)  # a later run did it
     return [last[name] for name in sorted(last)]
 
 
-def _by_id(path: Path) -> dict[str, Record]:
-    """Return the records of a file by their ids, the last of each; say so if lines are damaged."""
+def _by_id(file: sqlite3.Connection, folder: str | Path, table: str) -> dict[str, Record]:
+    """Return the records of a table by their ids, the last of each; say so if rows are damaged."""
     found, damaged = {}, 0
-    for record in read_records(path):
-        if record is None:
+    for _, row in rows_of(file, table):
+        if row is None:
             damaged += 1
         else:
-            found[record["id"]] = record
+            found[row[0]] = {"id": row[0], **json_of(row[1], "", flat=True)}
     if damaged:
-        text = f"{path} has damaged lines: {damaged:,}; a run that goes on does their tasks again"
+        text = (
+            f"{folder} has damaged {table}: {damaged:,}; a run that goes on does their tasks again"
+        )
         warn_caller(text, HpcgymWarning)
     return found
-
-
-def append(path: Path, lines: Iterable[str]) -> None:
-    """Write lines at the end of a file; when this returns they are on the disk.
-
-    Raises
-    ------
-    HpcgymError : they cannot be written, on a full disk perhaps; the file is as it was.
-    """
-    with writing(path, "; what it holds is kept, and the next run goes on from there"):
-        size = path.stat().st_size if path.exists() else 0
-        try:
-            with path.open("ab") as file:
-                file.write("".join(lines).encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            with suppress(OSError):  # what is written next must not stand behind half a line
-                os.truncate(path, size)
-            raise
-
-
-def claim(folder: Path, function: str) -> None:
-    """Keep a folder to the results of one function, known by its name.
-
-    Raises
-    ------
-    HpcgymError : it has results of another, or files of these names that are the user's.
-    """
-    path = folder / FUNCTION
-    if path.is_file():
-        before = text_of(path, _MOST_NAME, "the name of a function").strip()
-        if before == function:
-            return
-        raise HpcgymError(
-            f"{folder} has results of {before[:80]!r}, not of {function}: choose another folder"
-        )
-    for name in (RESULTS, FAILURES):
-        file = folder / name
-        if file.exists() and file.stat().st_size and not any(read_records(file)):
-            raise HpcgymError(f"{file} is there, and is none of a sweep: choose another folder")
-    with whole(path) as part:
-        part.write_bytes(f"{function}\n".encode())
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep a folder, made if need be, to this process; a kill sets it free.
-
-    Raises
-    ------
-    HpcgymError : another process has it, or it cannot be written.
-    """
-    import fcntl
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise HpcgymError(f"{folder} cannot be written: {error.strerror or error}") from None
-    with file:
-        end = time.monotonic() + _LOOKED_AT_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise HpcgymError(
-                        f"{folder}: another process is at work on it; wait for its end, or choose"
-                        " another folder"
-                    ) from None
-            time.sleep(0.01)
-        yield
-
-
-def is_locked(folder: Path) -> bool:
-    """Tell whether some process is at work on a folder."""
-    import fcntl
-
-    if not (folder / LOCK).is_file():
-        return False
-    with (folder / LOCK).open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -16,8 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
-from hpcgym.files import MOST_TOML, bytes_of, json_file, text_of
-from hpcgym.files.writing import same_file, whole
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.schedule.measures import GROUPED_BY
 from hpcgym.schedule.metrics import needs_watts, watts_given
@@ -26,19 +25,19 @@ from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.sweep.experiment import Experiment, at, load_experiment
 from hpcgym.study.sweep.records import (
-    FAILURES,
-    FUNCTION,
-    LOCK,
-    RESULTS,
+    about,
+    append,
+    claim,
     ids_of,
     is_locked,
     locked,
     read_failures,
-    read_records,
     read_results,
+    reading,
+    rows_of,
 )
 from hpcgym.study.sweep.simulations import SEED, Source, file_of, simulate_task
-from hpcgym.study.sweep.tasks import How, Progress, Summary, run_locked
+from hpcgym.study.sweep.tasks import How, Summary, name_of, run_locked
 from hpcgym.version import __version__
 from hpcgym.workload import codes_of
 from hpcgym.workload.io.files import sha256_of
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
 # --- The manifest of a sweep: all that its results follow from ------------------------------------
 
 Manifest = dict[str, Any]
-
-_MOST_BYTES = 256 << 20  # of its file, which has a line for each slice
-_CHECKSUM = "manifest_sha256"
 
 
 def make_manifest(experiment: Experiment) -> Manifest:
@@ -199,55 +195,34 @@ def _rules(scheduler: Scheduler) -> dict[str, Any]:
     return rules
 
 
-def as_text(manifest: Manifest) -> str:
-    """Return a manifest as it is written: with a checksum."""
-    return json.dumps({**manifest, _CHECKSUM: _checksum(manifest)}, indent=2) + "\n"
-
-
 def read_manifest(folder: str | Path) -> Manifest:
     """Return the manifest of a sweep: one from which tasks can be made.
 
     Raises
     ------
-    HpcgymError : there is none, or it is not what was written; the message names the file.
+    HpcgymError : there is none, or it is not what was written.
     """
-    path = Path(folder) / MANIFEST
-    if not path.exists():
-        if _is_ours(path.parent):
-            raise HpcgymError(
-                f"{folder} has a sweep that was stopped before it began: hpcgym sweep run"
-                f" EXPERIMENT --output {folder} starts it again"
-            )
-        raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
-    given = json_file(path, _MOST_BYTES)
-    if not isinstance(given, dict) or "versions" not in given:
-        raise HpcgymError(f"{path} is not the manifest of a sweep")
-    if _CHECKSUM not in given:
+    with reading(Path(folder)) as file:
+        manifest: Manifest | None = about(file).get("manifest")
+    if manifest is None:
         raise HpcgymError(
-            f"{path} has no checksum: it is of an older hpcgym, or was edited; run the experiment"
-            " anew, into another folder"
+            f"{folder} is no sweep of an experiment: hpcgym sweep run EXPERIMENT --output {folder}"
+            " begins one"
         )
-    manifest = {key: value for key, value in given.items() if key != _CHECKSUM}
-    if given[_CHECKSUM] != _checksum(manifest):
-        raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
     return manifest
 
 
-def _checksum(manifest: Manifest) -> str:
+def checksum(manifest: Manifest) -> str:
     """Return the SHA-256 of all entries."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _differences(folder: Path, manifest: Manifest) -> list[str]:
+def _differences(manifest: Manifest, origin: Path) -> list[str]:
     """Say what differs from when a sweep began, so that it cannot be gone on with."""
     found = []
     then = manifest["versions"]["hpcgym"]
     if then != __version__:
         found.append(f"it began with hpcgym {then}, and this is {__version__}")
-    content = bytes_of(folder / EXPERIMENT, MOST_TOML, HpcgymError)
-    if hashlib.sha256(content).hexdigest() != manifest["experiment_sha256"]:
-        found.append("the experiment has changed")
-    origin = origin_of(folder)
     for name, digest in manifest["inputs_sha256"].items():
         try:
             path = file_of(name, origin, of_jobs=True)
@@ -273,132 +248,84 @@ def warnings_of(folder: str | Path) -> list[str]:
 
 # --- Sweeps in folders: begin one, go on with it, see where it is ---------------------------------
 
-_MOST_NAME = 1 << 16
-
-EXPERIMENT, MANIFEST, ORIGIN = "experiment.toml", "manifest.json", "origin"
-
 
 def run_experiment(
-    path: str | Path,
-    folder: str | Path,
-    executor: str | Executor = "processes",
-    *,
-    workers: int | None = None,
-    chunk: int | None = None,
-    retries: int = 2,
-    progress: Progress | None = None,
+    path: str | Path, folder: str | Path, executor: str | Executor = "processes", **how: Any
 ) -> Summary:
     """Simulate all that an experiment describes; see :func:`hpcgym.study.load_experiment`.
 
     Parameters
     ----------
     path : of the experiment.
-    folder : where the sweep is kept: a new or empty one.
-    executor, workers, chunk, retries, progress : see :func:`hpcgym.study.run_tasks`.
+    folder : where the sweep is kept, in a file of its own; made if need be.
+    executor, how : where, and how: see :class:`hpcgym.study.sweep.tasks.How`.
 
     Raises
     ------
-    HpcgymError : something is wrong with the experiment, or the folder is in use.
+    HpcgymError : something is wrong with the experiment, or the folder has a sweep.
     """
-    how = How(executor, workers, chunk, retries, progress)
+    settings = How(executor, **how)
     path, folder = Path(path), Path(folder)
-    _check_free(folder, path)
+    with reading(folder) as file:
+        _check_free(file, folder)
     experiment = load_experiment(path)
     manifest = make_manifest(experiment)
-    with locked(folder):
-        _check_free(folder, path)  # again: making the manifest may take longer than another run
-        # relative, so that both can be moved or mounted together
-        origin = os.path.relpath(path.parent.resolve(), folder.resolve())
-        _keep(folder / EXPERIMENT, experiment.content)
-        _keep(folder / ORIGIN, f"{origin}\n".encode())
-        _keep(folder / MANIFEST, as_text(manifest).encode())
-        return _run(folder, manifest, how)
+    # relative, so that both can be moved or mounted together
+    origin = os.path.relpath(path.parent.resolve(), folder.resolve())
+    told = {"experiment": experiment.content.decode(), "origin": origin, "manifest": manifest}
+    with locked(folder) as file:
+        _check_free(file, folder)  # again: making the manifest may take longer than another run
+        claim(file, name_of(simulate_task))
+        append(file, about=[(name, json.dumps(value)) for name, value in told.items()])
+        return _run(folder, file, settings)
 
 
-def resume(
-    folder: str | Path,
-    executor: str | Executor = "processes",
-    *,
-    workers: int | None = None,
-    chunk: int | None = None,
-    retries: int = 2,
-    progress: Progress | None = None,
-) -> Summary:
+def resume(folder: str | Path, executor: str | Executor = "processes", **how: Any) -> Summary:
     """Do what is left of a sweep; tasks that failed are tried again.
 
     Parameters
     ----------
     folder : of the sweep.
-    executor, workers, chunk, retries, progress : see :func:`hpcgym.study.run_tasks`; they need not
-        be those of the first run.
+    executor, how : where, and how: see :class:`hpcgym.study.sweep.tasks.How`; they need not be
+        those of the first run.
 
     Raises
     ------
-    HpcgymError : no sweep is there, it is running, or its results would not be of one piece: the
-        experiment, a file that a workload is read from, or the version of hpcgym has changed.
+    HpcgymError : no sweep is there, it is running, or its results would not be of one piece: a file
+        that a workload is read from, or the version of hpcgym has changed.
     """
-    how = How(executor, workers, chunk, retries, progress)
+    settings = How(executor, **how)
     folder = Path(folder)
-    read_manifest(folder)  # first: locking would make the folder
-    with locked(folder):
-        manifest = read_manifest(folder)
-        if changed := _differences(folder, manifest):
+    manifest = read_manifest(folder)  # first: locking would make the folder
+    with locked(folder) as file:
+        if changed := _differences(manifest, origin_of(file, folder)):
             raise HpcgymError(
                 f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
                 " another folder"
             )
-        return _run(folder, manifest, how)
+        return _run(folder, file, settings)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Tell whether a folder has a lock, and at most what is written before the first task.
-
-    Parts of such files are there, too, where a kill left them.
-    """
-    written = (EXPERIMENT, ORIGIN, MANIFEST, FUNCTION)
-    return (folder / LOCK).is_file() and all(
-        name in (LOCK, *written) or (name.startswith(written) and name.endswith(".part"))
-        for name in os.listdir(folder)
-    )
-
-
-def _check_free(folder: Path, experiment: Path) -> None:
-    """Raise an HpcgymError unless a folder is new, empty, or of a sweep that has not begun.
-
-    It may have the experiment itself in it.
-    """
-    names = os.listdir(folder) if folder.is_dir() else []
-    if MANIFEST in names and {RESULTS, FAILURES} & {*names}:
+def _check_free(file: sqlite3.Connection, folder: Path) -> None:
+    """Raise an HpcgymError if a folder has a sweep."""
+    if "manifest" in about(file):
         raise HpcgymError(
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
             " another folder (--output)"
         )
-    alone = names == [EXPERIMENT] and same_file(folder / EXPERIMENT, experiment)
-    usable = folder.is_dir() and (not names or alone or _is_ours(folder))
-    if folder.exists() and not usable:
-        raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
 
 
-def origin_of(folder: Path) -> Path:
+def origin_of(file: sqlite3.Connection, folder: Path) -> Path:
     """Return the folder that names of files in a sweep's experiment are relative to."""
-    path = folder / ORIGIN
-    name = text_of(path, _MOST_NAME, "the name of a folder").strip()
-    if not name.isprintable():
-        raise HpcgymError(f"{path} is not the name of a folder")
-    return Path(os.path.normpath(folder.resolve() / name))
+    return Path(os.path.normpath(folder.resolve() / about(file)["origin"]))
 
 
-def _run(folder: Path, manifest: Manifest, how: How) -> Summary:
+def _run(folder: Path, file: sqlite3.Connection, how: How) -> Summary:
     """Run the tasks of a manifest, in a folder that is locked."""
-    origin, digests = str(origin_of(folder)), manifest["inputs_sha256"]
+    manifest: Manifest = about(file)["manifest"]
+    origin, digests = str(origin_of(file, folder)), manifest["inputs_sha256"]
     function = partial(simulate_task, folder=origin, digests=digests)
-    return run_locked(function, Tasks(manifest), folder, how)
-
-
-def _keep(path: Path, contents: bytes) -> None:
-    """Write a file whole or not at all."""
-    with whole(path) as part:
-        part.write_bytes(contents)
+    return run_locked(function, Tasks(manifest), file, how)
 
 
 @dataclass(frozen=True)
@@ -409,8 +336,7 @@ class Status:
     ----------
     tasks, done, failed : numbers of tasks: all, with results, failed for good.
     state : "running", "complete", "failed" (all others are done) or "interrupted".
-    damaged : number of lines of results that are not what was written; ``resume`` does their tasks
-        again.
+    damaged : number of results that are not what was written; ``resume`` does their tasks again.
     """
 
     tasks: int
@@ -425,7 +351,8 @@ def status(folder: str | Path) -> Status:
     folder = Path(folder)
     manifest = read_manifest(folder)
     running, total = is_locked(folder), manifest["tasks"]
-    ids = [record and record["id"] for record in read_records(folder / RESULTS)]
+    with reading(folder) as file:
+        ids = [row and row[0] for _, row in rows_of(file, "results")]
     failed_ids = {record["id"] for record in read_failures(folder)}
     wanted = ids_of(Tasks(manifest)) if ids or failed_ids else set()
     done, failed = len(wanted & {*ids}), len(wanted & failed_ids)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sqlite3
 import sys
 import time
 import traceback
@@ -26,17 +27,16 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.progress import silence
 from hpcgym.study.executors import SerialExecutor, check_executor, open_executor, slots
 from hpcgym.study.sweep.records import (
-    FAILURES,
-    RESULTS,
+    Row,
     append,
     canonical,
     claim,
-    failure_line,
+    failure_text,
     identity,
     ids_of,
     kept,
     locked,
-    result_line,
+    result_text,
 )
 
 Function = Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -59,8 +59,8 @@ class Summary:
     done : those whose results are on disk.
     new : those of them that were done in this run.
     failed : those that failed as often as they may; the next run tries them again.
-    damaged : lines that a kill had torn, or that were no longer what was written. They are dropped,
-        and their tasks done again.
+    damaged : rows that were no longer what was written. They are dropped, and their tasks done
+        again.
     """
 
     total: int
@@ -75,11 +75,7 @@ def run_tasks(
     tasks: Iterable[dict[str, Any]],
     folder: str | Path,
     executor: str | Executor = "processes",
-    *,
-    workers: int | None = None,
-    chunk: int | None = None,
-    retries: int = 2,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> Summary:
     """Do all tasks whose results are not in the folder yet.
 
@@ -97,25 +93,29 @@ def run_tasks(
     folder : where results are kept; made if need be. One process at a time may use it, and one
         function, known by its module and name: neither its code is compared, nor what a
         ``functools.partial`` gives it, so what a result follows from belongs into its task.
-    executor, workers : see :func:`hpcgym.study.open_executor`.
-    chunk : tasks that are sent to a worker at once; by default as many as take about a second.
-    retries : how often a task that failed is tried again.
-    progress : called now and then with the number of settled tasks, and of all.
+    executor, how : where, and how: see :class:`How`.
 
     Raises
     ------
     HpcgymError : a wrong argument, a folder that another process is at work on, that has results of
         another function or that cannot be written, or workers that cannot be kept alive.
     """
-    how = How(executor, workers, chunk, retries, progress)
+    settings = How(executor, **how)
     _check_function(function, executor)
-    with locked(Path(folder)):
-        return run_locked(function, tasks, Path(folder), how)
+    with locked(Path(folder)) as file:
+        return run_locked(function, tasks, file, settings)
 
 
 @dataclass(frozen=True)
 class How:
-    """Where tasks are done, and how often they are tried: arguments of :func:`run_tasks`.
+    """Where tasks are done, and how often they are tried.
+
+    Attributes
+    ----------
+    executor, workers : see :func:`hpcgym.study.open_executor`.
+    chunk : tasks that are sent to a worker at once; by default as many as take about a second.
+    retries : how often a task that failed is tried again.
+    progress : called now and then with the number of settled tasks, and of all.
 
     Raises
     ------
@@ -136,12 +136,15 @@ class How:
 
 
 def run_locked(
-    function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
+    function: Function,
+    tasks: Iterable[dict[str, Any]],
+    file: sqlite3.Connection,
+    how: How,
 ) -> Summary:
-    """Do as :func:`run_tasks`, in a folder that the caller has locked."""
+    """Do as :func:`run_tasks`, with the file of a folder that the caller has locked."""
     tasks = list(tasks) if isinstance(tasks, Iterator) else tasks  # gone through twice
-    claim(folder, name_of(function))
-    run = _Run(function, tasks, folder, how)
+    claim(file, name_of(function))
+    run = _Run(function, tasks, file, how)
     if run.left:
         run.to_the_end()
     return Summary(run.total, run.done, run.new, run.failed, run.damaged)
@@ -162,12 +165,16 @@ class _Run:
     """
 
     def __init__(
-        self, function: Function, tasks: Iterable[dict[str, Any]], folder: Path, how: How
+        self,
+        function: Function,
+        tasks: Iterable[dict[str, Any]],
+        file: sqlite3.Connection,
+        how: How,
     ) -> None:
-        self.function, self.folder, self.how = function, folder, how
+        self.function, self.file, self.how = function, file, how
         self.progress = how.progress or silence
-        done, self.damaged = kept(folder / RESULTS)
-        self.damaged += kept(folder / FAILURES)[1]
+        done, self.damaged = kept(file, "results")
+        self.damaged += kept(file, "failures")[1]
         wanted = ids_of(tasks)
         self.left = wanted - done
         self.total, self.done = len(wanted), len(wanted) - len(self.left)
@@ -194,7 +201,7 @@ class _Run:
             if isinstance(executor, Executor):
                 raise HpcgymError(
                     f"executor: it has broken ({broken}), and was not started here: run the tasks"
-                    f" again on another; {self.folder} keeps what is done"
+                    " again on another; what is done is kept"
                 )
 
     def _serve(self, executor: Executor) -> BaseException | None:
@@ -221,7 +228,7 @@ class _Run:
             tasks = self.suspects.popleft() if alone else self._next_chunk()
             if not tasks:
                 return None
-            sent = [(task.identity, task.text) for task in tasks]
+            sent = [task.text for task in tasks]
             limit_s = _LIMIT_S if self.how.chunk is None else None
             try:
                 future = executor.submit(run_chunk, self.function, sent, limit_s)
@@ -245,7 +252,7 @@ class _Run:
     def _land(self, futures: set[Future[Any]]) -> BaseException | None:
         """Take what has become of chunks; return the error if their executor is broken."""
         broken: BaseException | None = None
-        lines: list[str] = []
+        results: list[Row] = []
         failures: list[tuple[_Task, tuple[str, str]]] = []
         deaths: list[tuple[list[_Task], bool, BaseException]] = []
         for future in [one for one in self.flying if one in futures]:  # in the order of sending
@@ -264,13 +271,13 @@ class _Run:
                 self.returned.extend(rest)
             for task, outcome in zip(tasks, outcomes, strict=False):
                 if isinstance(outcome, str):
-                    lines.append(outcome)
+                    results.append((task.identity, outcome))
                 else:
                     failures.append((task, outcome))
-        if lines:
-            append(self.folder / RESULTS, lines)
-            self.done += len(lines)
-            self.new += len(lines)
+        if results:
+            append(self.file, results=results)
+            self.done += len(results)
+            self.new += len(results)
         for task, (words, trace) in failures:
             if self._goes_on(task, words, trace):
                 self.again.append(task)
@@ -291,9 +298,7 @@ class _Run:
         else:
             self.deaths += 1
         if self.deaths == _DEATHS and not self.new:
-            raise HpcgymError(
-                f"{self.folder}: the workers die before they have done anything: {_in_words(error)}"
-            )
+            raise HpcgymError(f"the workers die before they have done anything: {_in_words(error)}")
 
     def _goes_on(self, task: _Task, error: str, trace: str) -> bool:
         """Count a failure of a task; tell whether it is tried again, or else keep it as failed."""
@@ -301,8 +306,8 @@ class _Run:
         if task.attempts <= self.how.retries:
             return True
         self.failed += 1
-        line = failure_line(task.identity, task.text, task.attempts, error, trace)
-        append(self.folder / FAILURES, [line])
+        text = failure_text(task.text, task.attempts, error, trace)
+        append(self.file, failures=[(task.identity, text)])
         return False
 
     def _fresh(self, tasks: Iterable[dict[str, Any]]) -> Iterator[_Task]:
@@ -316,29 +321,29 @@ class _Run:
 
 
 def run_chunk(
-    function: Function, tasks: list[tuple[str, str]], limit_s: float | None = None
+    function: Function, tasks: list[str], limit_s: float | None = None
 ) -> tuple[list[str | tuple[str, str]], float]:
     """Do some tasks, in a worker.
 
     Parameters
     ----------
     function : dict -> dict.
-    tasks : the id and the canonical JSON of each.
+    tasks : the canonical JSON of each.
     limit_s : [s] time after which no further task is begun; None: all are done.
 
     Returns
     -------
-    outcomes : for each task that was done its line of results, or its error and traceback.
+    outcomes : for each task that was done what is kept of it, or its error and traceback.
     seconds : how long all of them took.
     """
     begin = time.perf_counter()
     outcomes: list[str | tuple[str, str]] = []
-    for name, text in tasks:
+    for text in tasks:
         try:
             result = function(json.loads(text))
             if not isinstance(result, Mapping):
                 raise TypeError(f"the function must return a dict, not {result!r}")
-            outcomes.append(result_line(name, text, result))
+            outcomes.append(result_text(text, result))
         except (Exception, SystemExit) as error:
             outcomes.append((_in_words(error), traceback.format_exc()))
         if limit_s is not None and time.perf_counter() - begin >= limit_s:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ import pytest
 from hpcgym import generate_speedups
 from hpcgym.machine.speedups import Heatmap, write_speedups
 from hpcgym.study import run_experiment
+from hpcgym.study.sweep.records import FILE, append, locked, reading
 from hpcgym.workload import load_workload, write_swf
 
 EXPERIMENT = """
@@ -122,10 +127,31 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here / "sweep"
 
 
-def cut(folder: Path, lines: int) -> None:
+def changed(folder: Path, statement: str, *values: object) -> None:
+    """Change the file of a sweep behind its back."""
+    with closing(sqlite3.connect(folder / FILE)) as file, file:
+        file.execute(statement, values)
+
+
+def resealed(folder: Path, name: str, value: Any) -> None:
+    """Let a sweep say something else of itself, as if it had been written so."""
+    changed(folder, "DELETE FROM about WHERE name = ?", name)
+    with locked(folder) as file:
+        append(file, about=[(name, json.dumps(value))])
+
+
+def contents(folder: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return all rows of a sweep, damaged or not, by their tables, in the order of their names."""
+    with reading(folder) as file:
+        return {
+            table: sorted(file.execute(f"SELECT name, text FROM {table}"))
+            for table in ("about", "results", "failures")
+        }
+
+
+def cut(folder: Path, results: int) -> None:
     """Leave so many results of a sweep."""
-    results = folder / "results.jsonl"
-    results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:lines]))
+    changed(folder, "DELETE FROM results WHERE rowid > ?", results)
 
 
 @pytest.fixture
@@ -133,7 +159,7 @@ def whole(tmp_path: Path, experiment: Path, reference: Path) -> Path:
     """A sweep that is done, beside its experiment, both to be changed."""
     shutil.copytree(experiment.parent, tmp_path / "here")
     shutil.copytree(reference, tmp_path / "sweep")
-    (tmp_path / "sweep" / "origin").write_text("../here\n")
+    resealed(tmp_path / "sweep", "origin", "../here")
     return tmp_path / "sweep"
 
 

@@ -21,11 +21,13 @@ from typing import Any
 
 import chores
 import pytest
+from conftest import contents
 
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import processors_here
 from hpcgym.study import open_executor, read_failures, run_experiment, run_tasks
 from hpcgym.study.executors import SerialExecutor, slots
+from hpcgym.study.sweep.run import read_manifest
 
 LIBRARIES = {"dask": "distributed", "ray": "ray", "mpi": "mpi4py"}
 
@@ -85,11 +87,10 @@ def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Pat
 
 
 def same(one: Path, other: Path) -> None:
-    """Check that two sweeps have the same manifest and the same results, to the last byte."""
-    assert (one / "manifest.json").read_bytes() == (other / "manifest.json").read_bytes()
-    lines = [sorted((sweep / "results.jsonl").read_bytes().splitlines()) for sweep in (one, other)]
-    assert len(lines[0]) == 8
-    assert lines[0] == lines[1]
+    """Check that two sweeps have the same manifest and the same results, to the last digit."""
+    assert read_manifest(one) == read_manifest(other)
+    assert contents(one)["results"] == contents(other)["results"]
+    assert len(contents(one)["results"]) == 8
 
 
 def nothing_listens_to_other_machines() -> None:

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import changed, contents, cut
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.machine.speedups import generate_speedups, write_speedups
 from hpcgym.progress import measuring
-from hpcgym.study import load_experiment, read_table, status, summary
+from hpcgym.study import load_experiment, read_results, read_table, status, summary
 from hpcgym.study.evaluation.figures import draw_profiles
 
 FAILING = """
@@ -151,11 +152,10 @@ def unequal(reference: Path, tmp_path: Path) -> Path:
     rows = table[table["workload"] == "generated"].set_index(["scheduler", "seed"])["mean_bsld"]
     seed = int(rows["easy"].idxmax())  # its mean over the other seed is the lowest of all
     assert rows["easy"].min() < rows["saf-20h"].mean()
-    lines = (folder / "results.jsonl").read_text().splitlines(keepends=True)
-    tasks = [json.loads(line)["task"] for line in lines]
-    told = [(task["scheduler"], task["workload"], task["seed"]) for task in tasks]
-    lines.pop(told.index(("easy", "generated", seed)))
-    (folder / "results.jsonl").write_text("".join(lines))
+    for name, text in contents(folder)["results"]:
+        task = json.loads(text)["task"]
+        if (task["scheduler"], task["workload"], task["seed"]) == ("easy", "generated", seed):
+            changed(folder, "DELETE FROM results WHERE name = ?", name)
     return folder
 
 
@@ -269,7 +269,7 @@ def test_failed_tasks_are_told_with_their_inputs(tmp_path: Path) -> None:
     table = succeed("table", folder, "--format", "csv")
     assert table.stdout.count("\n") == 2
     assert "1 of 2 tasks are done" in table.stderr
-    (folder / "results.jsonl").unlink()
+    cut(folder, 0)
     assert succeed("table", folder, "--format", "json").stdout == "[]\n"
     assert "0 of 2 tasks are done" in succeed("table", folder).stderr
 
@@ -283,7 +283,7 @@ def test_failed_tasks_are_told_with_their_inputs(tmp_path: Path) -> None:
             ["run", "none.toml", "--executor", "serial", "--workers", "3"],
             "workers: executor 'serial' takes no number of them; it is this process alone",
         ),
-        (["resume", "none"], "none is no sweep: it has no manifest.json"),
+        (["resume", "none"], "none is no sweep of an experiment: hpcgym sweep run"),
         (["status", "none"], "none is no sweep"),
         (["table", "REFERENCE", "--metric", "meen_bsld"], "unknown --metric"),
         (["table", "GROUPS", "--by", "clas"], "unknown --by 'clas'; did you mean 'class'?"),
@@ -331,9 +331,8 @@ def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_ctrl_c
     )
-    results = folder / "results.jsonl"
     end = time.monotonic() + 300
-    while not (results.exists() and results.read_bytes().count(b"\n") > 1):
+    while len(read_results(folder)) < 2:
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import chores
 import pytest
 from chores import numbers
-from conftest import cut
+from conftest import changed, contents, cut, resealed
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
@@ -29,11 +30,10 @@ from hpcgym.study import (
     status,
 )
 from hpcgym.study.sweep.experiment import Experiment
-from hpcgym.study.sweep.records import canonical, identity, read_records, result_line
+from hpcgym.study.sweep.records import FILE, append, canonical, identity, locked, result_text
 from hpcgym.study.sweep.run import (
     Manifest,
     Tasks,
-    as_text,
     make_manifest,
     origin_of,
     read_manifest,
@@ -62,9 +62,10 @@ def test_the_manifest_tells_nothing_of_the_host(
     """Another folder, executor and chunk: the same bytes."""
     elsewhere = write_experiment(tmp_path / "there" / "deep")
     run_experiment(elsewhere, tmp_path / "sweep", "processes", workers=1, chunk=3)
-    text = (tmp_path / "sweep" / "manifest.json").read_text()
-    assert text == (reference / "manifest.json").read_text()
-    manifest = json.loads(text)
+    told, there = (dict(contents(one)["about"]) for one in (tmp_path / "sweep", reference))
+    assert (told["manifest"], told["experiment"]) == (there["manifest"], there["experiment"])
+    assert json.loads(told["experiment"]) == elsewhere.read_text()
+    text, manifest = told["manifest"], read_manifest(reference)
     assert set(manifest["versions"]) == {"hpcgym", "python", "numpy"}
     assert manifest["seeds"] == [3, 4]
     assert set(manifest["inputs_sha256"]) == {"data/small.swf.gz"}
@@ -121,17 +122,14 @@ def test_a_sweep_may_be_moved_with_its_experiment(half: Path, tmp_path: Path) ->
 def test_what_has_changed_is_named(half: Path, tmp_path: Path) -> None:
     trace = tmp_path / "here" / "data" / "small.swf.gz"
     trace.write_bytes(trace.read_bytes() + b"\0")
-    with (half / "experiment.toml").open("a") as file:
-        file.write("\n# later\n")
     manifest = read_manifest(half)
     manifest["versions"] |= {"hpcgym": "0.0.9", "numpy": "1.0"}
-    (half / "manifest.json").write_text(as_text(manifest))
+    resealed(half, "manifest", manifest)
     with pytest.raises(HpcgymError) as caught:
         resumed(half)
     for words in (
         f"{half} cannot be resumed",
         "it began with hpcgym 0.0.9",
-        "the experiment has changed",
         "the file of data/small.swf.gz has changed",
     ):
         assert words in str(caught.value)
@@ -154,7 +152,7 @@ def test_a_changed_file_is_refused(shared: Path, name: str, tmp_path: Path) -> N
 
 def test_a_file_that_changes_under_way_fails_its_tasks_only(half: Path, tmp_path: Path) -> None:
     """Workers read files themselves, perhaps on another machine."""
-    (half / "results.jsonl").unlink()
+    cut(half, 0)
     trace = tmp_path / "here" / "data" / "small.swf.gz"
     trace.write_bytes(trace.read_bytes() + b"\0")
     manifest = read_manifest(half)
@@ -181,27 +179,24 @@ def test_a_job_that_can_never_start_fails_alone(tmp_path: Path) -> None:
 
 def test_an_improvement_is_missing_without_its_first(shared: Path, tmp_path: Path) -> None:
     shutil.copytree(shared / "sweep", tmp_path / "sweep")
-    results = tmp_path / "sweep" / "results.jsonl"
-    lines = results.read_text().splitlines(keepends=True)
-    first = next(line for line in lines if '"scheduler":"easy"' in line)
-    results.write_text("".join(line for line in lines if line != first))
+    first = min(
+        contents(shared / "sweep")["results"], key=lambda row: '"scheduler":"easy"' not in row[1]
+    )
+    changed(tmp_path / "sweep", "DELETE FROM results WHERE name = ?", first[0])
     assert read_table(tmp_path / "sweep")["makespan_improvement"].isna().sum() == 2
 
 
 # --- Folders in use, and of others ----------------------------------------------------------------
 
 
-def test_a_folder_in_use_is_left_alone(half: Path, experiment: Path, tmp_path: Path) -> None:
-    before = (half / "results.jsonl").read_bytes()
+def test_a_folder_with_a_sweep_is_left_alone(half: Path, experiment: Path, tmp_path: Path) -> None:
+    before = (half / FILE).read_bytes()
     with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
         run_experiment(experiment, half, "serial")
-    assert (half / "results.jsonl").read_bytes() == before
+    assert (half / FILE).read_bytes() == before
     (tmp_path / "file").touch()
-    for place in ("here", "file"):
-        with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-            run_experiment(experiment, tmp_path / place, "serial")
-    (tmp_path / "empty").mkdir()
-    assert run_experiment(experiment, tmp_path / "empty", "serial").done == 8
+    with pytest.raises(HpcgymError, match="file cannot be written: File exists"):
+        run_experiment(experiment, tmp_path / "file", "serial")
 
 
 def test_a_run_that_was_overtaken_leaves_the_other_alone(
@@ -222,15 +217,14 @@ def test_a_run_that_was_overtaken_leaves_the_other_alone(
         run_experiment(tmp_path / "slow.toml", folder, "serial")
     assert read_table(folder)["jobs"].tolist() == [50]
     assert status(folder).state == "complete"
-    assert (folder / "experiment.toml").read_text() == (tmp_path / "quick.toml").read_text()
 
 
 def test_a_folder_is_locked_from_the_manifest_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(folder: Path) -> Path:  # between the manifest and the tasks
+    def found(file: sqlite3.Connection, folder: Path) -> Path:  # before the tasks
         assert status(folder).state == "running"
-        return origin_of(folder)
+        return origin_of(file, folder)
 
     monkeypatch.setattr("hpcgym.study.sweep.run.origin_of", found)
     (tmp_path / "one.toml").write_text(ONE)
@@ -239,190 +233,147 @@ def test_a_folder_is_locked_from_the_manifest_to_the_end(
     assert status(tmp_path / "sweep").state == "complete"
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", "{}"])
-def test_a_folder_that_is_no_sweep_is_named(text: str | None, tmp_path: Path) -> None:
-    if text is not None:
-        (tmp_path / "manifest.json").write_text(text)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_folder_that_is_no_sweep_is_named(begun: bool, tmp_path: Path) -> None:
+    if begun:
+        run_tasks(chores.square, numbers(1), tmp_path, "serial")
+    names = sorted(tmp_path.iterdir())
     for function in (status, read_table, resumed):
-        with pytest.raises(HpcgymError, match="manifest"):
+        with pytest.raises(HpcgymError, match=f"{tmp_path} is no sweep of an experiment: hpcgym"):
             function(tmp_path)
+    assert sorted(tmp_path.iterdir()) == names
 
 
-@pytest.mark.parametrize("left", [(), ("experiment.toml",), ("manifest.json.4711.part",)])
-def test_a_sweep_that_never_began_is_not_resumed_but_run(
-    left: tuple[str, ...], tmp_path: Path
-) -> None:
-    folder = tmp_path / "sweep"
-    folder.mkdir()
+@pytest.mark.parametrize("name", ["manifest.json", "results.jsonl", "failures.jsonl"])
+def test_a_folder_of_an_earlier_version_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
     (tmp_path / "one.toml").write_text(ONE)
-    for name in ("lock", *left):
-        (folder / name).touch()
-    for function in (status, read_table, resumed):
-        with pytest.raises(HpcgymError, match=f"hpcgym sweep run .* --output {folder}"):
-            function(folder)
-    (folder / "thesis.tex.4711.part").touch()  # no folder that run would take
-    with pytest.raises(HpcgymError, match="is no sweep"):
-        status(folder)
-    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-        run_experiment(tmp_path / "one.toml", folder, "serial")
-    (folder / "thesis.tex.4711.part").unlink()
-    assert run_experiment(tmp_path / "one.toml", folder, "serial").done == 1
+    for function in (
+        *(status, read_table, resumed, read_results, read_failures),
+        lambda folder: run_experiment(tmp_path / "one.toml", folder, "serial"),
+        lambda folder: run_tasks(chores.square, numbers(1), folder, "serial"),
+    ):
+        with pytest.raises(HpcgymError, match="is of an earlier version of hpcgym"):
+            function(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "one.toml"])
 
 
 def test_an_experiment_may_lie_in_the_folder_of_its_sweep(tmp_path: Path) -> None:
     (tmp_path / "experiment.toml").write_text(ONE)
     assert run_experiment(tmp_path / "experiment.toml", tmp_path, "serial").done == 1
-    assert (tmp_path / "experiment.toml").read_text() == ONE
     assert resumed(tmp_path).new == 0
     record = read_results(tmp_path)[0]
     assert record["id"] == identity(canonical(record["task"]))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("results.jsonl", '{"run": 1, "loss": 0.5}\n', "is there, and is none of a sweep"),
-        ("failures.jsonl", "no", "is there, and is none of a sweep"),
-        ("function", "a b", "has results of 'a b', not of chores.square"),
-    ],
-)
-def test_files_of_the_user_stay_as_they_are(
-    name: str, text: str, message: str, experiment: Path, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
-        run_experiment(experiment, tmp_path, "serial")
-    with pytest.raises(HpcgymError, match=message):
-        run_tasks(chores.square, numbers(1), tmp_path, "serial")
-    assert (tmp_path / name).read_text() == text
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "lock"])
-
-
 # --- Damage ---------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def file_of_four(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file with three results and a failure."""
+    folder = tmp_path_factory.mktemp("four")
+    run_tasks(chores.fail_on_three, numbers(4), folder, "serial", retries=0)
+    return (folder / FILE).read_bytes()
+
+
 @pytest.mark.parametrize("mask", [1, 2, 4, 8, 16, 32, 64, 128])
-def test_no_flipped_bit_of_a_result_goes_unnoticed(mask: int, tmp_path: Path) -> None:
-    run_tasks(chores.square, numbers(2), tmp_path, "serial")
-    path = tmp_path / "results.jsonl"
-    text = path.read_bytes()
-    one, other = (record for record in read_records(path) if record is not None)
-    for place in range(text.index(b"\n")):
-        path.write_bytes(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])
-        found = list(read_records(path))
-        assert found[-1] == other
-        assert set(map(str, found[:-1])) == {"None"}, place
-        assert one not in found
+@pytest.mark.filterwarnings("ignore:.*has damaged")
+def test_no_flipped_bit_goes_unnoticed(mask: int, file_of_four: bytes, tmp_path: Path) -> None:
+    """What is read is what was written, or is left out; what goes on ends with all, or says why."""
+    right = {x: {"square": x**2, "third": x / 3} for x in (0, 1, 2)}
+    told = [at for at, byte in enumerate(file_of_four) if byte]  # also headers, and their numbers
+    ends = []
+    for place in told[mask.bit_length() :: 31]:
+        content = bytearray(file_of_four)
+        content[place] ^= mask
+        (tmp_path / FILE).write_bytes(content)
+        try:
+            for record in read_results(tmp_path):
+                assert record["result"] == right[record["task"]["x"]], place
+            for record in read_failures(tmp_path):
+                assert record["task"]["x"] == 3 or record["task"]["x"] in right, place
+            summary = run_tasks(chores.fail_on_three, numbers(4), tmp_path, "serial", retries=0)
+            assert (summary.done, summary.failed) == (3, 1), place
+            found = {one["task"]["x"]: one["result"] for one in read_results(tmp_path)}
+            assert found == right, place
+            ends.append(summary.damaged)
+        except HpcgymError as error:
+            assert str(error).startswith(f"{tmp_path / FILE} "), place  # noqa: PT017
+            ends.append(-1)
+    assert {-1, 1} <= {*ends}
 
 
-@pytest.mark.parametrize(("old", "new"), [("9.0", "8.0"), ('"x"', '"y"'), ("third", "thirb")])
-def test_a_damaged_result_is_counted_and_done_again(old: str, new: str, tmp_path: Path) -> None:
-    """Although it is still JSON, with all that a result has."""
-    tasks = [{"x": 27}, {"x": 4}]
-    run_tasks(chores.square, tasks, tmp_path, "serial")
-    path = tmp_path / "results.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0].replace(old.encode(), new.encode(), 1) + lines[1])
-    assert path.read_bytes() != b"".join(lines)
-    json.loads(path.read_bytes().splitlines()[0])
-    with pytest.warns(HpcgymWarning, match=r"results\.jsonl has damaged lines: 1; a run that"):
+def test_a_damaged_row_is_counted_and_done_again(tmp_path: Path) -> None:
+    """Although it is still JSON, with all that a result or a failure has."""
+    tasks = [{"x": 27}, {"x": 4}, {"x": 3}]
+    run_tasks(chores.fail_on_three, tasks, tmp_path, "serial", retries=0)
+    right = contents(tmp_path)
+    changed(tmp_path, "UPDATE results SET text = replace(text, '9.0', '8.0') WHERE rowid = 1")
+    changed(tmp_path, "UPDATE failures SET text = replace(text, 'too', 'two')")
+    json.loads(contents(tmp_path)["failures"][0][1])
+    with pytest.warns(HpcgymWarning, match="has damaged results: 1; a run that goes on"):
         assert [record["task"] for record in read_results(tmp_path)] == [{"x": 4}]
-    summary = run_tasks(chores.square, tasks, tmp_path, "serial")
-    assert (summary.done, summary.new, summary.damaged) == (2, 1, 1)
-    assert path.read_bytes() == lines[1] + lines[0]
-
-
-def test_a_damaged_failure_is_counted_and_its_task_tried_again(tmp_path: Path) -> None:
-    run_tasks(chores.fail_on_three, numbers(5), tmp_path, "serial", retries=0)
-    path = tmp_path / "failures.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"too much", b"two much"))
-    with pytest.warns(HpcgymWarning, match=r"failures\.jsonl has damaged lines: 1"):
+    with pytest.warns(HpcgymWarning, match="has damaged failures: 1"):
         assert read_failures(tmp_path) == []
-    summary = run_tasks(chores.fail_on_three, numbers(5), tmp_path, "serial", retries=0)
-    assert (summary.failed, summary.damaged) == (1, 1)
-    assert len(path.read_bytes().splitlines()) == 1
-    (failure,) = read_failures(tmp_path)
-    assert failure["error"] == "ValueError: three is too much"
-
-
-def test_a_line_that_is_being_written_is_no_damage(tmp_path: Path, recwarn: Any) -> None:
-    run_tasks(chores.square, numbers(2), tmp_path, "serial")
-    with (tmp_path / "results.jsonl").open("a") as file:
-        file.write('{"id": "0123')
-    assert len(read_results(tmp_path)) == 2
-    assert not [one for one in recwarn if one.category is HpcgymWarning]
-
-
-def test_damaged_lines_are_told_once(tmp_path: Path) -> None:
-    """And the others stay as they are, before and behind them."""
-    run_tasks(chores.square, numbers(3), tmp_path, "serial")
-    results = tmp_path / "results.jsonl"
-    lines = results.read_bytes().splitlines(keepends=True)
-    results.write_bytes(b'{"id": "0\n' + lines[0] + b"\xff\n\n" + lines[2] + b"{")
-    found = [run_tasks(chores.square, numbers(3), tmp_path, "serial") for _ in range(2)]
-    assert [(summary.damaged, summary.new) for summary in found] == [(4, 1), (0, 0)]
-    assert results.read_bytes() == lines[0] + lines[2] + lines[1]
-    assert not list(tmp_path.glob("*.part"))
+    for new, damaged in ((1, 2), (0, 0)):
+        summary = run_tasks(chores.fail_on_three, tasks, tmp_path, "serial", retries=0)
+        assert (summary.done, summary.new, summary.damaged) == (2, new, damaged)
+    assert contents(tmp_path)["results"] == right["results"]
+    assert [failure["error"] for failure in read_failures(tmp_path)] == [
+        "ValueError: three is too much"
+    ]
 
 
 def test_damage_is_told_wherever_a_sweep_is_looked_at(whole: Path, reference: Path) -> None:
-    path = whole / "results.jsonl"
-    text = path.read_bytes()
-    at = text.index(b'"mean_bsld": ') + len(b'"mean_bsld": ')
-    path.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+    changed(whole, "UPDATE results SET text = replace(text, '.', '.1') WHERE rowid = 3")
     found = status(whole)
     assert (found.state, found.done, found.damaged) == ("interrupted", 7, 1)
-    assert "damaged lines of results: 1; hpcgym sweep resume" in shown("status", whole).stdout
+    assert "damaged results: 1; hpcgym sweep resume" in shown("status", whole).stdout
     table = shown("table", whole, "--format", "csv")
     assert (table.exit_code, table.stdout.count("\n")) == (0, 8)
-    assert "has damaged lines: 1" in table.stderr
+    assert "has damaged results: 1" in table.stderr
     told = shown("resume", whole, "--executor", "serial").stderr
-    assert "had damaged lines: 1; their tasks were done again" in told
+    assert "had damaged results: 1; their tasks were done again" in told
     assert status(whole) == status(reference)
     assert read_table(whole).equals(read_table(reference))
 
 
-def test_results_of_other_tasks_are_not_counted(whole: Path) -> None:
-    """As where the lines of two sweeps have been put together."""
-    path = whole / "results.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:-1], result_line("f" * 16, '{"a":1}', {"jobs": 1})]))
-    found = status(whole)
-    assert (found.tasks, found.done, found.failed, found.state) == (8, 7, 0, "interrupted")
-    assert len(read_table(whole)) == 7
-    assert resumed(whole).new == 1
-    assert status(whole).state == "complete"
-
-
-def test_no_flipped_byte_of_a_manifest_goes_unnoticed(whole: Path) -> None:
-    path = whole / "manifest.json"
-    text, manifest = path.read_bytes(), read_manifest(whole)
-    for place in range(0, len(text), 3):
-        path.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
-        try:
-            assert read_manifest(whole) == manifest, place  # such as a tab for a blank
-        except HpcgymError as error:
-            assert str(error).startswith(str(path))  # noqa: PT017
+def test_results_of_other_tasks_are_not_counted(half: Path) -> None:
+    """As where the rows of two sweeps have been put together."""
+    with locked(half) as file:
+        append(file, results=[("f" * 16, result_text('{"a":1}', {"jobs": 1}))])
+    found = status(half)
+    assert (found.tasks, found.done, found.failed, found.state) == (8, 4, 0, "interrupted")
+    assert len(read_table(half)) == 4
+    assert resumed(half).new == 4
+    assert status(half).state == "complete"
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
+    ("statement", "message"),
     [
-        ("manifest.json", '"workloads": [', '"workloads": [7, ', "is damaged: it is not what was"),
-        ("manifest.json", '"tasks": 8', '"tasks": ' + "[" * 200_000, "64 deep"),
-        ("manifest.json", "manifest_sha256", "sha", "has no checksum: it is of an older hpcgym"),
-        ("origin", "../here", "\xff\xfe", "origin is not the name of a folder"),
-        ("origin", "../here", "a\0b", "origin is not the name of a folder"),
+        ("UPDATE about SET text = replace(text, '\"tasks\": 8', '\"tasks\": 7')", "of itself"),
+        ("UPDATE about SET text = '../there' WHERE name = 'origin'", "what it says of itself"),
+        ("DROP TABLE about", "is no sweep of an experiment"),
     ],
 )
-def test_what_is_damaged_is_named_by_all(
-    name: str, old: str, new: str, message: str, whole: Path
-) -> None:
-    path = whole / name
-    path.write_bytes(path.read_bytes().replace(old.encode(), new.encode("latin-1")))
-    words = ("status", "table", "resume") if name == "manifest.json" else ("resume",)
-    for word in words:
+def test_what_is_damaged_is_named_by_all(statement: str, message: str, whole: Path) -> None:
+    changed(whole, statement)
+    for word in ("status", "table", "resume"):
         result = shown(word, whole)
         assert result.exit_code == 1
         (line,) = result.stderr.splitlines()
-        assert re.search(rf"{name}.* {message.removeprefix('origin ')}", line)
+        assert message in line
+
+
+def test_a_file_that_is_no_sweep_is_named_and_left(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("the user's own")
+    for function in (
+        status,
+        read_results,
+        lambda folder: run_tasks(chores.square, numbers(1), folder, "serial"),
+    ):
+        with pytest.raises(HpcgymError, match="is damaged: file is not a database"):
+            function(tmp_path)
+    assert (tmp_path / FILE).read_text() == "the user's own"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -26,14 +26,14 @@ from chores import numbers
 from hpcgym.errors import HpcgymError
 from hpcgym.study import read_failures, read_results, run_tasks
 from hpcgym.study.executors import SerialExecutor, open_executor
-from hpcgym.study.sweep.records import canonical, identity, locked
+from hpcgym.study.sweep.records import FILE, canonical, identity, locked, reading, rows_of
 from hpcgym.study.sweep.tasks import name_of, run_chunk
 
 
 def done_in(folder: Path) -> list[int]:
-    """The numbers whose results are in a folder, as often as they are there."""
-    lines = (folder / "results.jsonl").read_text().splitlines()
-    return [json.loads(line)["task"]["x"] for line in lines]
+    """The numbers whose results are in a folder, as often as they are there, in their order."""
+    with reading(folder) as file:
+        return [json.loads(row[1])["task"]["x"] for _, row in rows_of(file, "results") if row]
 
 
 def did(log: Path) -> list[int]:
@@ -80,7 +80,7 @@ def test_a_folder_is_of_one_function(tmp_path: Path) -> None:
     """Or else the results of one would be taken for those of the other; also without results."""
     with pytest.raises(HpcgymError, match="it takes no tasks"):
         run_tasks(chores.square, numbers(1), tmp_path, Taking(0))
-    message = r"has results of 'chores\.square', not of test_tasks\.dividing: choose another folder"
+    message = r"has results of 'chores\.square', not of test_tasks\.dividing: choose another"
     for done in (1, 2):
         for function in (dividing, partial(dividing)):
             with pytest.raises(HpcgymError, match=message):
@@ -138,7 +138,7 @@ def test_a_worker_hands_back_what_it_has_no_time_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After many short tasks come long ones, which must not lie all on one worker."""
-    sent = [("id", canonical(task)) for task in numbers(5, sleep_s=0.02)]
+    sent = [canonical(task) for task in numbers(5, sleep_s=0.02)]
     for limit_s, done in ((0.0, 1), (0.05, 3), (60.0, 5), (None, 5)):
         outcomes, seconds = run_chunk(chores.square, sent, limit_s)
         assert len(outcomes) <= done
@@ -232,7 +232,7 @@ class Fragile(Executor):
 
     def work(self) -> None:
         taken, self.waiting = self.waiting[:2], self.waiting[2:]
-        died = any(json.loads(text).get("dies") for *_, args in taken for _, text in args[1])
+        died = any(json.loads(text).get("dies") for *_, args in taken for text in args[1])
         if died and self.breaks:
             taken, self.waiting, self.broken = taken + self.waiting, [], True
         if self.waiting:
@@ -314,8 +314,7 @@ def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path)
     folder, log = tmp_path / "sweep", tmp_path / "log"
     command = [sys.executable, chores.__file__, str(folder), str(log), "200"]
     parent = subprocess.Popen(command)
-    results = folder / "results.jsonl"
-    wait_until(lambda: results.exists() and results.read_bytes().count(b"\n") >= 20)
+    wait_until(lambda: len(done_in(folder)) >= 20)
     with pytest.raises(HpcgymError, match="another process is at work on it"):
         run_tasks(chores.square, numbers(200), folder, "serial")
     workers = children_of(parent.pid)
@@ -325,11 +324,9 @@ def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path)
     before = done_in(folder)
     assert 20 <= len(before) < 200
     noted = len(did(log))
-    with results.open("a") as file:
-        file.write('{"id": "0123')  # as if it had been killed while writing
     tasks = numbers(200, log=str(log), sleep_s=0.02)
     summary = run_tasks(chores.square, tasks, folder, "serial", chunk=50)
-    assert (summary.done, summary.damaged) == (200, 1)
+    assert (summary.done, summary.damaged) == (200, 0)
     assert summary.new == 200 - len(before)
     assert sorted(done_in(folder)) == list(range(200))
     assert done_in(folder)[: len(before)] == before
@@ -388,32 +385,24 @@ def test_ctrl_c_does_not_wait_for_long_tasks(tmp_path: Path) -> None:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def fill_the_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Let writing fail after some writes, for ever: half of what is written arrives."""
-    fsync, calls = os.fsync, []
-
-    def full(file: int) -> None:
-        calls.append(file)
-        if len(calls) <= after:
-            return fsync(file)
-        os.ftruncate(file, os.fstat(file).st_size - 20)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-
-
 def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
+    def on_a_small_disk(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        file = connect(*arguments, **more)
+        file.execute("PRAGMA max_page_count = 8")
+        return file
+
+    connect = sqlite3.connect
     with pytest.MonkeyPatch.context() as patch:
-        fill_the_disk(patch, after=3)  # the name of the function and two results
+        patch.setattr(sqlite3, "connect", on_a_small_disk)
         with pytest.raises(HpcgymError) as caught:
-            run_tasks(chores.square, numbers(6), tmp_path, "serial", chunk=1)
-    assert str(caught.value) == (
-        f"{tmp_path / 'results.jsonl'} cannot be written: No space left on device; what it holds is"
-        " kept, and the next run goes on from there"
-    )
-    assert done_in(tmp_path) == [0, 1]
-    summary = run_tasks(chores.square, numbers(6), tmp_path, "serial")
-    assert (summary.done, summary.new, summary.damaged) == (6, 4, 0)
+            run_tasks(chores.square, numbers(200), tmp_path, "serial", chunk=1)
+    told = "cannot be read or written: database or disk is full"
+    assert str(caught.value) == f"{tmp_path / FILE} {told}"
+    kept = done_in(tmp_path)
+    assert kept == [*range(len(kept))]
+    assert 9 < len(kept) < 200
+    summary = run_tasks(chores.square, numbers(200), tmp_path, "serial")
+    assert (summary.done, summary.new, summary.damaged) == (200, 200 - len(kept), 0)
 
 
 def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) -> None:
@@ -444,7 +433,7 @@ def test_mistakes_are_said_in_one_line(
     with pytest.raises(HpcgymError, match=message.replace("?", r"\?")) as caught:
         run_tasks(chores.square, tasks, tmp_path, **{"executor": "serial", **arguments})
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "results.jsonl").exists()
+    assert read_results(tmp_path) == []
 
 
 def test_a_function_that_workers_cannot_import_is_refused(tmp_path: Path) -> None:
