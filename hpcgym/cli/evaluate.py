@@ -113,7 +113,7 @@ def _of_acting(board: Leaderboard) -> list[str]:
 
 
 def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
-    """Write a performance profile and average ranks of what policies are ranked by."""
+    """Write a performance profile of what policies are ranked by."""
     from hpcgym.report.overview import write_figures
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.study.evaluation.figures import slice_figures

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
-    """Write profiles and ranks of each metric that is asked for, over all simulations."""
+    """Write a profile of each metric that is asked for, over all simulations."""
     from hpcgym.report.overview import write_figures
     from hpcgym.study import read_table
     from hpcgym.study.evaluation.figures import slice_figures
@@ -278,8 +278,7 @@ def table(
 
     csv and json have a row for each simulation, the others means over slices, seeds and shuffles.
     With --ci, --paired, --normalise or --by csv and json have these means too, in full. Figures
-    are performance profiles and, of three schedulers or more, average ranks with critical
-    differences, for each metric of --metric.
+    are performance profiles, one for each metric of --metric.
 
     Arguments
     ---------

@@ -12,9 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hpcgym.study.evaluation.figures import average_ranks as average_ranks
     from hpcgym.study.evaluation.figures import draw_profiles as draw_profiles
-    from hpcgym.study.evaluation.figures import draw_ranks as draw_ranks
     from hpcgym.study.evaluation.leaderboard import Leaderboard as Leaderboard
     from hpcgym.study.evaluation.online import Prequential as Prequential
     from hpcgym.study.evaluation.online import prequential as prequential
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
 # imported when first used: workers that run other tasks need no simulator
 _MODULES = {
-    "evaluation.figures": ("average_ranks", "draw_profiles", "draw_ranks"),
+    "evaluation.figures": ("draw_profiles",),
     "evaluation.leaderboard": ("Leaderboard",),
     "evaluation.online": ("Prequential", "prequential"),
     "evaluation.run": ("evaluate",),

@@ -23,7 +23,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.brought import acts
 from hpcgym.study.evaluation.lineup import find_policy, lineup_of
 from hpcgym.study.evaluation.references import best_static, rows_of, static_rules
-from hpcgym.study.evaluation.stage import Stage
+from hpcgym.study.evaluation.stage import Asked, Stage
 from hpcgym.study.intervals import Floats, against, block_length, bootstrap
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.extracts import WEEK_S
@@ -386,8 +386,9 @@ def prequential(
     (episode,) = episodes.listing
     stream = whole if part == "all" else episodes.workload_of(episode)
     acting = {name: _Learning(name, one) for name, one in lineup.acting.items()}
+    asked = Asked(acting, rules, options={"interval": interval})
     machine = machine_of(whole, cluster, None)
-    stage = Stage(whole, machine, episodes, rules, None, {"interval": interval}, acting, seed)
+    stage = Stage(whole, machine, episodes, asked, seed)
     results: dict[str, Result] = {}
     try:
         rows, row_of = rows_of(lineup, stage, [stream], _ALWAYS)

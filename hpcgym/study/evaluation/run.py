@@ -53,6 +53,7 @@ from hpcgym.study.evaluation.references import (
 from hpcgym.study.evaluation.site import ENERGIES
 from hpcgym.study.evaluation.stage import (
     SHARED,
+    Asked,
     MisfitError,
     Stage,
     around_of,
@@ -86,7 +87,7 @@ def evaluate(
     horizon: str | float | None = None,
     seed: int = 0,
     cluster: Cluster | str | os.PathLike[str] | None = None,
-    env: Any = None,
+    env: str | None = None,
     env_options: Mapping[str, Any] | None = None,
     budget: int = 200,
     resamples: int = 2000,
@@ -134,10 +135,10 @@ def evaluate(
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
         default as many processors as the workload's machine had.
-    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0", or an
-        environment of the same workload and kind of episodes. Saved agents know theirs. If it sets
-        limits of power or energy, all that is simulated keeps them too, on its machine.
-    env_options : further arguments of the environment, where it is not made already.
+    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0". Saved
+        agents know theirs. If it sets limits of power or energy, all that is simulated keeps them
+        too, on its machine.
+    env_options : further arguments of the environment.
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
     resamples : of the confidence intervals, which means over fewer than five slices do not have.
@@ -209,23 +210,26 @@ def evaluate(
             f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
             f" run at {whole.initial.begin} s: evaluate on the whole trace"
         )
+    if not isinstance(env, str | None):
+        raise HpcgymError(f"env must be the id of an environment, not {env!r}")
     acting = lineup.acting
     env_ids = {getattr(one, "env_id", None) for one in acting.values()}
     sharing = env == SHARED if env is not None else SHARED in env_ids
     _check_sharing(lineup, sharing, rules, by)
     env = SHARED if sharing else env
     given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
-    around = around_of(given, env, env_options, acting)
+    asked = Asked(acting, rules, env, env_options or {})
+    around = around_of(given, asked)
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
-        rules=restrictions(rules, env, env_options, acting),
+        rules=restrictions(asked),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     _warn_of_short_period(whole, part, chosen)
     warn_of_seen(acting, whole, part)
     with told_already():
-        stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+        stage = Stage(whole, machine, part, asked, seed)
     played = _Played(stage, part, chosen, lineup.trainings, metric, by)
     shows = progress or silent
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,6 +88,34 @@ def act_out(env: Any, policy: Any, first: tuple[Any, Any]) -> tuple[bool, Mappin
     return terminated, info
 
 
+class Asked(NamedTuple):
+    """Who is to act, where, and under which rules.
+
+    Attributes
+    ----------
+    acting : those that will act, by the names of their rows.
+    rules : rules that the user has given.
+    env : the id of an environment, or None: that of each policy, its ``env_id``.
+    options : arguments of the environment, beside those that the evaluation gives.
+    """
+
+    acting: Mapping[str, Any]
+    rules: Mapping[str, Any]
+    env: str | None = None
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    def environments(self) -> dict[str, Mapping[str, Any]]:
+        """Return the arguments of each environment, as far as they are told, by who acts there."""
+        found: dict[str, Mapping[str, Any]] = {}
+        if self.env is not None:
+            found[self.env] = {**VERSIONS.get(self.env, {}), **self.options}
+        for name, policy in self.acting.items():
+            own = getattr(policy, "env_id", None)
+            if own is not None and self.env in (None, own):
+                found[name] = {**VERSIONS.get(own, {}), **options_of(policy), **self.options}
+        return found
+
+
 class Stage:
     """The environments of an evaluation, and the machine of all that is simulated.
 
@@ -94,10 +123,7 @@ class Stage:
     ----------
     workload, cluster, part : the whole workload, what it runs on and the slices to evaluate on;
         cluster None: the usual one of the workload, or that of environments which have their own.
-    rules : rules that the user has given.
-    env : an environment, the id of one, or None: that of each policy, its ``env_id``.
-    env_options : arguments of the environment, beside those that the evaluation gives.
-    acting : those that will act.
+    asked : who acts, where, and under which rules.
     seed : of resets.
 
     Attributes
@@ -124,35 +150,31 @@ class Stage:
         workload: Workload,
         cluster: Cluster | None,
         part: Episodes,
-        rules: Mapping[str, Any],
-        env: Any,
-        env_options: Mapping[str, Any] | None,
-        acting: Mapping[str, Any],
+        asked: Asked,
         seed: int,
     ) -> None:
+        acting, rules, env, given = asked
         self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self.counts_usage = False
         self.unseen: dict[str, tuple[int, int]] = {}
         self._workload, self._cluster, self._part, self._seed = workload, cluster, part, seed
         self._made: list[Any] = []
-        options = dict(env_options or {})
         for name in ("cluster", "processors"):
-            if name in options:
+            if name in given:
                 raise HpcgymError(f"env_options: give {name} to the evaluation or the workload")
-        if env == SHARED:
-            # those that bring no environment follow the first that does
-            theirs = next((options_of(one) for one in acting.values() if options_of(one)), {})
-            known = {name: theirs[name] for name in ("cluster", "speedups") if name in theirs}
-            options = {"window": _WINDOW, **known, **options}
-        if env is None:
-            self._envs = {name: self._own(name, one, options) for name, one in acting.items()}
-        else:
-            one = self._make(env, options) if isinstance(env, str) else _as_made(env, options)
-            self._envs = dict.fromkeys(acting, one) or {"env": one}
-            for name, policy in acting.items():  # what an agent was made for, it brings along
-                if isinstance(env, str) and getattr(policy, "env_id", None) == env:
-                    self._envs[name] = self._own(name, policy, dict(env_options or {}))
+        self._envs: dict[str, Any] = {}
+        if env is not None:
+            options = dict(given)
+            if env == SHARED:
+                # those that bring no environment follow the first that does
+                theirs = next((options_of(one) for one in acting.values() if options_of(one)), {})
+                known = {name: theirs[name] for name in ("cluster", "speedups") if name in theirs}
+                options = {"window": _WINDOW, **known, **options}
+            self._envs = dict.fromkeys(acting or ("env",), self._make(env, options))
+        for name, policy in acting.items():  # what an agent was made for, it brings along
+            if env in (None, getattr(policy, "env_id", None)):
+                self._envs[name] = self._own(name, policy, given)
         for name, one in self._envs.items():
             check_spaces(name, acting.get(name), one.unwrapped)
             if env != SHARED:
@@ -223,8 +245,8 @@ class Stage:
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
         if not same or not _alike(env.unwrapped.result().cluster, self.machine):
             raise MisfitError(
-                f"the environment of {name} has another workload in {episode.name} than"
-                f" {wanted.name} on {_in_words(self.machine)}"
+                f"the environment of {name} has other jobs in {episode.name}, or another machine,"
+                " than the evaluation"
             )
         return observation, info
 
@@ -324,28 +346,12 @@ class Stage:
         self.rules = theirs
 
 
-def _as_made(env: Any, options: Mapping[str, Any]) -> Any:
-    """Return an environment that the user has made."""
-    if options:
-        raise HpcgymError("env_options are for the id of an environment, and env is made already")
-    if not callable(getattr(env, "reset", None)):
-        raise HpcgymError(f"env must be the id of an environment or an environment, not {env!r}")
-    return env
-
-
 def _alike(one: Cluster, other: Cluster) -> bool:
     """Tell whether machines have the same processors, on the same nodes."""
     if not one.groups and not other.groups:
         return one.processors == other.processors
     same = one.resources == other.resources and bool(one.groups) == bool(other.groups)
     return same and np.array_equal(one.capacity, other.capacity)
-
-
-def _in_words(machine: Cluster) -> str:
-    """Return a machine in words."""
-    if machine.groups:
-        return f"the {machine.nodes} nodes of {machine.name or 'the cluster'}"
-    return f"{machine.processors} processors"
 
 
 # --- Rules, and what is around slices, as given or as environments have them ----------------------
@@ -376,23 +382,10 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def restrictions(
-    rules: Mapping[str, Any],
-    env: Any,
-    env_options: Mapping[str, Any] | None,
-    acting: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the quotas and windows of an evaluation: those given, or those of environments.
-
-    Parameters
-    ----------
-    rules, env, env_options, acting : as :class:`Stage` takes them.
-    """
-    there: list[Any] = [env_options or {}]
-    if env is not None and not isinstance(env, str):
-        there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
-    there += map(options_of, acting.values())
-    found = settled(OF_MACHINES, rules, there)
+def restrictions(asked: Asked) -> dict[str, Any]:
+    """Return the quotas and windows of an evaluation: those given, or those of environments."""
+    there = [asked.options, *map(options_of, asked.acting.values())]
+    found = settled(OF_MACHINES, asked.rules, there)
     return {rule: value for rule, value in found.items() if value is not None}
 
 
@@ -400,18 +393,13 @@ def restrictions(
 PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
 
 
-def around_of(
-    given: Mapping[str, Any],
-    env: Any,
-    env_options: Mapping[str, Any] | None,
-    acting: Mapping[str, Any],
-) -> dict[str, Any]:
+def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     """Return what is around the slices of an evaluation.
 
     Parameters
     ----------
     given : the four arguments of :data:`PLAIN`; None: as environments have it.
-    env, env_options, acting : as :class:`Stage` takes them.
+    asked : who acts, and where.
 
     Raises
     ------
@@ -419,7 +407,7 @@ def around_of(
     """
     around = dict(PLAIN)
     told: dict[str, str] = {}  # by whom
-    for name, theirs in _environments(env, env_options or {}, acting):
+    for name, theirs in asked.environments().items():
         for key in PLAIN:
             if given[key] is not None or key not in theirs:
                 continue
@@ -434,22 +422,6 @@ def around_of(
         if value is not None:
             around[key] = PLAIN[key] if value == "none" and PLAIN[key] is None else value
     return around
-
-
-def _environments(
-    env: Any, env_options: Mapping[str, Any], acting: Mapping[str, Any]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return the arguments of each environment of an evaluation, as far as they are told."""
-    if env is not None and not isinstance(env, str):
-        episodes = getattr(getattr(env, "unwrapped", None), "episodes", None)
-        yield "env", getattr(episodes, "around", {})
-        return
-    if env is not None:
-        yield env, {**VERSIONS.get(env, {}), **env_options}
-    for name, policy in acting.items():
-        own = getattr(policy, "env_id", None)
-        if own is not None and env in (None, own):
-            yield name, {**VERSIONS.get(own, {}), **options_of(policy), **env_options}
 
 
 def _meant(value: Any) -> Any:

@@ -17,7 +17,7 @@ from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.progress import silence
-from hpcgym.report.canvas import BLUE, DARK_GREY, LIGHT_GREY, ORANGE, VERMILLION, new_figure, plain
+from hpcgym.report.canvas import BLUE, ORANGE, new_figure, plain
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -43,7 +43,6 @@ from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -172,6 +171,13 @@ def ablated(
 # --- What tuning has found ------------------------------------------------------------------------
 
 
+_WORDS = {
+    "weekly_bsld": "weekly mean bounded slowdown (geometric mean)",
+    "mean_bsld": "mean bounded slowdown",
+    "mean_wait_h": "mean wait [h]",
+}
+
+
 @dataclass(frozen=True)
 class Tuned:
     """A tuned scheduler and what is known of it.
@@ -184,8 +190,6 @@ class Tuned:
     bounds : what had to be kept, and what each means on the later part.
     board : a row for each scheduler, on the later part; see
         :func:`hpcgym.study.tuning.tune.board_of`.
-    weeks : name of a scheduler -> (n_weeks, 3) number of jobs, sums of bounded slowdowns and of
-        waits [h] of each week, means over jitters; 0 in the early part.
     steps : the way to EASY: what is given up, the objective on the early part then, and on the
         later one.
     arms : a row for each combination that went on after the first look.
@@ -198,7 +202,6 @@ class Tuned:
     log: str
     bounds: list[tuple[Bound, float]]
     board: pd.DataFrame
-    weeks: dict[str, NDArray[np.float64]]
     steps: list[tuple[str, float, float]]
     arms: list[dict[str, Any]]
     rows: list[dict[str, Any]]
@@ -240,17 +243,31 @@ class Tuned:
         return pd.DataFrame(self.rows)
 
     def figure(self) -> Figure:
-        """Return a picture: what each part of the scheduler does, and the later weeks.
+        """Return a picture: the objective as one part of the scheduler after the other is given up.
 
         Raises
         ------
         HpcgymError : matplotlib is not installed.
         """
-        figure = new_figure(11, 4.5)
-        left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
-        _draw_way(left, self)
-        _draw_weeks(right, self)
-        figure.suptitle(textwrap.fill(f"{self.log}: {self.verdict}", 150), fontsize=9)
+        figure = new_figure(7, 4.5)
+        axes = figure.subplots()
+        given_up = [what for what, _, _ in self.steps[1:]]
+        names = ["tuned", *(f"without {what}" for what in given_up[:1])]
+        names += [f"nor {what}" for what in given_up[1:]]
+        if given_up:
+            names[-1] += ": EASY"
+        places = range(len(names))
+        later = [step[2] for step in self.steps]
+        axes.barh(places, later, color=BLUE, height=0.55, label="later part, not searched on")
+        early = [step[1] for step in self.steps]
+        axes.plot(early, places, "o", color=ORANGE, label="early part")
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel(_WORDS[self.objective])
+        axes.set_xlim(left=0)
+        plain(axes, "x")
+        axes.legend(frameon=False, fontsize=8)
+        figure.suptitle(textwrap.fill(f"{self.log}: {self.verdict}", 95), fontsize=9)
         return figure
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -275,56 +292,6 @@ class Tuned:
         files.append(folder / "tuned.png")
         save_figure(self.figure(), files[-1], ".png")
         return files
-
-
-# --- The picture of a tuned scheduler -------------------------------------------------------------
-
-_WORDS = {
-    "weekly_bsld": "weekly mean bounded slowdown (geometric mean)",
-    "mean_bsld": "mean bounded slowdown",
-    "mean_wait_h": "mean wait [h]",
-}
-
-
-def _draw_way(axes: Axes, tuned: Tuned) -> None:
-    """Draw the objective as one part after the other is given up."""
-    given_up = [what for what, _, _ in tuned.steps[1:]]
-    names = ["tuned", *(f"without {what}" for what in given_up[:1])]
-    names += [f"nor {what}" for what in given_up[1:]]
-    if given_up:
-        names[-1] += ": EASY"
-    places = range(len(names))
-    later = [step[2] for step in tuned.steps]
-    axes.barh(places, later, color=BLUE, height=0.55, label="later part, not searched on")
-    early = [step[1] for step in tuned.steps]
-    axes.plot(early, places, "o", color=ORANGE, label="early part")
-    axes.set_yticks(places, names)
-    axes.invert_yaxis()
-    axes.set_xlabel(_WORDS[tuned.objective])
-    axes.set_xlim(left=0)
-    plain(axes, "x")
-    axes.legend(frameon=False, fontsize=8)
-
-
-def _draw_weeks(axes: Axes, tuned: Tuned) -> None:
-    """Draw the mean of each later week: of the tuned scheduler, and of those to be beaten."""
-    names = [str(name) for name in tuned.board.index]
-    colours = {names[0]: BLUE, names[1]: VERMILLION, "easy": LIGHT_GREY}
-    column = 2 if tuned.objective == "mean_wait_h" else 1
-    for name, colour in reversed(colours.items()):
-        sums = tuned.weeks[name]
-        weeks = sums[:, 0].nonzero()[0]
-        axes.plot(
-            weeks, sums[weeks, column] / sums[weeks, 0], "o-", color=colour, markersize=3,
-            linewidth=1, label=name,
-        )  # fmt: skip
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel("week of the log")
-    axes.set_ylabel("mean wait [h]" if column == 2 else "mean bounded slowdown")
-    axes.tick_params(colors=DARK_GREY)
-    plain(axes, "y")
-    axes.legend(frameon=False, fontsize=8)
 
 
 # --- Tuning a scheduler on the early part of a log ------------------------------------------------
@@ -478,7 +445,6 @@ def tune(
         log=log.name,
         bounds=bounds,
         board=board_of(tried, before, plan.objective, bounds),
-        weeks={name: one.weeks[0].mean(axis=0) for name, one in tried.items()},
         steps=[
             (what, float(a.means[plan.objective][0]), float(b.means[plan.objective][0]))
             for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,6 @@ import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.cli.evaluate import notes_of
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import (
     HpcgymError,
     PolicyWarning,
@@ -26,13 +26,12 @@ from hpcgym.errors import (
     TrainingWarning,
     WorkloadWarning,
 )  # fmt: skip
-from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
 from hpcgym.study.evaluation.brought import check_spaces
-from hpcgym.study.evaluation.stage import PLAIN, around_of, warn_of_seen
+from hpcgym.study.evaluation.stage import PLAIN, Asked, around_of, warn_of_seen
 from hpcgym.workload import Workload, load_workload
 
 LONG = load_workload("lublin:jobs=900,processors=64,seed=4,load=0.9")
@@ -43,19 +42,20 @@ WINDOWS: dict[str, Any] = {"jobs": 60, "budget": 0, "n": 3}
 DAY = 86_400
 
 
-class OneChoice:
-    """An environment of one step: the action is the policy of the whole episode."""
+class OneChoice(gymnasium.Env[Any, str]):
+    """A user's environment of one step: the action is the policy of the whole episode."""
 
     action_kind = "one choice"
 
-    def __init__(self, workload: Any = TRACE, jobs: int = 100, **rules: Any) -> None:
-        self.episodes = Episodes(workload, jobs=jobs)
-        scheduler = Scheduler().but(**rules)
+    def __init__(
+        self, workload: Any, jobs: int, kept: Any = None, truncates: bool = False, **rules: Any
+    ) -> None:
+        self.episodes = Episodes(workload if kept is None else kept, jobs=jobs)
+        scheduler = Scheduler(**{rule: rules[rule] for rule in OF_ENVIRONMENTS if rule in rules})
         self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in OF_ENVIRONMENTS}
-        self.unwrapped = self
-        self.truncates = False
+        self.truncates = truncates
 
-    def reset(self, seed: int, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self.episode_workload = self.episodes.workload_of(self.episodes.find(options))
         return None, {}
 
@@ -65,6 +65,10 @@ class OneChoice:
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         result = simulate(self.episode_workload, policy=action, **self.scheduler_rules)
         return None, 0.0, not self.truncates, self.truncates, {"metrics": result.metrics}
+
+
+gymnasium.register("test/OneChoice-v0", entry_point=OneChoice)
+CHOICE: dict[str, Any] = {"env": "test/OneChoice-v0"}
 
 
 def choosing(policy: str, **more: Any) -> Any:
@@ -77,10 +81,10 @@ def choosing(policy: str, **more: Any) -> Any:
 
 def test_a_policy_acts_in_the_environment_given() -> None:
     seen: list[Any] = []
-    env = OneChoice(backfill_order="sqf", passes="per-event")
+    rules = {"backfill_order": "sqf", "passes": "per-event"}
     agent = choosing("spf", begin=seen.append)
-    board = evaluate([agent, "spf"], TRACE, env=env, **SMALL)
-    assert seen == [env] * 6  # begin is called once an episode
+    board = evaluate([agent, "spf"], TRACE, **CHOICE, env_options=rules, **SMALL)
+    assert [type(env) for env in seen] == [OneChoice] * 6  # begin is called once an episode
     assert board.by_slice["agent"].equals(board.by_slice["spf (backfill sqf)"])
     assert board.schedulers["agent"] is None
     spf = board.schedulers["spf (backfill sqf)"]
@@ -92,34 +96,18 @@ def test_a_policy_acts_in_the_environment_given() -> None:
     ("env", "given", "message"),
     [
         (None, {}, "agent acts in an environment: give env="),
-        (OneChoice(load_workload("lublin:jobs=2000")), {}, "has another workload in rows"),
-        (OneChoice(), {"backfill": "none"}, "has backfill='easy', and the evaluation 'none'"),
-        (
-            OneChoice(quota="user:jobs=2"),
-            {"quota": None},
-            "quota='user:jobs=2', and the evaluation",
+        *(
+            (CHOICE["env"], {"env_options": {"kept": kept}}, "has other jobs in rows")
+            for kept in (load_workload("lublin:jobs=2000"), replace(TRACE, processors=128))
         ),
-        (OneChoice(), {"env_options": {"window": 3}}, "env_options are for the id"),
         ("hpcgym/Nothing-v0", {}, "env 'hpcgym/Nothing-v0': "),
-        (7, {}, "env must be the id of an environment"),
+        (7, {}, "env must be the id of an environment, not 7"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         evaluate(choosing("spf"), TRACE, env=env, **FEW, **given)
-
-
-def test_an_environment_of_another_machine_is_told() -> None:
-    eurora = load_workload("eurora:jobs=600,seed=0,load=2")
-    serial = load_workload("lublin:jobs=600,processors=1024,seed=0")
-    env = JobSelection(eurora, jobs=60, cluster="eurora")
-    one: dict[str, Any] = {**FEW, "env": env, "jobs": 60, "n": 1}
-    nodes = Cluster(groups=(NodeGroup("all", 64, {"core": 16, "mem": 16_000}),))
-    for jobs, cluster in ((eurora, None), (serial, nodes)):
-        with pytest.raises(HpcgymError, match="another workload in"):
-            evaluate(find_baseline("saf"), jobs, cluster=cluster, **one)
-    assert not evaluate(find_baseline("saf"), eurora, cluster="eurora", **one).failures
 
 
 def test_spaces_that_differ_are_said() -> None:
@@ -183,8 +171,10 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
 ) -> None:
     """Unless somebody asks for another correction; the environment's usual one is no wish."""
     few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
-    env = JobSelection(TRACE, jobs=30, estimate="ave2", backfill="none", **there)
-    board = evaluate([find_baseline("saf"), "prb", "sjf"], TRACE, env=env, **few, **here)
+    env: dict[str, Any] = {"env": "hpcgym/JobSelection-v0", "env_options": there}
+    board = evaluate(
+        [find_baseline("saf"), "prb", "sjf"], TRACE, backfill="none", **env, **few, **here
+    )
     (prb,) = (one for row, one in board.schedulers.items() if row.startswith("prb ("))
     (sjf,) = (one for row, one in board.schedulers.items() if row.startswith("sjf ("))
     assert prb.correction == expected
@@ -224,7 +214,7 @@ def test_a_failing_policy_is_reported_with_its_own_count_and_not_dropped() -> No
     saf = lambda observation, info: "saf"  # noqa: E731
     policies = {"once": failing([3], saf), "twice": failing([1, 2], saf), "never": failing([], saf)}
     with pytest.warns(PolicyWarning, match="failed on") as caught:
-        board = evaluate(policies, TRACE, env=OneChoice(), jobs=100, n=5, budget=0)
+        board = evaluate(policies, TRACE, **CHOICE, jobs=100, n=5, budget=0)
     where = [name.partition(":")[0] for name in board.by_slice.index]
     assert [str(one.message).partition(":")[0] for one in caught] == [
         f"once failed on 1 of 5 slices, first on {where[2]}",
@@ -251,18 +241,17 @@ def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -
 
     errors: list[Exception] = [HpcgymError("not here"), ZeroDivisionError("no way")]
     with pytest.warns(PolicyWarning, match="^agent failed on 2 of 2 slices, first on "):
-        board = evaluate(choosing("spf", begin=begin), TRACE, env=OneChoice(), **FEW)
+        board = evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
     assert all(one.startswith("ZeroDivisionError: no way (") for one in board.failures.values())
     errors.pop()
     with pytest.raises(HpcgymError, match=r"^not here$"):
-        evaluate(choosing("spf", begin=begin), TRACE, env=OneChoice(), **FEW)
+        evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
 
 
 def test_an_episode_that_is_cut_short_is_a_failure() -> None:
-    env = OneChoice()
-    env.truncates = True
+    cut = {"env_options": {"truncates": True}}
     with pytest.warns(PolicyWarning):
-        board = evaluate(choosing("spf"), TRACE, env=env, **FEW)
+        board = evaluate(choosing("spf"), TRACE, **CHOICE, **cut, **FEW)
     assert [*board.failures.values()] == [
         "RuntimeError: truncated before all jobs of the slice had started"
     ] * 2
@@ -354,22 +343,22 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
 def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versions() -> None:
     nothing = dict.fromkeys(PLAIN)
     newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
-    assert around_of(nothing, None, None, {}) == PLAIN
-    assert around_of(nothing, "hpcgym/JobSelection-v1", None, {}) == newer
+    assert around_of(nothing, Asked({}, {})) == PLAIN
+    assert around_of(nothing, Asked({}, {}, "hpcgym/JobSelection-v1")) == newer
     agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
-    assert around_of(nothing, None, None, agents) == {**newer, "horizon": "3d"}
+    assert around_of(nothing, Asked(agents, {})) == {**newer, "horizon": "3d"}
     given = {**nothing, "start": "saf", "horizon": "1d"}
     expected = {**newer, "start": "saf", "horizon": "1d"}
-    assert around_of(given, None, {"horizon": "2d"}, agents) == expected
-    assert around_of(nothing, None, {"horizon": "2d"}, agents)["horizon"] == "2d"
+    assert around_of(given, Asked(agents, {}, options={"horizon": "2d"})) == expected
+    assert around_of(nothing, Asked(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
     # one that was trained elsewhere acts where it is asked to
-    assert around_of(nothing, "hpcgym/QueueOrdering-v0", None, agents) == PLAIN
+    assert around_of(nothing, Asked(agents, {}, "hpcgym/QueueOrdering-v0")) == PLAIN
     alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
-    assert around_of(nothing, None, None, alike)["start"] == "warm"
+    assert around_of(nothing, Asked(alike, {}))["start"] == "warm"
     alike["b"].env_options["horizon"] = "8d"
     with pytest.raises(HpcgymError, match=r"of b has horizon='8d', and that of a '7d'; give hor"):
-        around_of(nothing, None, None, alike)
-    assert around_of({**nothing, "horizon": "1d"}, None, None, alike)["horizon"] == "1d"
+        around_of(nothing, Asked(alike, {}))
+    assert around_of({**nothing, "horizon": "1d"}, Asked(alike, {}))["horizon"] == "1d"
 
 
 @pytest.mark.parametrize(
