@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,24 +41,21 @@ class _Learning:
 
     Parameters
     ----------
-    name : of the learner, for what is said of its progress.
     learner : a :class:`hpcgym.agents.weight_bandit.Learner`. It goes on with what it has learned
         before, if it has.
 
     Attributes
     ----------
-    step : called at each of :func:`_weeks_in` weeks, with what is being done.
     decisions : how often it chose.
     """
 
     env_id = "hpcgym/MixedPolicy-v0"
-    step: Callable[[str], None]
 
-    def __init__(self, name: str, learner: Any) -> None:
-        self._name, self._learner = name, learner
+    def __init__(self, learner: Any) -> None:
+        self._learner = learner
         features = getattr(learner, "features", WEIGHTED_FEATURES)
         self.env_options = {"policy_features": list(features)}
-        self.decisions = self._weeks = 0
+        self.decisions = 0
 
     def begin(self, env: Any) -> None:
         """Begin the stream."""
@@ -68,10 +65,6 @@ class _Learning:
         """Return the learner's weights, of what a site knows."""
         if self.decisions:
             self._tell(observation, info["time"])
-        stream = self._env.episode_workload
-        while self._weeks <= min(_week(stream, info["time"]), _weeks_in(stream) - 1):
-            self.step(f"{self._name}, week {self._weeks}")
-            self._weeks += 1
         self.decisions += 1
         return self._learner.act(observation, {name: info[name] for name in ("time", "window")})
 
@@ -100,16 +93,6 @@ class _Learning:
             bsld,
         )
         observe(observation, -float(bsld.sum()), ended)
-
-
-def _weeks_in(stream: Workload) -> int:
-    """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
-    return _week(stream, int(stream.submit_time[-1])) + 1
-
-
-def _week(stream: Workload, time: int) -> int:
-    """Return the number of a week, from the first submission on."""
-    return max(time - int(stream.submit_time[0]), 0) // WEEK_S
 
 
 # --- What learners and references have come to on one stream of jobs ------------------------------
@@ -385,21 +368,19 @@ def prequential(
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
     (episode,) = episodes.listing
     stream = whole if part == "all" else episodes.workload_of(episode)
-    acting = {name: _Learning(name, one) for name, one in lineup.acting.items()}
+    acting = {name: _Learning(one) for name, one in lineup.acting.items()}
     asked = Asked(acting, rules, options={"interval": interval})
     machine = machine_of(whole, cluster, None)
     stage = Stage(whole, machine, episodes, asked, seed)
     results: dict[str, Result] = {}
     try:
         rows, row_of = rows_of(lineup, stage, [stream], _ALWAYS)
-        total = budget + len(rows) + 1 + len(acting) * (_weeks_in(stream) - 1)
-        with (progress or silent)("one pass", total) as step:
+        with (progress or silent)("one pass", budget + len(rows) + 1) as step:
             for name, one in rows.items():
+                step(name)
                 if acts(one):
-                    acting[name].step = step
                     _learn(stage, name, acting[name], episode)
                 else:
-                    step(name)
                     stage.play(name, one, episode)
                 results[name] = stage.result()
             plain = static_rules(stage)

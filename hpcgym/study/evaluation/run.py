@@ -375,7 +375,6 @@ class _Played:
             intervals_of=tuple(others),
             groups=self._groups(workload, row_of, {name for name, _ in failures}),
             around=self.part.around,
-            unseen=self.stage.unseen,
             **told,
         )
 

@@ -71,19 +71,6 @@ class Arm(NamedTuple):
     hold: bool
     pairs_above: bool
 
-    def __str__(self) -> str:
-        told = {
-            self.allocation: self.allocation != "",
-            self.order: True,
-            f"by {self.policy_estimate}": self.policy_estimate != "requested",
-            f"{self.backfill} backfilling": True,
-            f"in order {self.backfill_order}": Backfill.parse(self.backfill).sweeps,
-            f"reckoning with {self.estimate}": self.estimate != "requested",
-            f"{self.partners} partners": shares(self.allocation),
-            **{lever: getattr(self, lever) for lever in _LEVERS},
-        }
-        return ", ".join(words for words, said in told.items() if said)
-
 
 @dataclass(frozen=True)
 class Space:

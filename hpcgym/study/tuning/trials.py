@@ -161,14 +161,11 @@ class Found(NamedTuple):
     seeds : of jitters on which nothing was tried.
     rows : a row for each time that something was asked for: the stage, what has been tried by then,
         and the least loss of those asked for.
-    arms : a row for each arm that went on after the first look: in how many rounds it was, how
-        often it was tried, and its loss after the last of them.
     """
 
     finalists: list[dict[str, Any]]
     seeds: tuple[int, ...]
     rows: list[dict[str, Any]]
-    arms: list[dict[str, Any]]
 
 
 #: Returns the losses of all rules that are asked for, (n_rules,): the less, the better.
@@ -213,15 +210,11 @@ def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed
         search.race(runs, budget // len(WIDTHS), f"round {number}")
         search.look_again(runs, f"round {number}")
     last = sorted(everyone, key=lambda run: (-run.rounds, run.loss))
-    rows = [
-        {"arm": str(run.arm), "rounds": run.rounds, "tried": run.tried, "loss": run.loss}
-        for run in last
-    ]
     ends = [(run.arm, run.best) for run in last] + [(run.arm, run.start) for run in last]
     finalists = [space.rules(arm, numbers, units) for arm, numbers in ends]
     differing = [one for k, one in enumerate(finalists) if one not in finalists[:k]]
     fresh = tuple(range(search.jitters, search.jitters + OFTEN["end"]))
-    return Found(differing, fresh, search.rows, rows)
+    return Found(differing, fresh, search.rows)
 
 
 class _Search:

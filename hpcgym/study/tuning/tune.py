@@ -24,7 +24,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.study.evaluation.lineup import free_name
 from hpcgym.study.executors import open_executor
-from hpcgym.study.intervals import FEWEST, against, how_often
+from hpcgym.study.intervals import FEWEST, against, bootstrap
 from hpcgym.study.tuning.space import Rules, SharedSpace, Space
 from hpcgym.study.tuning.trials import (
     OBJECTIVES,
@@ -92,19 +92,15 @@ def less(
     -------
     change, low, high : [%]; the ends are nan of fewer than five weeks with jobs.
     """
-    both = by_week(np.stack([weeks, reference]), objective)
-    n = both.shape[1]
-    every = np.ones((1, n))
-    drawn = how_often(n, _RESAMPLES, seed=0)
+    mine, theirs = by_week(np.stack([weeks, reference]), objective)
     logs = objective == "weekly_bsld"
-    changes = []
-    for times in (every, drawn):
-        mine, theirs = (times @ both.T / n).T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.exp(mine - theirs) if logs else mine / theirs
-        changes.append(100 * (ratio - 1))
-    low, high = np.percentile(changes[1], [2.5, 97.5]) if n >= FEWEST else (np.nan, np.nan)
-    return float(changes[0][0]), float(low), float(high)
+    counts = np.ones(len(mine)) if logs else theirs
+    apart = mine - theirs
+    low, high = bootstrap(apart[:, None], _RESAMPLES, counts=counts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = np.array([apart.sum() / counts.sum(), low[0], high[0]])
+    one, below, above = (100 * (np.expm1(change) if logs else change)).tolist()
+    return one, below, above
 
 
 def board_of(
@@ -192,7 +188,6 @@ class Tuned:
         :func:`hpcgym.study.tuning.tune.board_of`.
     steps : the way to EASY: what is given up, the objective on the early part then, and on the
         later one.
-    arms : a row for each combination that went on after the first look.
     rows : how the search went.
     tried : how many rules were tried.
     """
@@ -203,7 +198,6 @@ class Tuned:
     bounds: list[tuple[Bound, float]]
     board: pd.DataFrame
     steps: list[tuple[str, float, float]]
-    arms: list[dict[str, Any]]
     rows: list[dict[str, Any]]
     tried: int
 
@@ -449,7 +443,6 @@ def tune(
             (what, float(a.means[plan.objective][0]), float(b.means[plan.objective][0]))
             for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)
         ],
-        arms=found.arms,
         rows=found.rows,
         tried=losses.tried,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.study.tuning.space import WEIGHTS, Space
+from hpcgym.study.tuning.space import Space
 from hpcgym.study.tuning.trials import FIRST_LOOK, WIDTHS, Asked, Found, searching
 from hpcgym.study.tuning.tune import simplest
 
@@ -40,7 +40,6 @@ def test_it_finds_the_best_rules() -> None:
     assert loss(best, (0,), 0.0) < 1.1
     assert best["policy_estimate"] == "ave2"
     assert 30_000 < best["threshold"] < 43_000
-    assert found.arms[0]["arm"].startswith(f"{WEIGHTS}, by ave2")
     assert all(one not in found.finalists[:k] for k, one in enumerate(found.finalists))
 
 
@@ -50,11 +49,9 @@ def test_the_same_losses_lead_the_same_way_and_other_seeds_do_not() -> None:
 
 
 def test_rounds_get_fewer_arms_and_equal_parts_of_the_budget() -> None:
-    found, asked = run(budget=900)
+    _, asked = run(budget=900)
     assert max(len(one.rules) for one in asked) <= 256  # which is not long in coming
     assert sum(len(one.rules) for one in asked if one.stage == FIRST_LOOK) >= len(SPACE.arms())
-    rounds = np.array([row["rounds"] for row in found.arms])
-    assert [int((rounds >= number).sum()) for number in (1, 2, 3)] == list(WIDTHS)
     for number in (1, 2, 3):
         stage = [len(one.rules) for one in asked if one.stage == f"round {number}"]
         tried = sum(stage[:-1])  # the last compares the middles with where runs were best
