@@ -35,15 +35,12 @@ def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> lis
     rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
     unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
-    names = rows.groupby(unit)["slice"].first()  # weeks are called so, unless they come with seeds
-    whole = len(names) == len(rows.drop_duplicates(["workload", "slice"]))
     chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
     grids = {}
     for metric in chosen:
         grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
-        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
-        grids[metric.name] = grid.set_axis(names) if whole else grid
-        if left := int(grid.isna().any(axis=1).sum()):
+        grids[metric.name] = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        if left := int(grids[metric.name].isna().any(axis=1).sum()):
             warn_caller(
                 f"figures of {metric.name} are of {len(grid) - left} of {len(grid)} slices: on the"
                 " others not all schedulers have a value",
@@ -212,10 +209,7 @@ def resume(
     executor.become_mpi()
 
     from hpcgym.study import resume as go_on
-    from hpcgym.study.sweep.run import warnings_of
 
-    for warning in warnings_of(folder):
-        note(f"{warning}: results may differ in their last digits")
     _run(
         folder,
         lambda show: go_on(folder, **vars(executor), progress=show),

@@ -45,4 +45,4 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names == {"profile-mean_bsld.pdf", "profile-mean_bsld.svg"}
     assert record_of_file(folder / "profile-mean_bsld.svg")["command"][0] == "evaluate"
-    assert "6 instances" in (folder / "profile-mean_bsld.svg").read_text()
+    assert "6 slices" in (folder / "profile-mean_bsld.svg").read_text()

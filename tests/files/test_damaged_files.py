@@ -225,7 +225,7 @@ def test_a_damaged_sweep_goes_on_or_says_what_is_wrong(sweep: Path, tmp_path: Pa
     (folder := tmp_path / "made").mkdir()
     for number, damaged in enumerate(damages(content, False, 4 * CASES, (FILE, SEED))):
         (folder / FILE).write_bytes(damaged)
-        for do in (sweeps.status, read_table, sweeps.warnings_of, resume):
+        for do in (sweeps.status, read_table, resume):
             check(do, folder, number, damaged)
 
 

@@ -53,24 +53,17 @@ def ratios_to_best(values: pd.DataFrame, metric: Metric) -> Floats:
     return ratios
 
 
-def called(index: pd.Index) -> str:
-    """Return what the rows of a table are for a reader: weeks, months, or else instances."""
-    words = {str(label).partition(" ")[0] for label in index}
-    return f"{words.pop()}s" if words in ({"week"}, {"month"}) else "instances"
-
-
 def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
-    """Draw on which share of instances each scheduler is at most x times as bad as the best.
+    """Draw on which share of slices each scheduler is at most x times as bad as the best.
 
-    The curve of a scheduler begins, at 1, with the share of instances on which it is the best; one
+    The curve of a scheduler begins, at 1, with the share of slices on which it is the best; one
     further left or higher is better (Dolan and Moré, Benchmarking optimization software with
     performance profiles, Mathematical Programming 91, 2002). Who is the best depends on all that
     are compared.
 
     Parameters
     ----------
-    values, metric : of :func:`ratios_to_best`. Where all labels of rows are such as "week 3", or
-        "month 3", the axis says weeks, or months; else instances.
+    values, metric : of :func:`ratios_to_best`.
     axes : where to draw; without it a new figure.
 
     Returns
@@ -103,7 +96,7 @@ def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if farthest < 10 else "")
     axes.set_xlabel(f"{metric.title}, times that of the best")
-    axes.set_ylabel(f"% of {len(ratios):,} {called(values.index)}")
+    axes.set_ylabel(f"% of {len(ratios):,} slices")
     plain(axes)
     axes.tick_params(which="minor", labelsize=8)
     _, names = axes.get_legend_handles_labels()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
-from hpcgym.files.writing import csv_text, json_text, whole_text
+from hpcgym.files.writing import csv_text, json_text
 from hpcgym.report.tables import Cell, best, latex, shown_p, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
@@ -284,21 +283,21 @@ class Leaderboard:
         table = self.table.rename_axis("name").reset_index().to_dict("records")
         return [{**row, **rules.get(row["name"], blank)} for row in table]  # type: ignore[dict-item]
 
-    def to_json(self, path: str | Path | None = None) -> str | None:
-        """Return :meth:`facts` as JSON, or write it into a file; what is no number is null."""
-        return _told(json_text(self.facts()), path)
+    def to_json(self) -> str:
+        """Return :meth:`facts` as JSON; what is no number is null."""
+        return json_text(self.facts())
 
-    def to_csv(self, path: str | Path | None = None) -> str | None:
-        """Return :meth:`rows` as CSV, numbers in full, or write it into a file."""
-        return _told(csv_text(self.rows()), path)
+    def to_csv(self) -> str:
+        """Return :meth:`rows` as CSV, numbers in full."""
+        return csv_text(self.rows())
 
-    def to_latex(self, path: str | Path | None = None) -> str | None:
-        """Return the table for people as LaTeX's ``tabular``, or write it into a file.
+    def to_latex(self) -> str:
+        """Return the table for people as LaTeX's ``tabular``.
 
         It needs the package booktabs. The best of a column is bold.
         """
         heading, rows = lines_of(self)
-        return _told(latex([one.replace("\n", " ") for one in heading], rows), path)
+        return latex([one.replace("\n", " ") for one in heading], rows)
 
 
 def _regret(values: Floats, sign: int) -> Floats:
@@ -311,15 +310,6 @@ def _regret(values: Floats, sign: int) -> Floats:
     with np.errstate(divide="ignore"):
         shares = values / best if sign == 1 else best / values
     return np.asarray((shares - 1.0).mean(axis=0))
-
-
-def _told(text: str, path: str | Path | None) -> str | None:
-    """Return a text, or write it into a file."""
-    if path is None:
-        return text
-    with whole_text(path) as file:
-        file.write(text)
-    return None
 
 
 # --- The table that people are shown --------------------------------------------------------------

@@ -215,13 +215,6 @@ class Board:
             for task, told in self.values[agent].items()
         }
 
-    def better(self, agent: str, other: str) -> float:
-        """Return the probability that an agent is better than another; nan unless proved."""
-        if self.failed(agent) or self.failed(other):
-            return float("nan")
-        one, two = self.scores(agent), self.scores(other)
-        return probability_of_improvement([*one.values()], [two[task] for task in one])
-
     @property
     def table(self) -> pd.DataFrame:
         """One row an agent, the best first; behind them those that were not proved in all tasks.
@@ -332,10 +325,6 @@ class Board:
             "proved": PROVED,
             "agents": self.table.reset_index().to_dict("records"),
             "by_task": self.by_task.to_dict("records"),
-            "probability_of_improvement": {
-                one: {other: self.better(one, other) for other in self.values if other != one}
-                for one in self.values
-            },
         }
 
     def cells(self) -> tuple[list[str], list[list[str]]]:

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, check_choice, warn_caller
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.schedule.measures import GROUPED_BY
 from hpcgym.schedule.metrics import needs_watts, watts_given
@@ -236,16 +236,6 @@ def _differences(manifest: Manifest, origin: Path) -> list[str]:
     return found
 
 
-def warnings_of(folder: str | Path) -> list[str]:
-    """Say which versions differ from when a sweep began, though it can be resumed."""
-    now = versions()
-    return [
-        f"{name} was {then} and is {now[name]}"
-        for name, then in read_manifest(folder)["versions"].items()
-        if name in now and now[name] != then and name != "hpcgym"
-    ]
-
-
 # --- Sweeps in folders: begin one, go on with it, see where it is ---------------------------------
 
 
@@ -289,6 +279,10 @@ def resume(folder: str | Path, executor: str | Executor = "processes", **how: An
     executor, how : where, and how: see :class:`hpcgym.study.sweep.tasks.How`; they need not be
         those of the first run.
 
+    Warns
+    -----
+    HpcgymWarning : the version of Python or numpy has changed.
+
     Raises
     ------
     HpcgymError : no sweep is there, it is running, or its results would not be of one piece: a file
@@ -303,6 +297,14 @@ def resume(folder: str | Path, executor: str | Executor = "processes", **how: An
                 f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
                 " another folder"
             )
+        began = manifest["versions"]
+        other = [
+            f"{name} was {began[name]}, and is {now}"
+            for name, now in versions().items()
+            if began[name] != now
+        ]
+        if other:
+            warn_caller(f"{'; '.join(other)}: last digits of results may differ", HpcgymWarning)
         return _run(folder, file, settings)
 
 

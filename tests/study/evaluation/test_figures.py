@@ -33,21 +33,6 @@ def test_profiles_are_shares_of_slices_near_the_best() -> None:
     assert first.get_label() == "x: best on 33 %"
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (["week 1", "week 2", "week 7"], "weeks"),
-        (["month 1", "month 2", "month 3"], "months"),
-        (["week 1", "month 1", "week 2"], "instances"),
-        ([0, 1, 2], "instances"),
-    ],
-)
-def test_a_profile_calls_its_rows_by_their_name(labels: list[object], words: str) -> None:
-    pytest.importorskip("matplotlib")
-    grid = pd.DataFrame({"x": [1.0, 4.0, 9.0], "y": [2.0, 2.0, 3.0]}, index=labels)
-    assert draw_profiles(grid, BSLD).get_ylabel() == f"% of 3 {words}"
-
-
 def test_what_has_no_profile() -> None:
     grid = pd.DataFrame({"x": [0.0, 1.0], "y": [2.0, np.nan]})
     with pytest.raises(HpcgymError, match="on no slice all have a value above 0"):

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,9 +158,9 @@ def test_values_of_users_are_those_of_their_jobs() -> None:
 # --- Text -----------------------------------------------------------------------------------------
 
 
-def test_boards_as_json_and_csv(tmp_path: Path) -> None:
+def test_boards_as_json_and_csv() -> None:
     board = evaluate({"mine": Scheduler("saf")}, TRACE, metric="max_wait_s", **FEW)
-    value = json.loads(board.to_json() or "")
+    value = json.loads(board.to_json())
     assert value["metric"] == "max_wait_s"
     assert [row["name"] for row in value["policies"]] == list(board.table.index)
     assert value["by_slice"] == board.by_slice.to_dict(orient="index")
@@ -173,16 +172,11 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
         if name == "random":
             assert (row["policy"], row["backfill_order"]) == ("random", "random")
             assert row["policy_estimate"] == ""
-    for ending in ("json", "csv", "latex"):
-        write = getattr(board, f"to_{ending}")
-        assert write(tmp_path / ending) is None
-        assert (tmp_path / ending).read_text() == write()
 
 
 def test_a_board_as_latex() -> None:
     values = {"a_b & 50%": [1.0, 2.0, 3.0, 4.0, 5.0], "easy": [2.0, 3.0, 4.0, 5.0, 6.0]}
     text = board_of(values, reference="easy").to_latex()
-    assert text is not None
     lines = text.splitlines()
     assert lines[0].startswith(r"\begin{tabular}{lrrrrrr}")
     assert lines[1:3] == [
@@ -197,7 +191,6 @@ def test_a_board_as_latex() -> None:
     assert lines[6:] == [r"\bottomrule", r"\end{tabular}"]
     # headings of differences name the reference
     text = board_of(values, reference="easy", compared=True).to_latex()
-    assert text is not None
     heading = text.splitlines()[2].removesuffix(r" \\").split(" & ")
     assert heading[6:8] == ["above easy", r"95 \% interval above easy"]
     assert len({*heading}) == len(heading)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from sweep_files import cut, resealed
 
 from hpcgym import generate_speedups
 from hpcgym.machine.speedups import Heatmap, write_speedups
 from hpcgym.study import run_experiment
-from hpcgym.study.sweep.records import FILE, append, locked, reading
 from hpcgym.workload import load_workload, write_swf
 
 EXPERIMENT = """
@@ -125,33 +121,6 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "groups.toml").write_text(GROUPS)
     run_experiment(here / "groups.toml", here / "sweep", "serial")
     return here / "sweep"
-
-
-def changed(folder: Path, statement: str, *values: object) -> None:
-    """Change the file of a sweep behind its back."""
-    with closing(sqlite3.connect(folder / FILE)) as file, file:
-        file.execute(statement, values)
-
-
-def resealed(folder: Path, name: str, value: Any) -> None:
-    """Let a sweep say something else of itself, as if it had been written so."""
-    changed(folder, "DELETE FROM about WHERE name = ?", name)
-    with locked(folder) as file:
-        append(file, about=[(name, json.dumps(value))])
-
-
-def contents(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return all rows of a sweep, damaged or not, by their tables, in the order of their names."""
-    with reading(folder) as file:
-        return {
-            table: sorted(file.execute(f"SELECT name, text FROM {table}"))
-            for table in ("about", "results", "failures")
-        }
-
-
-def cut(folder: Path, results: int) -> None:
-    """Leave so many results of a sweep."""
-    changed(folder, "DELETE FROM results WHERE rowid > ?", results)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from typing import Any
 
 import chores
 import pytest
-from conftest import contents
+from sweep_files import contents
 
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import processors_here
