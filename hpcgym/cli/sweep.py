@@ -72,7 +72,7 @@ class SweepExecutor(options.ExecutorOptions):
 
     Running
     -------
-    chunk N : Tasks that are sent to a worker at once. [default: about a second's]
+    chunk N : Tasks that are sent to a worker at once. [default: a share of what is left]
     """
 
     chunk: int | None = None

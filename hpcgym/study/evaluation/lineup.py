@@ -174,13 +174,8 @@ def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
     known = is_known(name)
     if acts(policy) and (known or (name in taken and not acts(taken[name]))):
         name = f"{name} (acting)"
-    return free_name(name, lambda free: free in taken or is_known(free))
-
-
-def free_name(name: str, taken: Callable[[str], bool]) -> str:
-    """Return a name that is not taken: this one, or with a number behind it."""
     free, number = name, 2
-    while taken(free):
+    while free in taken or is_known(free):
         free, number = f"{name} ({number})", number + 1
     return free
 

@@ -42,9 +42,9 @@ from hpcgym.study.sweep.records import (
 Function = Callable[[dict[str, Any]], Mapping[str, Any]]
 Progress = Callable[[int, int], None]
 
-_CHUNK_S = 1.0  # [s] a chunk should take: long beside sending it, short beside what a kill loses
+_LIMIT_S = 1.0  # [s] after which a worker hands back the rest of a chunk: a kill loses little
 _CHUNK_MOST = 1000  # tasks
-_LIMIT_S = 2.0  # [s] after which a worker hands back the rest of a chunk: tasks may differ greatly
+_SHARES = 4  # chunks for each that is on its way, of what is left: the last are small
 _AHEAD = 2  # chunks that wait for each worker: none is ever idle, and few are lost
 _DEATHS = 3  # tasks that kill their workers before any has finished: it is not the tasks
 
@@ -113,7 +113,8 @@ class How:
     Attributes
     ----------
     executor, workers : see :func:`hpcgym.study.open_executor`.
-    chunk : tasks that are sent to a worker at once; by default as many as take about a second.
+    chunk : tasks that are sent to a worker at once; by default a share of what is left, of which
+        a worker hands back what it has not begun within a second.
     retries : how often a task that failed is tried again.
     progress : called now and then with the number of settled tasks, and of all.
 
@@ -179,7 +180,6 @@ class _Run:
         self.left = wanted - done
         self.total, self.done = len(wanted), len(wanted) - len(self.left)
         self.new = self.failed = self.sent = self.deaths = 0
-        self.pace: float | None = None  # [s] a task
         self.fresh = self._fresh(tasks)
         self.returned: deque[_Task] = deque()  # not begun
         self.again: deque[_Task] = deque()  # failed
@@ -225,7 +225,7 @@ class _Run:
         window = 1 if isinstance(executor, SerialExecutor) else _AHEAD * slots(executor)
         while len(self.flying) < (1 if self.suspects else window):
             alone = bool(self.suspects)
-            tasks = self.suspects.popleft() if alone else self._next_chunk()
+            tasks = self.suspects.popleft() if alone else self._next_chunk(window)
             if not tasks:
                 return None
             sent = [task.text for task in tasks]
@@ -241,11 +241,10 @@ class _Run:
                 break
         return None
 
-    def _next_chunk(self) -> list[_Task]:
+    def _next_chunk(self, window: int) -> list[_Task]:
         """Return the next tasks: those that failed once come last."""
-        size = self.how.chunk or 1
-        if self.how.chunk is None and self.pace is not None:
-            size = max(1, min(_CHUNK_MOST, int(_CHUNK_S / max(self.pace, 1e-9))))
+        waiting = len(self.left) + len(self.returned) + len(self.again)
+        size = self.how.chunk or max(1, min(_CHUNK_MOST, waiting // (_SHARES * window)))
         queue = chain(_drained(self.returned), self.fresh, _drained(self.again))
         return list(islice(queue, size))
 
@@ -258,12 +257,10 @@ class _Run:
         for future in [one for one in self.flying if one in futures]:  # in the order of sending
             tasks, alone = self.flying.pop(future)
             try:
-                outcomes, seconds = future.result(timeout=0)
+                outcomes = future.result(timeout=0)
             except Exception as error:  # of a worker, not of a task
                 deaths.append((tasks, alone, error))
                 continue
-            pace = seconds / len(outcomes)
-            self.pace = pace if self.pace is None else (self.pace + pace) / 2
             rest = tasks[len(outcomes) :]
             if rest and alone:
                 self.suspects.appendleft(rest)
@@ -322,7 +319,7 @@ class _Run:
 
 def run_chunk(
     function: Function, tasks: list[str], limit_s: float | None = None
-) -> tuple[list[str | tuple[str, str]], float]:
+) -> list[str | tuple[str, str]]:
     """Do some tasks, in a worker.
 
     Parameters
@@ -334,7 +331,6 @@ def run_chunk(
     Returns
     -------
     outcomes : for each task that was done what is kept of it, or its error and traceback.
-    seconds : how long all of them took.
     """
     begin = time.perf_counter()
     outcomes: list[str | tuple[str, str]] = []
@@ -348,7 +344,7 @@ def run_chunk(
             outcomes.append((_in_words(error), traceback.format_exc()))
         if limit_s is not None and time.perf_counter() - begin >= limit_s:
             break
-    return outcomes, time.perf_counter() - begin
+    return outcomes
 
 
 def name_of(function: Any) -> str:

@@ -22,7 +22,7 @@ from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
-from hpcgym.study.evaluation.lineup import free_name
+from hpcgym.study.evaluation.lineup import lineup_of
 from hpcgym.study.executors import open_executor
 from hpcgym.study.intervals import FEWEST, against, bootstrap
 from hpcgym.study.tuning.space import Rules, SharedSpace, Space
@@ -465,12 +465,9 @@ def _early(log: Workload, split: float) -> tuple[Workload, float]:
 
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
-    from hpcgym.baselines.labels import scheduler_names
-
-    found = {name: scheduler_of(name, {}) for name in plan.space.references}
-    rules = [scheduler_of(one, {}) for one in against]
-    for one, name, scheduler in zip(against, scheduler_names(rules), rules, strict=True):
-        found[one if isinstance(one, str) else free_name(name, found.__contains__)] = scheduler
+    others = [one for one in against if one not in plan.space.references]
+    lineup = lineup_of([*plan.space.references, *others], lambda one: scheduler_of(one, {}))
+    found: dict[str, Scheduler] = lineup.policies
     if TUNED in found:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
     return found

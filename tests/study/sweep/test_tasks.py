@@ -140,9 +140,8 @@ def test_a_worker_hands_back_what_it_has_no_time_for(
     """After many short tasks come long ones, which must not lie all on one worker."""
     sent = [canonical(task) for task in numbers(5, sleep_s=0.02)]
     for limit_s, done in ((0.0, 1), (0.05, 3), (60.0, 5), (None, 5)):
-        outcomes, seconds = run_chunk(chores.square, sent, limit_s)
+        outcomes = run_chunk(chores.square, sent, limit_s)
         assert len(outcomes) <= done
-        assert seconds > 0
     assert len(outcomes) == 5
     monkeypatch.setattr("hpcgym.study.sweep.tasks._LIMIT_S", 0.01)
     log = tmp_path / "log"
