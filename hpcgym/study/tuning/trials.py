@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents.search import Checkpoint
-from hpcgym.errors import HpcgymError, check_choice, number_in
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
+from hpcgym.naming import seconds_of
 from hpcgym.schedule.measures import HOUR, MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -26,9 +27,7 @@ from hpcgym.workload.model import Workload
 
 # --- Bounds that a tuned scheduler must keep ------------------------------------------------------
 
-#: Letter behind a number -> hours. Without one, waits are in hours.
-_HOURS = {"s": 1 / HOUR, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
-_BOUND = re.compile(r"(\w+)\s*<=\s*([0-9.]+(?:[eE][0-9]+)?)\s*([smhdw]?)\s*(?:[*x]?\s*(easy))?")
+_TIMES_EASY = re.compile(r"\s*[*x]?\s*easy$")
 
 
 @dataclass(frozen=True)
@@ -50,30 +49,30 @@ class Bound:
     def parse(cls, text: str) -> Bound:
         """Return the bound that a text says.
 
-        Such as ``max_wait <= 7d``, where s, m, h, d and w are seconds to weeks, and hours are meant
-        without a letter; ``p99_wait <= 1.5 easy``; or ``mean_bsld <= 30``.
+        Such as ``max_wait <= 7d``, a time, of hours without a unit; ``p99_wait <= 1.5 easy``; or
+        ``mean_bsld <= 30``.
 
         Raises
         ------
         HpcgymError : it says none, or names no measure.
         """
-        found = _BOUND.fullmatch(text.strip())
-        if found is None:
-            raise HpcgymError(
-                f"bound {text!r} should be like 'max_wait <= 7d' or 'p99_wait <= 1.5 easy'"
-            )
-        name, number, unit, easy = found.groups()
+        name, _, most = (part.strip() for part in text.partition("<="))
         measure = name if name in MEASURES else f"{name}_h"
-        if measure not in MEASURES:
+        if most and measure not in MEASURES:
             short = [one.removesuffix("_h") for one in MEASURES]
             check_choice(f"measure in bound {text!r}", name, short)
-        in_hours = measure.endswith("_h")
-        if unit and (easy or not in_hours):
-            raise HpcgymError(f"bound {text!r}: {number}{unit} is a time, and {name} has no such")
-        most = number_in(f"the number of bound {text!r}", number) * (_HOURS[unit] if unit else 1.0)
-        if not math.isfinite(most):
-            raise HpcgymError(f"bound {text!r}: {number} is too large")
-        return cls(measure, most, easy is not None)
+        number, of_easy = _TIMES_EASY.subn("", most)
+        try:
+            limit = float(number)
+        except ValueError:
+            seconds = None if of_easy or not measure.endswith("_h") else seconds_of(number)
+            limit = math.nan if seconds is None else seconds / HOUR
+        if not 0 <= limit < math.inf:
+            raise HpcgymError(
+                f"bound {text!r} should be like 'max_wait <= 7d', 'mean_bsld <= 30' or"
+                " 'p99_wait <= 1.5 easy'"
+            )
+        return cls(measure, limit, bool(of_easy))
 
     def __str__(self) -> str:
         return f"{self.measure} <= {self.most:g}{' easy' if self.of_easy else ''}"
