@@ -129,9 +129,6 @@ def locked(folder: Path) -> Iterator[sqlite3.Connection]:
                 )
             time.sleep(0.01)
         with _opened(folder / FILE) as file:
-            (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise sqlite3.DatabaseError(found)
             yield file
 
 

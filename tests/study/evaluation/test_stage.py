@@ -97,7 +97,10 @@ def test_a_policy_acts_in_the_environment_given() -> None:
         (None, {}, "agent acts in an environment: give env="),
         *(
             (CHOICE["env"], {"env_options": {"kept": kept}}, "has other jobs in rows")
-            for kept in (load_workload("lublin:jobs=2000"), replace(TRACE, processors=128))
+            for kept in (
+                load_workload("lublin:jobs=2000,processors=64,seed=1"),
+                replace(TRACE, processors=128),
+            )
         ),
         ("hpcgym/Nothing-v0", {}, "env 'hpcgym/Nothing-v0': "),
         (7, {}, "env must be the id of an environment, not 7"),
@@ -114,7 +117,8 @@ def test_spaces_that_differ_are_said() -> None:
     env = gymnasium.make("hpcgym/JobSelection-v0", window=16, **made)
     agent = Saved(window=16)
     agent.observation_space, agent.action_space = env.observation_space, env.action_space
-    assert not evaluate({"mine": agent}, TRACE, **FEW).failures
+    for env_id in (None, agent.env_id):  # what it was made for, it brings along
+        assert not evaluate({"mine": agent}, TRACE, env=env_id, **FEW).failures
     check_spaces("none", SimpleNamespace(), env)
     said = "mine was trained in another environment than this: its observations are Dict"
     with pytest.raises(HpcgymError, match=rf"{said}.*jobs Box\(16, 8\).* not .*jobs Box\(32, 8\)"):

@@ -309,12 +309,13 @@ def test_no_flipped_bit_goes_unnoticed(mask: int, file_of_four: bytes, tmp_path:
     assert {-1, 1} <= {*ends}
 
 
-def test_a_damaged_row_is_counted_and_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["text = replace(text, '9.0', '8.0')", "name = 'a'"])
+def test_a_damaged_row_is_counted_and_done_again(change: str, tmp_path: Path) -> None:
     """Although it is still JSON, with all that a result or a failure has."""
     tasks = [{"x": 27}, {"x": 4}, {"x": 3}]
     run_tasks(chores.fail_on_three, tasks, tmp_path, "serial", retries=0)
     right = contents(tmp_path)
-    changed(tmp_path, "UPDATE results SET text = replace(text, '9.0', '8.0') WHERE rowid = 1")
+    changed(tmp_path, f"UPDATE results SET {change} WHERE rowid = 1")
     changed(tmp_path, "UPDATE failures SET text = replace(text, 'too', 'two')")
     json.loads(contents(tmp_path)["failures"][0][1])
     with pytest.warns(HpcgymWarning, match="has damaged results: 1; a run that goes on"):
