@@ -177,7 +177,7 @@ def tune(
 
     Output
     ------
-    folder FOLDER : Folder for scheduler.toml, tables and tuned.png.
+    folder FOLDER : Folder for scheduler.toml and tables.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.progress import silence
-from hpcgym.report.canvas import BLUE, ORANGE, new_figure, plain
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -43,7 +41,6 @@ from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 # --- Which of the finalists of a search is taken --------------------------------------------------
@@ -167,13 +164,6 @@ def ablated(
 # --- What tuning has found ------------------------------------------------------------------------
 
 
-_WORDS = {
-    "weekly_bsld": "weekly mean bounded slowdown (geometric mean)",
-    "mean_bsld": "mean bounded slowdown",
-    "mean_wait_h": "mean wait [h]",
-}
-
-
 @dataclass(frozen=True)
 class Tuned:
     """A tuned scheduler and what is known of it.
@@ -236,44 +226,15 @@ class Tuned:
 
         return pd.DataFrame(self.rows)
 
-    def figure(self) -> Figure:
-        """Return a picture: the objective as one part of the scheduler after the other is given up.
-
-        Raises
-        ------
-        HpcgymError : matplotlib is not installed.
-        """
-        figure = new_figure(7, 4.5)
-        axes = figure.subplots()
-        given_up = [what for what, _, _ in self.steps[1:]]
-        names = ["tuned", *(f"without {what}" for what in given_up[:1])]
-        names += [f"nor {what}" for what in given_up[1:]]
-        if given_up:
-            names[-1] += ": EASY"
-        places = range(len(names))
-        later = [step[2] for step in self.steps]
-        axes.barh(places, later, color=BLUE, height=0.55, label="later part, not searched on")
-        early = [step[1] for step in self.steps]
-        axes.plot(early, places, "o", color=ORANGE, label="early part")
-        axes.set_yticks(places, names)
-        axes.invert_yaxis()
-        axes.set_xlabel(_WORDS[self.objective])
-        axes.set_xlim(left=0)
-        plain(axes, "x")
-        axes.legend(frameon=False, fontsize=8)
-        figure.suptitle(textwrap.fill(f"{self.log}: {self.verdict}", 95), fontsize=9)
-        return figure
-
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the scheduler, tables and the picture into a folder; return the files.
+        """Write the scheduler and tables into a folder; return the files.
 
         ``scheduler.toml`` is a scheduler wherever one is named.
 
         Raises
         ------
-        HpcgymError : a file that cannot be written, or no matplotlib.
+        HpcgymError : a file that cannot be written.
         """
-        from hpcgym.report.canvas import save_figure
         from hpcgym.report.tables import write_tables
 
         folder = Path(folder)
@@ -282,10 +243,7 @@ class Tuned:
         write_scheduler(files[0], self.scheduler, note)
         board = self.board.reset_index()
         tables = {"board": board, "ablation": self.ablation, "search": self.trace}
-        files += write_tables(tables, folder, index=False)
-        files.append(folder / "tuned.png")
-        save_figure(self.figure(), files[-1], ".png")
-        return files
+        return files + write_tables(tables, folder, index=False)
 
 
 # --- Tuning a scheduler on the early part of a log ------------------------------------------------
