@@ -24,8 +24,6 @@ from matplotlib import pyplot
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
-from hpcgym.cli.running import follow
-from hpcgym.errors import installing
 from hpcgym.machine import find_cluster
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
 from hpcgym.scheduler.policies import POLICIES, FairShare

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import loading, options, output
-from hpcgym.cli.files import PICTURE, Written
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY, write_beside
-from hpcgym.progress import measuring, watched
+from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
     import pandas as pd
