@@ -5,25 +5,14 @@ Nothing slow is imported here: Ctrl-C may come before the commands are imported.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from hpcgym.cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from hpcgym.cli.program import app
 
 __all__ = ["app", "main"]
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """End the program with one line and 130 after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.stderr.write("hpcgym: interrupted\n")
-        raise SystemExit(130) from None
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hpcgym.cli import interruptible
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
 from hpcgym.cli.groups import PANELS
+from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
 

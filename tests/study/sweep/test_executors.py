@@ -18,6 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import chores
 import pytest
@@ -46,8 +47,10 @@ def running(name: str) -> Iterator[str]:
         import distributed
 
         once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
-        here: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": None}
-        with once, distributed.LocalCluster(n_workers=2, threads_per_worker=1, **here) as cluster:
+        here: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1"}
+        here["dashboard_address"] = None
+        # it leaves OMP_NUM_THREADS=1 behind in this process, and so in all tests that follow
+        with patch.dict(os.environ), once, distributed.LocalCluster(**here) as cluster:
             yield f"dask:{cluster.scheduler_address}"
     elif name == "ray":
         ray = importlib.import_module("ray")
