@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
+from hpcgym.benchmarks.studies.harness import readings
 from hpcgym.errors import HpcgymError
-from hpcgym.files import toml_file
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups
@@ -249,9 +248,7 @@ class Reading:
 
 
 #: Name -> reading; the main one first.
-READINGS: dict[str, Reading] = {
-    name: Reading(**of) for name, of in toml_file(Path(__file__).with_name("readings.toml")).items()
-}
+READINGS = readings(Reading, __file__)
 
 
 # --- The tasks of the study: which sets of jobs are simulated -------------------------------------

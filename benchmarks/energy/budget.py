@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.benchmarks.energy.common import energy_within
-from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster, NodeGroup
@@ -57,22 +57,7 @@ class Reading:
 
 
 TEXT = "as written"
-READINGS: dict[str, Reading] = {
-    TEXT: Reading(f"the scheduler reckons with {RECKONED_W} W, the meter sees {DRAWN_W} W"),
-    "as reckoned": Reading(f"processors draw {RECKONED_W} W, as the scheduler reckons", RECKONED_W),
-    "anywhere": Reading("jobs need no processors in a row", allocation="first-fit"),
-    "off as idle": Reading(
-        "the scheduler and its meter take processors that are off for idle ones", sees_off=False
-    ),
-    "reckoned as idle": Reading(
-        "the scheduler takes processors that are off for idle ones; the meter sees what they draw",
-        off_as_idle=True,
-    ),
-    "after ten minutes": Reading(
-        "processors are switched off when they have been idle for ten minutes, all the week",
-        idle_s=600,
-    ),
-}
+READINGS = readings(Reading, __file__, "budget.toml")
 
 
 def machine_for(processors: int, sees_off: bool = True) -> Cluster:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT
-from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress
+from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress, readings
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
@@ -50,24 +50,7 @@ class Reading:
     first_week: int
 
 
-READINGS = {
-    "text": Reading(
-        "text",
-        "as the paper says: bounded slowdown with 10 s; jobs that logged a start in one week and an"
-        " end in another are dropped; the paper's week 1 is the second of the trace",
-        tau_s=10,
-        drops_crossing=True,
-        first_week=1,
-    ),
-    "numbers": Reading(
-        "numbers",
-        "as the paper's numbers come out: bounded slowdown with 60 s; no job is dropped at the ends"
-        " of weeks; the paper's week 1 is the fourth of its traces (of any other the second)",
-        tau_s=60,
-        drops_crossing=False,
-        first_week=3,
-    ),
-}
+READINGS = readings(Reading, __file__)
 
 
 def find_reading(name: str) -> Reading:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.benchmarks.studies.tables import Texts, picture_sections, quick_note, table_sections
 from hpcgym.errors import HpcgymError
+from hpcgym.files import toml_file
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
 from hpcgym.study import read_results, run_tasks
@@ -32,6 +32,8 @@ from hpcgym.workload.model import Workload
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from hpcgym.benchmarks.studies.tables import Texts
 
 
 # --- Telling whoever waits how far a study is -----------------------------------------------------
@@ -149,6 +151,8 @@ class Folder:
         pictures : heading -> file.
         cut : what a quick cut has; "" of a whole study.
         """
+        from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
+
         self.write_tables(made)
         quick = quick_note(cut) if cut else []
         parts = [head, *quick, *table_sections(made, texts), *picture_sections(pictures)]
@@ -220,6 +224,20 @@ def check_names(workloads: Iterable[Workload]) -> None:
 
 
 # --- Files of a study -----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+def readings(kind: Callable[..., T], module: str, file: str = "readings.toml") -> dict[str, T]:
+    """Return the ways in which a document may be read, by name, from a file beside a module.
+
+    Parameters
+    ----------
+    kind : makes one of the fields that the file names.
+    module : its file.
+    """
+    return {name: kind(**of) for name, of in toml_file(Path(module).with_name(file)).items()}
 
 
 def folder_name(trace: str) -> str:
