@@ -165,9 +165,9 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if hasattr(env, "policy_features"):
         found["policy_features"] = list(env.policy_features)
-    from hpcgym.envs.core.base import arguments_of  # Gymnasium takes its time
+    from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
 
-    takes = arguments_of(type(env))
+    takes, given = arguments_of(type(env)), settings_of(type(env), given)
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 

@@ -105,7 +105,11 @@ def _of_acting(board: Leaderboard) -> list[str]:
         if name.endswith(")") and scheduler is not None
     ]
     words = "rules behind a name, as in {}, are those of the environment in which policies act"
-    return [words.format(one) for one in changed[:1]]
+    return [words.format(one) for one in changed[:1]] + [
+        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
+        " others come after these"
+        for name, (places, waiting) in board.unseen.items()
+    ]
 
 
 def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
@@ -380,6 +381,16 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
             found[value if name == key else name] = setting
     return found
+
+
+def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments for an environment by its id as :func:`settings_of` does.
+
+    Those for other classes than hpcgym's, or for an id that nobody knows, are as they were.
+    """
+    entry = registry[env_id].entry_point if env_id in registry else None
+    cls = load_env_creator(entry) if isinstance(entry, str) else entry
+    return settings_of(cls, arguments) if hasattr(cls, "read_arguments") else dict(arguments)
 
 
 def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class Leaderboard:
         (their number) and the metric, nan without jobs; what :func:`hpcgym.study.summary`
         takes. Else None.
     left_out : how many jobs of these weeks or months are in no slice, as they cross the end of one.
+    unseen : policy that acted on a window of jobs -> places of the window, and how many jobs waited
+        at once at most; of those for which these were more.
     """
 
     values: Mapping[str, pd.DataFrame]
@@ -78,6 +80,7 @@ class Leaderboard:
     around: Mapping[str, Any] = field(default_factory=dict)
     groups: pd.DataFrame | None = None
     left_out: int = 0
+    unseen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -267,6 +270,7 @@ class Leaderboard:
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
             "left_out": self.left_out,
+            "unseen": {name: list(numbers) for name, numbers in self.unseen.items()},
             "by_slice": self.by_slice.to_dict(orient="index"),
             **{f"{n}_by_slice": self.of(n).to_dict(orient="index") for n in self.intervals_of},
             **({"seeds_by_slice": members} if members else {}),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
+from hpcgym.envs.core.base import settings_in
 from hpcgym.envs.core.episodes import PERIODS, Episode, Episodes, counted
 from hpcgym.errors import (
     HpcgymError,
@@ -218,7 +219,8 @@ def evaluate(
     _check_sharing(lineup, sharing, rules, by)
     env = SHARED if sharing else env
     given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
-    asked = Asked(acting, rules, env, env_options or {})
+    place = env or next(iter(env_ids - {None}), None)
+    asked = Asked(acting, rules, env, settings_in(place, env_options or {}))
     around = around_of(given, asked)
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
@@ -375,6 +377,7 @@ class _Played:
             intervals_of=tuple(others),
             groups=self._groups(workload, row_of, {name for name, _ in failures}),
             around=self.part.around,
+            unseen=self.stage.unseen,
             **told,
         )
 

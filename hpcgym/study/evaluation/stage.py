@@ -41,6 +41,9 @@ SHARED = "hpcgym/CoSchedule-v0"
 #: What policies without an environment of their own see there.
 _WINDOW = 64
 
+#: Kinds of actions that are about the jobs of a window alone.
+_ABOUT_A_WINDOW = ("selection", "ordering")
+
 _BACKFILLING = ("backfill", "backfill_order")
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
@@ -131,6 +134,8 @@ class Stage:
     features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
     machine, site : what all run on; and that with its limits, and speedups of codes.
+    unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
+        those for which these were more.
     result : returns the schedule that was played last.
 
     Raises
@@ -152,6 +157,7 @@ class Stage:
         self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self.counts_usage = False
+        self.unseen: dict[str, tuple[int, int]] = {}
         self._workload, self._cluster, self._part, self._seed = workload, cluster, part, seed
         self._made: list[Any] = []
         for name in ("cluster", "processors"):
@@ -222,6 +228,7 @@ class Stage:
             if not whole and self._part.around["horizon"] is None:
                 raise RuntimeError("truncated before all jobs of the slice had started")
             metrics = info["metrics"]
+            self._note_unseen(name, int(metrics.get("max_queue_length", 0)))
         return metrics if self.site.limits is None else {**metrics, **energies(self.result())}
 
     def _enter(self, name: str, episode: Episode) -> tuple[Any, Any]:
@@ -242,6 +249,13 @@ class Stage:
                 " than the evaluation"
             )
         return observation, info
+
+    def _note_unseen(self, name: str, waiting: int) -> None:
+        """Keep how many jobs waited at once at most, if a policy acts on a window of fewer."""
+        env = self._envs[name].unwrapped
+        if env.action_kind in _ABOUT_A_WINDOW and waiting > env.options.window:
+            most = self.unseen.get(name, (0, 0))[1]
+            self.unseen[name] = env.options.window, max(most, waiting)
 
     # -- environments ------------------------------------------------------------------------------
 

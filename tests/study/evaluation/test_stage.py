@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 import hpcgym
 from hpcgym.baselines import find_baseline
+from hpcgym.cli.evaluate import notes_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import (
     HpcgymError,
@@ -187,6 +188,27 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
 def test_rules_that_are_lifted_go_with_environments_that_do_not_know_them() -> None:
     given: dict[str, Any] = {**WINDOWS, "env": "hpcgym/PowerCap-v0"}
     evaluate("saf", LONG, preemption=None, quota=None, **given)
+
+
+def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
+    """Of 30 jobs that each take the whole machine one runs, and 29 wait."""
+    burst = TRACE.take(slice(0, 30)).with_columns(
+        submit_time=np.zeros(30, np.int64), requested_processors=np.full(30, TRACE.processors)
+    )
+    boards = {
+        window: evaluate(
+            find_baseline("saf"), burst, slices="all", episodes="whole", budget=0,
+            env="hpcgym/QueueOrdering-v0", env_options={"observation": {"window": window}},
+        )
+        for window in (5, 30)
+    }  # fmt: skip
+    assert boards[5].unseen["saf (acting)"] == (5, 29)
+    assert boards[30].unseen == {}
+    (line,) = (line for line in notes_of(boards[5]) if line.startswith("saf (acting): "))
+    assert line == (
+        "saf (acting): sees at most 5 waiting jobs, and up to 29 waited at once: the others"
+        " come after these"
+    )
 
 
 # --- Failures -------------------------------------------------------------------------------------
