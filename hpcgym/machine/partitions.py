@@ -15,7 +15,6 @@ from hpcgym.naming import name_problem
 T = TypeVar("T")
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
 
 #: States of a partition: jobs come and start; they come and none starts; none comes, and those that
@@ -147,15 +146,12 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
         first += number
     nodes: list[int] = []
     for part in filter(None, (part.strip() for part in _COMMA.split(text))):
-        numbers = _PART.fullmatch(part)
-        if numbers is None:
+        if _RANGE.fullmatch(part):
+            numbers = [int(number) for number in _several(part, where, text)]
+            check_node(where, numbers[-1], first)
+            nodes += numbers
+        else:
             nodes += ranges[part] if part in ranges else _by_name(part, ranges, where)
-            continue
-        begin, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        check_node(where, last, first)
-        if last < begin:
-            raise HpcgymError(f"{where}: nodes: {part} is no range of nodes")
-        nodes += range(begin, last + 1)
     return nodes
 
 
