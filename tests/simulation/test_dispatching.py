@@ -115,6 +115,13 @@ def test_it_is_asked_once_a_pass_at_which_some_job_fits() -> None:
 # --- Wrong answers --------------------------------------------------------------------------
 
 
+def test_errors_of_a_dispatcher_are_its_own() -> None:
+    with pytest.raises(ZeroDivisionError):
+        simulate(FEW, lambda view: 1 / 0, cluster=TWO)
+    with pytest.raises(DispatchError, match=r"^dispatcher <lambda> at 0 s: it "):
+        simulate(FEW, lambda view: None, cluster=TWO)
+
+
 # --- What is shown --------------------------------------------------------------------------
 
 
