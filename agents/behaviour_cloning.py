@@ -84,5 +84,5 @@ def train(
             log(done + 1, {**told, "train/learning_rate": group["lr"]})
     agent = MaskablePpo()
     agent.name, agent.network = NAME, network.eval()
-    agent.env_options = dict(recording.about["env_options"])
+    agent.made_for(recording.about["env_options"])
     return agent

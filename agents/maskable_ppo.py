@@ -250,17 +250,14 @@ class MaskablePpo:
     name : "maskable-ppo", or "clone" if its network was taught what another policy does.
     network : its network, after training.
     head : weights of the last layer of the value; None of a clone.
-    env_id, env_options : the environment that it was trained for.
+    env_id, env_options : the environment that it was trained for; after ``train``.
     """
-
-    env_id = ENV_ID
 
     def __init__(self, **settings: Any) -> None:
         self.plan = MaskablePpoSettings(**settings)
         self.name = NAME
         self.network: JobNetwork | None = None
         self.head: dict[str, torch.Tensor] | None = None
-        self.env_options: dict[str, Any] = {}
         self._model: Any = None  # while it is trained
 
     def __repr__(self) -> str:
@@ -287,7 +284,7 @@ class MaskablePpo:
         given = dict(env.spec.kwargs)
         env.close()
         envs = HpcVecEnv(ENV_ID, plan.n_envs, threads=1, **given)
-        self.env_options = settled_options(envs.env, given)
+        self.made_for(settled_options(envs.env, given))
         before = None if plan.resume is None else _before(plan.resume, envs.observation_space)
         model = MaskablePPO(
             JobPolicy,
@@ -322,6 +319,10 @@ class MaskablePpo:
         self.keep_best()
         self._model = None
         return self
+
+    def made_for(self, env_options: Mapping[str, Any]) -> None:
+        """Take over what there is to know of the environment that it is to act in."""
+        self.env_id, self.env_options = ENV_ID, dict(env_options)
 
     def keep_best(self) -> bool:
         """Be what a training has learned that was interrupted; tell whether there was anything."""
@@ -404,7 +405,8 @@ def _before(path: str | Path, observation_space: Any) -> Any:
 def load(contents: Mapping[str, Any]) -> MaskablePpo:
     """Return the agent of a file's contents, which takes no more memory than its weights do."""
     agent = MaskablePpo()
-    agent.name, agent.env_options = contents["agent"], contents["env_options"]
+    agent.name = contents["agent"]
+    agent.made_for(contents["env_options"])
     with torch.device("meta"):
         network = JobNetwork(**contents["network"])
         head = nn.Linear(2 * width_of(network), 1)

@@ -37,7 +37,8 @@ PPO_OPTIONS = {
 def maskable(path: Path) -> None:
     """As older versions wrote it, with the state of an optimiser."""
     agent = MaskablePpo()
-    agent.network, agent.env_options = JobNetwork(8, CONTEXT, 4), {"window": 16}
+    agent.network = JobNetwork(8, CONTEXT, 4)
+    agent.made_for({"window": 16})
     agent.head = torch.nn.Linear(8, 1).state_dict()
     agent.save(path)
     network_files.write(path, {**contents_of(path), "steps": 64, "seed": 1, "optimizer": {}})
@@ -45,7 +46,8 @@ def maskable(path: Path) -> None:
 
 def clone(path: Path) -> None:
     agent = MaskablePpo()
-    agent.name, agent.network, agent.env_options = "clone", JobNetwork(8, CONTEXT, 4), {}
+    agent.name, agent.network = "clone", JobNetwork(8, CONTEXT, 4)
+    agent.made_for({})
     agent.save(path)
 
 

@@ -114,7 +114,7 @@ def xnes(path: Path) -> Reader:
 def network(path: Path) -> Reader:
     agent = agents.maskable_ppo.MaskablePpo()
     agent.network = agents.maskable_ppo.JobNetwork(8, 12, 4)
-    agent.env_options = {"features": ["wait"], "window": 16}
+    agent.made_for({"features": ["wait"], "window": 16})
     agent.save(path)
     return agents.load
 

@@ -87,9 +87,10 @@ def player(agent: str, ground: Ground) -> Player:
         best = static_of(task)
         return Player((0,), False, lambda seed: best)
     found = _found(agent, task)
-    ground.check(agent, found)
     if agent in TRAINED:  # which know what they can do before they have learned it
         found.check(ground.env)
+    else:
+        ground.check(agent, found)
     saved = digest_of_agent(agent) is not None or is_released(agent)
     if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
         return Player((0,), False, lambda seed: found)
