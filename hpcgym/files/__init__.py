@@ -9,6 +9,7 @@ where a file is from.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -177,6 +178,12 @@ def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:
     with open_bytes(path, error) as file:
         head: bytes = file.peek(HEAD_BYTES)
     return head[:HEAD_BYTES]
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with saying(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = HpcgymError) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
+from hpcgym.files import sha256_of
 from hpcgym.files.writing import whole
 from hpcgym.progress import working
 
@@ -41,21 +41,16 @@ def downloaded(
     HpcgymError : why it cannot be downloaded, in a few words; nothing of it is kept then.
     """
     path = folder / url.rpartition("/")[2]
-    if path.is_file() and sha256 in (None, _sha256_of(path)):
+    if path.is_file() and sha256 in (None, sha256_of(path)):
         return path
     with whole(path, folders=True) as part, working(f"downloading {path.name}"):
         _download(url, part)
         with part.open("rb") as file:
             if file.read(len(begin)) != begin:
                 raise HpcgymError(f"it gave something else than a {kind}")
-        if sha256 not in (None, _sha256_of(part)):
+        if sha256 not in (None, sha256_of(part)):
             raise HpcgymError("the file there has changed: its SHA-256 is not the known one")
     return path
-
-
-def _sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(url: str, path: Path) -> None:

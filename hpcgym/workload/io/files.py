@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import lines_of, saying
+from hpcgym.files import lines_of
+from hpcgym.files import sha256_of as sha256_of
 from hpcgym.files.tables import csv_frame, csv_records
 from hpcgym.naming import NAME_COLUMNS, printable
 
@@ -52,12 +52,6 @@ def check_errors(errors: str) -> None:
 def is_table(path: Path) -> bool:
     """Tell whether a file's name ends as that of a table does."""
     return path.name.casefold().endswith(TABLE_ENDINGS)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
-    with saying(path, WorkloadError), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def stem(path: Path) -> str:
