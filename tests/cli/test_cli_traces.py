@@ -61,7 +61,7 @@ def test_traces_of_ones_own_are_listed_shown_and_simulated(data: Path) -> None:
     assert rows[-1] | {"path": path, "jobs": None} == rows[-1]
     assert path in succeed("traces", "show", "my-log").stdout
     assert as_json("simulate", "my-log")["workload"] == "my-log"
-    assert "did you mean my-log?" in line("simulate", "my-lob")
+    assert "did you mean 'my-log'?" in line("simulate", "my-lob")
 
 
 def test_traces_that_are_here_are_not_fetched(data: Path) -> None:
