@@ -186,14 +186,18 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else 250)
 
 
+_LEAST_LETTERS = 12  # to which columns of words are folded
+
+
 def _print_whole(out: Console, table: Any) -> None:
     """Print a table of rich; on a narrow terminal its lines go on in the next."""
     from rich.cells import cell_len
     from rich.measure import Measurement
 
     for column in table.columns:
-        if column.no_wrap:
-            lines = [line for one in column.cells for line in str(one).split("\n")]
-            column.min_width = max(map(cell_len, lines), default=0)
+        texts = [column.header, *column.cells]
+        widest = max(cell_len(line) for one in texts for line in str(one).split("\n"))
+        column.min_width = widest if column.no_wrap else min(widest, _LEAST_LETTERS)
     least = Measurement.get(out, out.options.update(max_width=1_000_000), table).minimum
-    out.print(table, crop=False, width=max(out.width, least))
+    table.width = least if least > out.width else None
+    out.print(table, crop=False)
