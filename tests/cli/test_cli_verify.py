@@ -41,7 +41,7 @@ def written(name: str, *more: Any) -> Path:
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
     if name in PICTURES:
         pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-    option = "--output" if name in TABLES else "--picture"
+    option = "--output" if name in TABLES else "--html" if name == "a.html" else "--picture"
     succeed("simulate", "log.swf", "--scheduler", "saf", option, name, "--force", *more)
     return Path(name)
 
