@@ -185,6 +185,8 @@ def part_drawn(simulation: Any, job: Any) -> Decimal:
 
 NODES = Cluster(groups=(NodeGroup("a", 3, {"core": 2}, NodePower(10.0, 100.0)),))
 FOUR = Cluster(groups=(replace(NODES.groups[0], nodes=4),))
+SLOW = NodePower(10.0, 100.0, 0.0, shutdown_time_s=5, boot_time_s=50, boot_w=60.0)
+BOOTS = Cluster(groups=(NodeGroup("n", 3, {"core": 1}, SLOW),))
 #: Two of three nodes may be busy.
 CAP = PowerCap(210.0)
 
@@ -241,6 +243,29 @@ def wide(requested: int) -> Workload:
                 {"start": [0, 0, 10, 20], "end": [10, 5, 20, 25], "submit_time": [0, 0, 5, last]},
             )
             for rule, last in (({"dependencies": "after"}, 20), ({"quota": "user:submitted=2"}, 10))
+        ),
+        # two nodes are off from 40 s on, and boot at 100 s; the cap announced at 110 s begins
+        # while they still do, and counts 60 W for each
+        *(
+            (
+                few_jobs(3, [0, 112, 112], [300, 50, 50], [1, 1, 1]),
+                {
+                    "cluster": BOOTS,
+                    "limits": [PowerCap(110.0, 40, 100), PowerCap(watts, 120, 400, 110)],
+                    "power": "shut",
+                },
+                {"start": [0, *starts]},
+            )
+            for watts, starts in ((255.0, [150, 200]), (260.0, [150, 200]), (300.0, [150, 150]))
+        ),
+        # two are off from 100 s on, and begin to switch off at 95 s
+        *(
+            (
+                few_jobs(3, [0] * 3, [seconds] * 3, [1] * 3),
+                {"cluster": BOOTS, "limits": [PowerCap(110.0, 100, 200)], "power": "shut"},
+                {"start": starts},
+            )
+            for seconds, starts in ((95, [0, 0, 0]), (96, [0, 96, 192]))
         ),
         # three of four may be busy; a job ends when job 2 is to start, and leaves a node
         *(
