@@ -78,22 +78,11 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
         name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
         for name, file in sources().items()
     }
-    data = [
-        *(ROOT / "hpcgym" / "machine" / "machines").glob("*.toml"),
-        ROOT / "hpcgym" / "study" / "suite" / "tasks.toml",
-        *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
-        *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
-    ]
+    tracked = told("git", "ls-files", "hpcgym").split()
     of_studies = (ROOT / "benchmarks").glob("*/[a-z]*.[mct][dso]*")  # and no README
-    others = {
-        "hpcgym/machine/slurm/settings.toml",
-        "hpcgym/envs/chapters.md",
-        "hpcgym/py.typed",
-        "hpcgym/agents/released.json",
-        "hpcgym/_engine.pyi",
-    }
+    others = {name for name in tracked if not name.endswith(".py")}
+    others |= {"hpcgym/agents/released.json", "hpcgym/_engine.pyi"}
     others.add(f"hpcgym/_engine{sysconfig.get_config_var('EXT_SUFFIX')}")
-    others |= {str(file.relative_to(ROOT)) for file in data}
     others |= {f"hpcgym/{file.relative_to(ROOT)}" for file in of_studies}
     assert held - information == expected | others
     assert any(name.endswith("licenses/LICENSE") for name in information)
