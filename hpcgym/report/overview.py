@@ -87,13 +87,6 @@ def draw_figure(results: tables.Results, name: str, width: float = COLUMN_INCHES
     return bare_figure(draws[name], width, inches)
 
 
-def figure_again(results: tables.Results, told: Mapping[str, Any], path: Path) -> None:
-    """Write a figure once more, from what its record tells as "figure"."""
-    figure = draw_figure(results, told["name"], told["width"])
-    record = provenance_of(tables.drawable(results)) | _told(told["name"], told["width"])
-    canvas.save_figure(figure, path, path.suffix.casefold(), record)
-
-
 def _told(name: str, width: float) -> dict[str, Any]:
     """Return what a record tells of a figure, so that it can be drawn again."""
     return {"figure": {"name": name, "width": width}}

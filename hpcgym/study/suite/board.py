@@ -11,7 +11,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, check_each_once, check_whole
 from hpcgym.naming import printable
 from hpcgym.progress import Progress, silent
-from hpcgym.report.tables import latex, markdown, shown
+from hpcgym.report.tables import shown
 from hpcgym.schedule.metrics import Metric
 from hpcgym.study.evaluation.leaderboard import interval_in_words
 from hpcgym.study.intervals import FEWEST, Floats, draw, iqm
@@ -343,18 +343,6 @@ class Board:
         agents = list(self.table.index)
         rows = [[task, *(scores[agent, task] for agent in agents)] for task in self.tasks]
         return ["score by task", *map(str, agents)], rows
-
-    def to_latex(self) -> str:
-        """Return the table for people as LaTeX's ``tabular``, with the package booktabs."""
-        heading, rows = self.cells()
-        return latex(heading, [[(text, False) for text in row] for row in rows])
-
-    def to_markdown(self) -> str:
-        """Return the scores over all tasks, and task by task, as Markdown."""
-        return "\n".join(
-            markdown(heading, [[(text, False) for text in row] for row in rows])
-            for heading, rows in (self.cells(), self.cells_by_task())
-        )
 
 
 def board_of(
