@@ -139,7 +139,8 @@ def _slurm_text(path: str) -> str:
 
 def _told(partition: Partition) -> str:
     """Return what a partition has and limits."""
-    told = [f"{len(partition.nodes)} nodes"]
+    n_nodes = len(partition.nodes)
+    told = [f"{n_nodes:,} node{'s' * (n_nodes != 1)}"]
     for one in fields(partition):
         value = getattr(partition, one.name)
         if one.name not in ("name", "nodes") and value != one.default:

@@ -122,7 +122,8 @@ def find_failures(source: Any, cluster: Cluster) -> Failures:
         raise HpcgymError(
             f"failures must be Failures or a CSV file of them, not a {type(found).__name__}"
         )
-    check_node("failures", int(found.node.max(initial=-1)), cluster.nodes)
+    if cluster.groups:  # else the machine is refused, whatever the nodes
+        check_node("failures", int(found.node.max(initial=-1)), cluster.nodes)
     return found
 
 

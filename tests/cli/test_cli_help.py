@@ -79,7 +79,6 @@ LISTED = {
     },
     ("sweep", "run"): {*SCHEDULERS, *COSCHEDULERS, *RECIPES},
     ("train", "xnes"): {"processors", "f4", "fairshare", "energy_fairshare"},
-    ("train", "maskable-ppo"): RECIPES,
     ("train", "record"): {*POLICIES, *DISPATCHERS, *machine_names(), *RECIPES},
 }
 

@@ -25,7 +25,9 @@ def test_queues_without_names_are_said_where_they_matter() -> None:
         succeed("generate", EURORA_JOBS, name)
         assert succeed("compare", name, *words, "prb").stderr == ""
     pd.read_csv("jobs.csv").drop(columns="queue_name").to_csv("jobs.csv", index=False)
-    strange = r"hpcgym: .* queues that the machine does not have, 1, 2, 3: .* 86400 s; JSON .*\n"
+    strange = (
+        r"hpcgym: .* queues that the machine does not have, 1, 2, 3: .* 86400 s; .* write names\n"
+    )
     assert re.fullmatch(strange, succeed("compare", "jobs.csv", *words, "prb,sdprb").stderr)
     assert succeed("compare", "jobs.csv", *words, "easy").stderr == ""
 
@@ -58,7 +60,7 @@ def test_settings_that_are_not_of_the_machine_are_told() -> None:
     others = told(CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n", OTHERS)
     assert {"PriorityWeightAge=1000", "b: PriorityTier=2", "b: LLN=YES"} <= {*others}
     assert "PriorityWieghtAge=4" in others
-    assert "# c: 1 node, down\n" in succeed("machines", "slurm.conf").stdout
+    assert "# c: 1 node, state=down\n" in succeed("machines", "slurm.conf").stdout
     Path("slurm.conf").write_text(CONF)
     said = succeed(*OF_JOBS, "--cluster", "slurm.conf", "--scheduler", "slurm.conf").stderr
     seven = "slurm.conf: settings that do not describe the machine: 7; hpcgym machines slurm.conf"

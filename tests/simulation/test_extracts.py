@@ -175,7 +175,7 @@ def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> No
 def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) -> None:
     long = hpcgym.simulate(small(**SMALL), "conservative")
     part = hpcgym.continued(long, 100)
-    with pytest.raises(hpcgym.WorkloadError, match="cannot hold the state of a simulation"):
+    with pytest.raises(hpcgym.WorkloadError, match="would lose the state with which"):
         write_table(part, tmp_path / "part.csv")
     again, goes_on = (
         hpcgym.simulate(pickle.loads(pickle.dumps(part)), "conservative"),
