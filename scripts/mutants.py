@@ -136,7 +136,7 @@ MUTANTS = (
         "native/places/measures.hpp",
         "std::max(run, tau)",
         "run + tau",
-        tests="tests/study/sweep/test_batch.py",
+        tests="tests/simulation/test_batch.py",
     ),
     Mutant(
         "of those that a job may stop, the one that has run shortest may run on",

@@ -56,15 +56,3 @@ def fitted(rules: dict[str, Any], holds: bool = False) -> dict[str, Any]:
     if rules["backfill"] == "conservative":
         changes["backfill"] = "easy"
     return {**rules, **changes}
-
-
-@st.composite
-def shared_quotas(draw: st.DrawFn, parts: list[Workload]) -> str:
-    """Quotas that no job of any slice exceeds by itself."""
-    most = max(int(part.requested_processors.max()) for part in parts)
-    bounds = st.one_of(
-        st.integers(1, 3).map("jobs={}".format),
-        st.integers(most, 2 * most).map("processors={}".format),
-    )
-    each = st.tuples(st.sampled_from(["all", *COLUMNS]), bounds).map(":".join)
-    return "; ".join(draw(st.lists(each, min_size=1, max_size=3)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import seeded as st
 
 from hpcgym import Workload
 
-TESTS = Path(__file__).parent
 ANYTHING = st.recursive(
     st.one_of(
         st.integers(), st.integers(3, 5), st.floats(-1, 1), st.booleans(), st.none(),

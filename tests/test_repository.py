@@ -152,6 +152,29 @@ def test_names_in_pages_exist(page: Path) -> None:
         assert resolve(name) is not None
 
 
+def test_files_that_programs_name_exist() -> None:
+    """Else a script runs no test, and says nothing of it."""
+    programs = [*(ROOT / "scripts").glob("*"), *(ROOT / ".github").rglob("*.yml"), ROOT / ".ci/run"]
+    found = {
+        path
+        for program in programs
+        if program.is_file()
+        for path in re.findall(r"\b((?:tests|hpcgym|native)/[\w/]+\.\w+)", program.read_text())
+    }
+    assert "tests/simulation/test_batch.py" in found
+    assert [path for path in found if not (ROOT / path).exists()] == []
+
+
+def test_names_stand_where_contributing_says() -> None:
+    """A name in capitals, and the file in which it is said to be."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    found = re.findall(r"`(_?[A-Z][A-Z_]{2,})`(?: or `(_?[A-Z_]+)`)? (?:in|of) `([\w/.]+)`", text)
+    assert len(found) > 15
+    for *names, path in found:
+        for name in filter(None, names):
+            assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), (name, path)
+
+
 def resolve(name: str) -> object:
     """The module or attribute of this dotted name."""
     parts = name.split(".")

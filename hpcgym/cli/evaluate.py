@@ -379,7 +379,7 @@ def evaluate(
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
-    """Return the slices of an evaluation and its seed, as ``hpcgym.evaluate`` takes them."""
+    """Return the slices of an evaluation and its seed, as ``hpcgym.study.evaluate`` takes them."""
     return {
         "slices": slices.part,
         "episodes": slices.episodes,
@@ -393,7 +393,7 @@ def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
 
 
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
-    """Return the leaderboard; arguments as of ``hpcgym.evaluate``, ``by`` as of the option."""
+    """Return the leaderboard; arguments of ``hpcgym.study.evaluate``, ``by`` as of the option."""
     from hpcgym.schedule.measures import GROUPED_BY
     from hpcgym.study import evaluate as run
 

@@ -75,7 +75,7 @@ def simulate_by_reference(
     """
     for what in given:
         raise lacking(what)
-    _check_known(workload, scheduler, cluster)
+    _check_known(workload, scheduler)
     # what no engine can do is said alike
     if takes_whole_nodes(cluster, scheduler, limits):
         return _under_limits(workload, scheduler, cluster, limits)
@@ -171,7 +171,7 @@ def _records(made: Any, told: NDArray[np.void], names: str) -> list[Any]:
     return [made(**{name: int(one[name]) for name in names.split()}) for one in told]
 
 
-def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> None:
+def _check_known(workload: Workload, scheduler: Scheduler) -> None:
     """Raise an HpcgymError for what the reference does not have."""
     lacks = {
         "an extract of a log, which begins with jobs that run": workload.initial is not None,

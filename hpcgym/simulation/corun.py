@@ -427,14 +427,6 @@ def on_shared_nodes(
 # --- Checks ---------------------------------------------------------------------------------------
 
 
-def check_together(scheduler: Scheduler, cluster: Cluster) -> None:
-    """Raise an HpcgymError for rules or a machine that cannot be simulated with speedups."""
-    check_shared(scheduler)
-    cores, sockets = check_machine(cluster)
-    if scheduler.parts:
-        cores_of_part(scheduler, cores, sockets)
-
-
 def check_shared(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with shared nodes, or with each other."""
     if scheduler.allocation.partition(":")[0] not in ("first-fit", *COSCHEDULED):

@@ -30,7 +30,6 @@ LONG = load_workload("lublin:jobs=400,processors=16,seed=5,load=8")
 JOBS = LONG.with_columns(
     run_time=1 + LONG.run_time // 7, requested_time=1 + LONG.requested_time // 7
 )
-WITH_BONUS = ", a cap on nodes with bonus"
 INTERVAL = Interval(5_000, 23_000, 0.5, 1.0, 10)
 
 

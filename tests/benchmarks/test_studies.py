@@ -40,6 +40,7 @@ from hpcgym.machine import find_cluster
 from hpcgym.report.canvas import new_figure
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.simulation.run import simulate
+from hpcgym.study import read_results
 from hpcgym.workload import generate_code_jobs
 
 HEAD = "# A study, computed anew\n\nBy somebody.\n"
@@ -230,8 +231,7 @@ def test_results_do_not_outlive_an_edit_of_the_code(
         monkeypatch.setattr(store, "code", lambda edited=edited: edited)
         harness.Folder(tmp_path, "serial").run(half, [{"x": 2}], "halves")
         kept.step("step", {}, lambda: done.append(1) or {"x": 1})
-        lines = (tmp_path / "tasks" / "results.jsonl").read_text().splitlines()
-        assert (len(lines), len(done)) == (number, number)
+        assert (len(read_results(tmp_path / "tasks")), len(done)) == (number, number)
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,6 @@ NAMES = list(METRICS)
 SLOW = pytest.mark.slow
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
 #: Of features in another order than their table has, usage in the middle.
-BY_USAGE = ("wait", "fairshare", "requested", "energy_fairshare", "processors")
 LEARNED = ["requested", "clairvoyant", "ave2", "ave3", "typical-ratio", "e-loss", "user-ratio"]
 
 

@@ -48,7 +48,7 @@ class Layout:
     Attributes
     ----------
     actions, scores : how many indices and how many numbers stand for visible jobs in actions.
-    mask_at, power_at : where these fields begin.
+    power_at : where this field begins.
     size : of a row.
     """
 
@@ -74,7 +74,6 @@ class Layout:
         sizes = [math.prod(shape) for shape in fields.values()]
         stops = dict(zip(fields, np.cumsum(sizes).tolist(), strict=True))
         self.size = sum(sizes)
-        self.mask_at = stops["mask"] - fields["mask"][0]
         self._visible = fields["mask"][0]
         self._parts = [
             (name, slice(stop - size, stop))

@@ -206,7 +206,7 @@ def write_swf(workload: model.Workload, path: str | os.PathLike[str]) -> None:
             file.write(line + "\n")
         for first in range(0, len(workload), _WRITTEN_AT_ONCE):
             jobs = slice(first, first + _WRITTEN_AT_ONCE)
-            fields = [_texts(c, workload.columns[c][jobs]) for c in SWF_COLUMNS]
+            fields = [_texts(workload.columns[c][jobs]) for c in SWF_COLUMNS]
             file.write("\n".join(map(" ".join, zip(*fields, strict=True))) + "\n")
     lost = _lost(workload)
     if lost:
@@ -236,7 +236,7 @@ def _lost(workload: model.Workload) -> dict[str, NDArray[np.bool_]]:
     return {what: at for what, at in lost.items() if at.any()}
 
 
-def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
+def _texts(values: NDArray[Any]) -> Iterator[str]:
     """Return the values of a column as they stand in a file."""
     if values.strides == (0,):
         return repeat(str(values[0].item()), values.size)
