@@ -310,6 +310,7 @@ def _spec(env: Any, options: Mapping[str, Any]) -> Any:
     """
     spec = copy(env.unwrapped.spec)
     spec.kwargs = {**spec.kwargs, **options}
+    spec.kwargs.pop("version", None)  # what it stands for is told
     plain = {name: value for name, value in spec.kwargs.items() if is_plain(value)}
     if len(plain) < len(spec.kwargs):
         plain.pop("workload", None)

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hpcgym.envs.ids import VERSIONS
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
 from hpcgym.files.fetching import downloaded, user_cache
@@ -167,7 +168,10 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         found["policy_features"] = list(env.policy_features)
     from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
 
-    takes, given = arguments_of(type(env)), settings_of(type(env), given)
+    own = {name: value for name, value in given.items() if name != "version"}
+    takes, given = arguments_of(type(env)), settings_of(type(env), own)
+    usual = VERSIONS.get(env.spec.id, {}) if env.spec is not None else {}
+    given = {**{name: one for name, one in usual.items() if name != "workload"}, **given}
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 

@@ -17,7 +17,7 @@ from hpcgym.cli.means import Asked, Means, means_of
 from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, Table, show
-from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
+from hpcgym.errors import PolicyWarning, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
@@ -352,7 +352,9 @@ def evaluate(
         look_here()
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
-    environment = _env(env)
+    from hpcgym.envs.ids import id_of
+
+    environment = None if env is None else id_of(env)
     found = lineup_of(policies or [], partial(find_policy, seed=None))
     source = reading.load(workload, schedulers=schedulers_of(found, given))
     of_environment = options.of_environment(environment, share, shutdown)
@@ -402,15 +404,3 @@ def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said by report_failures
         return run(policies, source, by=None if by == SLICE else by, progress=counting, **given)
-
-
-def _env(name: str | None) -> str | None:
-    """Return the id of an environment."""
-    from hpcgym.envs import IDS, VERSIONS
-
-    for one in (name, f"hpcgym/{name}"):
-        if name is None or one in IDS or one in VERSIONS:
-            return one
-    if (whole := f"hpcgym/{name}-v0") in IDS:
-        return whole
-    raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))

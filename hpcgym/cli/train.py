@@ -370,21 +370,29 @@ def record(
 
     Experiment
     ----------
-    env ID : The environment.
+    env ID : The environment, such as JobSelection-v1 or QueueOrdering.
 
     Examples
     --------
     hpcgym train record saf --workload KTH-SP2 --output saf-v0
     hpcgym train record random easy saf --workload KTH-SP2 --output mixed-v0
-    hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0
+    hpcgym train record saf --workload KTH-SP2 --env QueueOrdering-v1
     hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --allocation best-fit
         --number 5
     """
+    from hpcgym.envs.ids import id_of
+
     given = options.given(**vars(rules), allocation=reading.allocation)
     machine, jobs = reading.machine, reading.load(workload)  # what is wrong with them is said
     jobs, machine = reading.named(workload) or (jobs, machine)
     done = import_agent("recordings").record(
-        orders, jobs, output, env_id=env, cluster=machine, env_options=given, **vars(settings)
+        orders,
+        jobs,
+        output,
+        env_id=id_of(env),
+        cluster=machine,
+        env_options=given,
+        **vars(settings),
     )
     number = len(done.about["episodes"])
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")

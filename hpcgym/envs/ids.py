@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hpcgym.errors import HpcgymError, unknown
+
 #: Name with Gymnasium -> where the class is. The vector environment of X or XEnv is XVector.
 IDS = {
     "hpcgym/JobSelection-v0": "hpcgym.envs.job_selection:JobSelection",
@@ -37,6 +39,19 @@ VERSIONS: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+def id_of(name: str) -> str:
+    """Return the id of an environment that may be named without hpcgym/ and its version.
+
+    Raises
+    ------
+    HpcgymError : no such environment.
+    """
+    for one in (name, f"hpcgym/{name}", f"hpcgym/{name}-v0"):
+        if one in IDS or one in VERSIONS:
+            return one
+    raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
+
+
 @contextmanager
 def any_version() -> Iterator[None]:
     """Let environments be made without being told that there are newer versions."""
@@ -56,7 +71,7 @@ def register() -> None:
                 name,
                 entry_point=entry_point,
                 vector_entry_point=f"{entry_point.removesuffix('Env')}Vector",
-                kwargs=dict(VERSIONS.get(name, {})),
+                kwargs={"version": "v1"} if name in VERSIONS else {},
                 # the tests check them; at each step that would cost more than the step
                 disable_env_checker=True,
             )

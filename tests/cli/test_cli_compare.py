@@ -266,7 +266,7 @@ def test_pictures_and_pages() -> None:
     assert missing in Path("a.html").read_text()
     succeed(*four, *every("--processors", 24, 32))
     page = Path("a.html").read_text()
-    assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 2
+    assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 1
     assert "best of its row and machine" in page
     assert "saf on 24 processors" in page
 

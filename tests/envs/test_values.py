@@ -28,6 +28,9 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (OWN, {"scheduler": Scheduler("wfp3", **OWN)}),
     ({"backfill_order": "sjbf"}, {"scheduler": "easy-sjbf"}),
     ({**OWN, "estimate": "e-loss"}, {"scheduler": Scheduler(**OWN), "estimate": "e-loss"}),
+    # also where it is as by default
+    ({**OWN, "estimate": "requested"}, {"scheduler": Scheduler(**OWN), "estimate": "requested"}),
+    ({**OWN, "backfill": "none"}, {"scheduler": Scheduler(**OWN), "backfill": "none"}),
 ]  # fmt: skip
 
 
@@ -89,6 +92,14 @@ def test_values_change_what_a_version_has() -> None:
     }  # fmt: skip
 
 
+def test_a_scheduler_leaves_what_makes_an_environment() -> None:
+    """Else none would share nodes, and dvfs would not keep caps, only since a name is given."""
+    pairs = SINGLE["CoSchedule"](scheduler="saf").options.scheduler
+    assert (pairs.allocation, pairs.partners) == ("half-socket", "best")
+    assert SINGLE["PowerCap"](BUSY, scheduler="saf").options.scheduler.power == "dvfs"
+    assert SINGLE["PowerCap"](BUSY, scheduler="saf", power="none").options.scheduler.power == "none"
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_few_arguments_are_shown(name: str) -> None:
     shown = inspect.signature(SINGLE[name]).parameters
@@ -106,6 +117,8 @@ def test_few_arguments_are_shown(name: str) -> None:
         ({"observation": {"form": "flt"}}, "unknown observation 'flt'"),
         ({"observation": {"neighbours": 3}}, "unknown key of observation 'neighbours'"),
         ({"cluster": 8, "processors": 9}, "cluster"),
+        ({"episodes": {"jobs": 256}, "jobs": 256}, "jobs is given twice"),
+        ({"version": "v7"}, "unknown version 'v7'"),
         ({"scheduler": "saff"}, "unknown scheduler 'saff'"),
         ({"scheduler": {"policy": "saf"}}, "unknown rule of scheduler 'policy'"),
         ({"scheduler": "conservative"}, "unknown backfill 'conservative'"),

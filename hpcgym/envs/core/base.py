@@ -26,7 +26,7 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
 from hpcgym.envs.ids import VERSIONS
-from hpcgym.errors import HpcgymError, check_choice, nearest
+from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS, OF_MACHINES, check_scheduler, counts_usage
@@ -353,31 +353,29 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     cls : its class.
-    arguments : as the user gives them, over those of its version. What is given by its own name
-        goes before a scheduler's.
+    arguments : as the user gives them. What is given by its own name goes before what a scheduler
+        says; ``power``, ``allocation`` and ``partners`` that it leaves as they are by default, it
+        does not say.
 
     Raises
     ------
     HpcgymError : a key that is no setting, one that is given twice, or a scheduler with a rule that
         no environment of this kind has.
     """
-    known, usual = arguments_of(cls), VERSIONS.get(f"hpcgym/{own_name(cls)}-v1", {})
-    versions = [name for name in usual if repr(arguments.get(name)) == repr(usual[name])]
-    given_alone = arguments.keys() - versions
+    known = arguments_of(cls)
     found = dict(arguments)
-    if isinstance(found.get("cluster"), (int, np.integer)) and "processors" not in found:
-        found["processors"] = found.pop("cluster")
-    rules = _rules_of(found.pop("scheduler", None), known)
-    found |= {rule: one for rule, one in rules.items() if rule not in given_alone}
+    if isinstance(found.get("cluster"), (int, np.integer)) and "processors" in known:
+        found.setdefault("processors", found.pop("cluster"))
+    found = {**_rules_of(found.pop("scheduler", None), known), **found}
     for value, (settings, key) in VALUES.items():
         given = found.get(value)
-        if not isinstance(given, Mapping) or value not in known:
+        names = [*([key] if key else []), *(name for name in settings if name in known)]
+        if not isinstance(given, Mapping) or value not in known or not names:
             continue
         del found[value]
-        names = [*([key] if key else []), *(name for name in settings if name in known)]
         for name, setting in given.items():
             check_choice(f"key of {value}", name, names)
-            if name in given_alone and name != key:
+            if name in arguments and name != key:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
             found[value if name == key else name] = setting
     return found
@@ -404,8 +402,11 @@ def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:
         return dict(scheduler)
     one = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     usual, agents = Scheduler(), ("policy", "backfill", "backfill_order")
+    for rule in ("power", "allocation", "partners"):
+        if rule in names and getattr(one, rule) == getattr(usual, rule):
+            names.remove(rule)
     for rule in RULES:
-        if rule not in (*names, *agents) and getattr(one, rule) != getattr(usual, rule):
+        if rule not in (*known, *agents) and getattr(one, rule) != getattr(usual, rule):
             raise HpcgymError(f"scheduler: {one.said(rule)} is no rule of this environment")
     return one.given(names)
 
@@ -433,6 +434,8 @@ def arguments_of(cls: Any) -> dict[str, Parameter]:
             for name in EPISODE_ARGUMENTS:
                 parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
             parameters["scheduler"] = Parameter("scheduler", Parameter.KEYWORD_ONLY, default=None)
+            if f"hpcgym/{own_name(cls)}-v1" in VERSIONS:
+                parameters["version"] = Parameter("version", Parameter.KEYWORD_ONLY, default="v0")
     if read_options in functions:
         for rule, usual_rule in USUAL_RULES.items():
             known = Parameter(rule, Parameter.KEYWORD_ONLY, default=usual_rule)
@@ -465,7 +468,15 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
                 f" {nearest(name, [*known])}"
             )
-    given = settings_of(cls, arguments)
+    version = arguments.get("version", "v0")
+    newer = f"hpcgym/{own_name(cls)}-{version}"
+    if version != "v0" and newer not in VERSIONS:
+        raise HpcgymError(unknown("version", version, ["v0", "v1"]))
+    own = {name: value for name, value in arguments.items() if name != "version"}
+    given = {**VERSIONS.get(newer, {}), **settings_of(cls, own)}
+    if workload is None:
+        workload = given.pop("workload", None)
+    given.pop("workload", None)
     of_episodes = {name: given.pop(name) for name in EPISODE_ARGUMENTS if name in given}
     if workload is not None:
         given["workload"] = workload

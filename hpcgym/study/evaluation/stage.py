@@ -41,6 +41,9 @@ SHARED = "hpcgym/CoSchedule-v0"
 #: What policies without an environment of their own see there.
 _WINDOW = 64
 
+#: Arguments of environments that the evaluation itself gives.
+_OF_EVALUATIONS = ("cluster", "processors", "workload", "episodes", "jobs", "part", "train_share")
+
 #: Kinds of actions that are about the jobs of a window alone.
 _ABOUT_A_WINDOW = ("selection", "ordering")
 
@@ -160,9 +163,10 @@ class Stage:
         self.unseen: dict[str, tuple[int, int]] = {}
         self._workload, self._cluster, self._part, self._seed = workload, cluster, part, seed
         self._made: list[Any] = []
-        for name in ("cluster", "processors"):
+        for name in _OF_EVALUATIONS:
             if name in given:
-                raise HpcgymError(f"env_options: give {name} to the evaluation or the workload")
+                of = "cluster" if name == "processors" else name
+                raise HpcgymError(f"env_options has {name}: give {of} to the evaluation")
         self._envs: dict[str, Any] = {}
         if env is not None:
             options = dict(given)

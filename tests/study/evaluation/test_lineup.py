@@ -371,7 +371,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ((), {"cluster": 64}, "a number is processors"),
     ((), {"cluster": Cluster(10)}, "requested_processors must be from 1 to 10"),
     ((), {"allocation": "best"}, "did you mean 'best-fit'"),
-    *(((), {"env_options": {name: 64}}, f"env_options: give {name} to the evaluation")
+    *(((), {"env_options": {name: 64}}, f"env_options has {name}: give cluster to the evaluation")
       for name in ("cluster", "processors")),
     ((), {"passes": "per-event", "cluster": "eurora", "workload": "eurora:jobs=600,seed=0",
           "progress": None}, "passes='per-event' and a machine of nodes"),
