@@ -365,7 +365,9 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     known = arguments_of(cls)
     found = dict(arguments)
     if isinstance(found.get("cluster"), (int, np.integer)) and "processors" in known:
-        found.setdefault("processors", found.pop("cluster"))
+        if found.get("processors") is not None:
+            raise HpcgymError("processors is given twice: by itself, and as cluster")
+        found["processors"] = found.pop("cluster")
     found = {**_rules_of(found.pop("scheduler", None), known), **found}
     for value, (settings, key) in VALUES.items():
         given = found.get(value)
