@@ -169,9 +169,9 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
 
     own = {name: value for name, value in given.items() if name != "version"}
-    takes, given = arguments_of(type(env)), settings_of(type(env), own)
+    takes = arguments_of(type(env))
     usual = VERSIONS.get(env.spec.id, {}) if env.spec is not None else {}
-    given = {**{name: one for name, one in usual.items() if name != "workload"}, **given}
+    given = {**usual, **settings_of(type(env), own)}
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 

@@ -476,9 +476,6 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
         raise HpcgymError(unknown("version", version, ["v0", "v1"]))
     own = {name: value for name, value in arguments.items() if name != "version"}
     given = {**VERSIONS.get(newer, {}), **settings_of(cls, own)}
-    if workload is None:
-        workload = given.pop("workload", None)
-    given.pop("workload", None)
     of_episodes = {name: given.pop(name) for name in EPISODE_ARGUMENTS if name in given}
     if workload is not None:
         given["workload"] = workload
