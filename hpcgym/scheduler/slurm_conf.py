@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.machine.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
+from hpcgym.machine.slurm import ENDING, OtherSetting, SlurmConf, read_slurm_conf
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE
 from hpcgym.scheduler import slurm_qos
@@ -17,6 +17,7 @@ from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.restrictions import MODES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_qos import Qos, read_qos
 
 _WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))

@@ -34,10 +34,10 @@ from hpcgym.files.recorded import (
 )
 from hpcgym.machine import Cluster, Level, NodeGroup, Partition
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.machine.slurm.qos import read_qos
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.naming import MOST_NAME, duration, name_problem, printable, seconds_of
 from hpcgym.report.canvas import new_figure, save_figure
+from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.study.sweep.experiment import load_experiment
 from hpcgym.version import __version__
 from hpcgym.workload.io.swf_header import names_of

@@ -25,7 +25,7 @@ from hpcgym.machine import (
     find_cluster,
     read_cluster,
 )
-from hpcgym.machine.slurm import read_qos, read_slurm_conf
+from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.machine.speedups import (
     Heatmap,
     LearnedSpeedups,
@@ -33,6 +33,7 @@ from hpcgym.machine.speedups import (
     generate_speedups,
     read_speedups,
 )
+from hpcgym.scheduler.slurm_qos import read_qos
 
 #: Kinds of files: what they are called, and who reads them.
 FILES: dict[str, tuple[str, Callable[[str], Any]]] = {

@@ -1,4 +1,4 @@
-"""Machines, partitions and QOS of Slurm's files; what is wrong in them is one line."""
+"""Machines and partitions of Slurm's files; what is wrong in them is one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine import find_cluster
 from hpcgym.machine.partitions import hosts
-from hpcgym.machine.slurm import read_qos, read_slurm_conf
+from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.machine.slurm.lines import gres, minutes_text
 
 # as the configurator of Slurm's documentation writes one
@@ -194,27 +194,6 @@ def test_generic_resources() -> None:
     assert gres("gpu:a100:4(S:0-1),nvme,gpu:t4:1,shard:2K", "") == {
         "gpu": 5, "nvme": 1, "shard": 2048,
     }  # fmt: skip
-
-
-def test_qos(tmp_path: Path) -> None:
-    path = tmp_path / "qos.txt"
-    path.write_text(
-        "Name|Priority|GraceTime|Preempt|Flags|GrpTRES|MaxTRES|MaxTRESPU|MaxJobsPU|MaxSubmitPU|"
-        "MaxWall\n"
-        "normal|0|00:00:00||||||||\n"
-        "high|100|00:00:00|normal,low|DenyOnLimit|cpu=5000,mem=2T|cpu=64|gres/gpu=4|10|50|"
-        "1-00:00:00\n"
-    )
-    normal, high = read_qos(path)
-    assert (normal.name, normal.priority, normal.max_jobs_per_user) == ("normal", 0, None)
-    assert (high.priority, high.preempts) == (100, ("normal", "low"))
-    assert high.group_tres == {"cpu": 5_000, "mem": 2 * 1024**2}
-    assert (high.max_tres, high.max_tres_per_user) == ({"cpu": 64}, {"gres/gpu": 4})
-    assert (high.max_jobs_per_user, high.max_submitted_per_user) == (10, 50)
-    assert high.max_wall_s == 86_400
-    assert (high.grace_time, high.preempt_mode, high.others) == (
-        "00:00:00", "", {"Flags": "DenyOnLimit"}
-    )  # fmt: skip
 
 
 def test_the_command_shows_it(tmp_path: Path) -> None:

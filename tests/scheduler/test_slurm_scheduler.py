@@ -15,6 +15,7 @@ import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.slurm_qos import read_qos
 
 NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
 
@@ -373,3 +374,24 @@ def test_a_hundred_partitions(tmp_path: Path) -> None:
     )
     scheduler = find_scheduler(conf(tmp_path, "PriorityWeightPartition=7\n" + many))
     assert scheduler.policy.count("partition ==") == 199  # the lowest tier adds nothing
+
+
+def test_qos(tmp_path: Path) -> None:
+    path = tmp_path / "qos.txt"
+    path.write_text(
+        "Name|Priority|GraceTime|Preempt|Flags|GrpTRES|MaxTRES|MaxTRESPU|MaxJobsPU|MaxSubmitPU|"
+        "MaxWall\n"
+        "normal|0|00:00:00||||||||\n"
+        "high|100|00:00:00|normal,low|DenyOnLimit|cpu=5000,mem=2T|cpu=64|gres/gpu=4|10|50|"
+        "1-00:00:00\n"
+    )
+    normal, high = read_qos(path)
+    assert (normal.name, normal.priority, normal.max_jobs_per_user) == ("normal", 0, None)
+    assert (high.priority, high.preempts) == (100, ("normal", "low"))
+    assert high.group_tres == {"cpu": 5_000, "mem": 2 * 1024**2}
+    assert (high.max_tres, high.max_tres_per_user) == ({"cpu": 64}, {"gres/gpu": 4})
+    assert (high.max_jobs_per_user, high.max_submitted_per_user) == (10, 50)
+    assert high.max_wall_s == 86_400
+    assert (high.grace_time, high.preempt_mode, high.others) == (
+        "00:00:00", "", {"Flags": "DenyOnLimit"}
+    )  # fmt: skip
