@@ -42,6 +42,7 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.writing import whole_json
+from hpcgym.naming import HOUR_S
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.policies import FairShare
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 NAME = "xnes"
 ENV_ID = "hpcgym/MixedPolicy-v0"
 FORMAT = 1
-
-_HOUR_S = 3600
 
 
 @takes(XnesSettings)
@@ -159,7 +158,7 @@ class Xnes:
         env = make()
         world = self.check(env)
         jobs = world.options.workload
-        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // _HOUR_S, 1)
+        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // HOUR_S, 1)
         told = {"budget": max(steps // hours, 1), "seed": seed}
         rules = Scheduler(**world.scheduler_rules)
         found = Xnes(world.policy_features, scheduler=rules, **{**vars(self.plan), **told})

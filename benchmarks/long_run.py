@@ -23,6 +23,7 @@ from hpcgym.agents.search import candidates
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.envs import VERSIONS, JobSelection
+from hpcgym.naming import HOUR_S
 from hpcgym.progress import counting
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 
@@ -149,7 +150,7 @@ def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None)
                 "whole": played(whole, policy, ["test"]),
             }
             rows[name] = {kind: mean_bsld(metrics) for kind, metrics in seen.items()} | {
-                f"longest wait, {kind}": max(map(longest, metrics)) / 3600
+                f"longest wait, {kind}": max(map(longest, metrics)) / HOUR_S
                 for kind, metrics in seen.items()
             }
             rows[name]["unserved"] = sum(each["unserved_jobs"] for each in seen["long"])

@@ -92,8 +92,11 @@ MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so th
 #: Names of units of memory -> megabytes.
 MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 
+#: Whole numbers of seconds; a month is of 30 days.
+MINUTE_S, HOUR_S, DAY_S, WEEK_S, MONTH_S = 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400
+
 #: Units of time -> seconds.
-SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
 _SECONDS = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(s|min|m|h|d|w)")
 _WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
@@ -277,7 +280,7 @@ def duration(seconds: float) -> str:
     """
     whole = round(seconds)
     sign, whole = ("-", -whole) if whole < 0 else ("", whole)
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    units = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min"), (1, "s"))
     for place, (size, name) in enumerate(units):
         if whole >= size:
             text = f"{sign}{whole // size} {name}"

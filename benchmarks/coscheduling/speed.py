@@ -14,6 +14,7 @@ import pandas as pd
 from hpcgym.benchmarks.coscheduling.published import DAYS_AN_HOUR, REPETITIONS, TRACE_JOBS, TRACES
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, generate_speedups
+from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, assign_codes, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
@@ -32,8 +33,6 @@ SHAPES = {
     "p processes": "64 to a node",
     "64 p processes": "a node for each processor of the log",
 }
-
-_DAY, _HOUR = 86_400, 3_600
 
 
 def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
@@ -82,7 +81,7 @@ def measure(task: Mapping[str, Any]) -> dict[str, Any]:
         begin = time.process_time()
         result = simulate(jobs, task["scheduler"], cluster=cluster, speedups=speedups)
         cpu_s += time.process_time() - begin
-        days += float(result.metrics["makespan_s"]) / _DAY
+        days += float(result.metrics["makespan_s"]) / DAY_S
     return {"jobs": len(workloads[0]), "days": days, "cpu_s": cpu_s}
 
 
@@ -168,7 +167,7 @@ def traces(outcomes: Outcomes) -> pd.DataFrame:
 
 
 def _speeds(outcome: Mapping[str, Any], published: float, repeats: int) -> dict[str, Any]:
-    ours = outcome["days"] / (outcome["cpu_s"] / _HOUR)
+    ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
     return {
         "ours days/h": ours,
         "times as fast": ours / published,

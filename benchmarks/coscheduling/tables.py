@@ -15,6 +15,7 @@ from hpcgym.benchmarks.coscheduling.runs import ALIKE, IN_USE
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.tables import pearson
+from hpcgym.naming import HOUR_S
 from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def files(outcomes: Outcomes) -> pd.DataFrame:
                     "I/O of codes": share,
                     "bandwidth": bandwidth,
                     "scheduler": name,
-                    "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / 3600,
+                    "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / HOUR_S,
                     "improvement %": float(gain.mean()),
                     "95 % interval": "" if name == runs.REFERENCE else tables.interval(gain, 1),
                     "mean BSLD": float(pooled(of, name, "bsld").mean()),
@@ -278,7 +279,7 @@ def _beside_easy(of: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
         "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
         "share of jobs slowed": float(pooled(of, name, "slowed").mean()),
         "utilisation (share)": float(np.nanmean(pooled(of, name, "utilisation"))),
-        "mean wait (h)": float(pooled(of, name, "wait_s").mean()) / 3600,
+        "mean wait (h)": float(pooled(of, name, "wait_s").mean()) / HOUR_S,
     }
 
 

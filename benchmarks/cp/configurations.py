@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.extracts import DAY_S
 
 # --- PCP'19 as Galleguillos 2020 has it -----------------------------------------------------------
 
@@ -102,7 +102,6 @@ def summary(asked: Sequence[dict[str, Any]], submit: Ints) -> dict[str, Any]:
 
 # --- What is kept of a schedule -------------------------------------------------------------------
 
-HOUR_S = 3600
 
 #: Remediani 2017, section 3.1.1: class of jobs -> run times above, and up to [s].
 CLASSES: Mapping[str, tuple[float, float]] = {

@@ -14,12 +14,12 @@ from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp.configurations import Run, rules_of
 from hpcgym.benchmarks.cp.simulations import loaded
+from hpcgym.naming import HOUR_S
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.simulation.run import simulate
 
 # --- How the time of a dispatch grows with the number of nodes ------------------------------------
 
-HOUR_S = 3600
 CORES, MEMORY_MB = 20, 64_000
 LARGEST = 32  # units of a job
 FREE = 8  # nodes; of a machine of fewer than 16 a half

@@ -17,12 +17,12 @@ from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
 from hpcgym.machine.files import find_cluster
+from hpcgym.naming import DAY_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
-from hpcgym.workload.extracts import DAY_S
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting

@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster, NodeGroup
 from hpcgym.machine.power_plans import greatest_w
+from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
 from hpcgym.simulation.run import simulate
@@ -27,8 +28,6 @@ BASELINE = "EASY"
 RECKONED_W, DRAWN_W, RECKONED_IDLE_W = 203.12, 190.738, 100.0
 #: Section 5.4.3; 49 % is a machine on which all is idle.
 BUDGETS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, RECKONED_IDLE_W / RECKONED_W, 0.3)
-DAY_S = 86_400
-WEEK_S = 7 * DAY_S
 BEGIN_S, END_S = 2 * DAY_S, 5 * DAY_S  # of a week
 
 

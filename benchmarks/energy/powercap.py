@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power_plans import greatest_w
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.run import simulate
@@ -23,7 +24,6 @@ from hpcgym.workload.model import Workload
 
 # --- Intervals of an overloaded machine -----------------------------------------------------------
 
-HOUR_S = 3_600
 SUBSTITUTE = "substitute"
 PROCESSORS = 80_640
 #: By which run times of the Lublin-Feitelson model are divided, which has 20 times as many huge
@@ -36,8 +36,6 @@ LOAD = 1.2
 JOBS, QUICK_JOBS = 16_000, 5_000
 WARM_UP_S = 24 * HOUR_S
 SMALL = 512  # cores; section 4.6.2
-DAY_S = 86_400
-MINUTE_S = 60
 
 #: How long jobs request -> in words. Only the substitute has more than one.
 AS_WRITTEN, AS_GENERATED, OF_SHORT = "12,000 times", "as requested", "12,000 times to a minute"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import algorithm_2, best_plan
-from hpcgym.benchmarks.energy.powercap import HOUR_S, OF_SHORT, SUBSTITUTE, measure
+from hpcgym.benchmarks.energy.powercap import OF_SHORT, SUBSTITUTE, measure
 from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name
@@ -22,6 +22,7 @@ from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.power_plans import greatest_w, rho
+from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap

@@ -14,8 +14,9 @@ from hpcgym.benchmarks.energy.published_shares import BURST, FREQUENCIES
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
+from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
+from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
@@ -74,8 +75,8 @@ READINGS: dict[str, Reading] = {
     "arrival": Reading("back-filled in order of arrival", order="fcfs"),
     "shortest": Reading("back-filled shortest first", order="sjbf"),
     "dropped": Reading("jobs that ran longer than requested dropped, not cut", recipe="legrand"),
-    "day": Reading("half in a day", half_life_s=86_400),
-    "month": Reading("half in 30 days", half_life_s=30 * 86_400),
+    "day": Reading("half in a day", half_life_s=DAY_S),
+    "month": Reading("half in 30 days", half_life_s=30 * DAY_S),
     "never": Reading("nothing forgotten", half_life_s=None),
     **{
         f"late {seed}": Reading("each job up to a minute later, at random", late_seed=seed)

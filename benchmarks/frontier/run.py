@@ -15,7 +15,7 @@ from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name, 
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.extracts import WEEK_S
+from hpcgym.naming import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

@@ -13,7 +13,8 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
-from hpcgym.schedule.measures import HOUR, measures
+from hpcgym.naming import HOUR_S
+from hpcgym.schedule.measures import measures
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
@@ -81,7 +82,7 @@ class Rule(NamedTuple):
         order = {**ORDERS, **AGED}[self.order]
         by = "requested" if order.policy_estimate == "requested" else "both"
         return order.but(
-            threshold=None if self.threshold_h is None else self.threshold_h * HOUR,
+            threshold=None if self.threshold_h is None else self.threshold_h * HOUR_S,
             hold=Hold(self.share, by=by) if self.share else order.hold,
             backfill=self.backfill,
         )
@@ -177,8 +178,8 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
     """
     found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
     share = result.workload.requested_processors / result.cluster.processors
-    wait = result.wait / HOUR
-    for values, classes in ((result.run_time / HOUR, RUN_TIMES_H), (share, WIDTHS)):
+    wait = result.wait / HOUR_S
+    for values, classes in ((result.run_time / HOUR_S, RUN_TIMES_H), (share, WIDTHS)):
         for name, (low, high) in classes.items():
             those = jobs & (values > low) & (values <= high)
             found[f"mean_bsld, {name}"] = _mean(result.bsld[those])

@@ -17,6 +17,7 @@ from hpcgym.benchmarks.mixed_policies.published import TABLE_2
 from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, THRESHOLD_S, Study, grid, vector
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
@@ -181,7 +182,7 @@ def searched(study: Study, name: str, budget: int) -> dict[str, Any]:
 # --- How far the unit of times changes what a search over weights can find ------------------------
 
 #: Unit of times -> its seconds.
-UNITS = {"second": 1, "minute": 60, "ten minutes": 600, "hour": 3_600, "day": 86_400}
+UNITS = {"second": 1, "minute": MINUTE_S, "ten minutes": 600, "hour": HOUR_S, "day": DAY_S}
 
 VECTORS, QUICK_VECTORS = 2_000, 50
 UNITS_SEED = 1

@@ -17,10 +17,11 @@ from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress, 
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
-from hpcgym.workload.extracts import MONTH_S, WEEK_S, slices
+from hpcgym.workload.extracts import slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

@@ -14,6 +14,7 @@ from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.published import TABLE_7_7, Published
 from hpcgym.benchmarks.prediction.tables import Findings, name_of, reduction
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, pearson
+from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
 
 if TYPE_CHECKING:
@@ -410,7 +411,7 @@ def _scatter(table: pd.DataFrame, columns: tuple[str, str], of: tuple[str, str])
 def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
     """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
     errors = {"clairvoyant": np.zeros(1)}
-    errors |= {name: (given - run) / 3600 for name, (given, run) in predictions.items()}
+    errors |= {name: (given - run) / HOUR_S for name, (given, run) in predictions.items()}
     figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
     _distributions(axes, errors)
@@ -425,8 +426,8 @@ def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Fig
 
 def draw_predicted(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
     """Figure 7.4: how predicted run times are distributed."""
-    values = {"clairvoyant": next(iter(predictions.values()))[1] / 3600}
-    values |= {name: given / 3600 for name, (given, _) in predictions.items()}
+    values = {"clairvoyant": next(iter(predictions.values()))[1] / HOUR_S}
+    values |= {name: given / HOUR_S for name, (given, _) in predictions.items()}
     figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
     _distributions(axes, values)

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym.naming import WEEK_S
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.study import Leaderboard
 from hpcgym.study.intervals import FEWEST, how_often
-from hpcgym.workload.extracts import WEEK_S, slices
+from hpcgym.workload.extracts import slices
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
-from hpcgym.naming import ONCE_CALLED, counted
+from hpcgym.naming import HOUR_S, ONCE_CALLED, counted
 from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
 
 # --- What all jobs of schedules waited for --------------------------------------------------------
 
-_MANY_HOURS = 100 * 3600  # [s]; as hours, and not as days
+_MANY_HOURS = 100 * HOUR_S  # [s]; as hours, and not as days
 MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
 
 
@@ -184,7 +184,7 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     if not total:
         return Sheet([*above, "No job waited."], [])
     if table.index.name != "scheduler":
-        text = f"{total / 3600:,.0f} h" if total >= _MANY_HOURS else duration(total)
+        text = f"{total / HOUR_S:,.0f} h" if total >= _MANY_HOURS else duration(total)
         above.append(f"All jobs together waited for {text}:")
         for name, spent in seconds[seconds > 0].sort_values(ascending=False).items():
             above.append(f"  {100 * spent / total:5.1f} %  {CALLED[str(name)]}")
@@ -202,7 +202,7 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
 
 def _hours(seconds: int) -> str:
     """Return hours with a digit behind the point, or with two that tell something."""
-    hours = seconds / 3600
+    hours = seconds / HOUR_S
     return f"{hours:,.1f}" if hours >= 1 or not hours else f"{hours:.2g}"
 
 

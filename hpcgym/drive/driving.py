@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import seconds_in
+from hpcgym.naming import DAY_S, seconds_in
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -101,7 +101,7 @@ def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
 FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
 #: What stands for a time limit where a job has none [s]: a year.
-NO_LIMIT_S = 365 * 86_400
+NO_LIMIT_S = 365 * DAY_S
 _NONE = ("UNLIMITED", "NOT_SET", "INVALID")
 _NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
 

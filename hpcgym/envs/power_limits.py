@@ -27,6 +27,7 @@ from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
+from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.limited import may_switch
@@ -37,7 +38,6 @@ from hpcgym.workload.model import Workload
 # --- Limits of an episode -------------------------------------------------------------------------
 
 Limits = tuple[Limit, ...]
-DAY = 86_400  # [s]
 
 
 def _daily_caps(watts: float, begin: int, end: int, clock: int, workload: Workload) -> Limits:
@@ -46,8 +46,8 @@ def _daily_caps(watts: float, begin: int, end: int, clock: int, workload: Worklo
     ``clock``: the time of the week at the trace's time 0 [s].
     """
     first, last = (int(workload.submit_time[k]) + clock for k in (0, -1))
-    days = range(first // DAY, last // DAY + 1)
-    windows = [(day * DAY + 3600 * begin, day * DAY + 3600 * end) for day in days]
+    days = range(first // DAY_S, last // DAY_S + 1)
+    windows = [(day * DAY_S + HOUR_S * begin, day * DAY_S + HOUR_S * end) for day in days]
     return tuple(
         PowerCap(watts, max(start - clock, 0), stop - clock)
         for start, stop in windows

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.explanation import story, watching
 from hpcgym.files.writing import plain
-from hpcgym.naming import NAMED, ONCE_CALLED, counted
+from hpcgym.naming import NAMED, ONCE_CALLED, WEEK_S, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.machine.slurm import SlurmConf
-from hpcgym.naming import CORE
+from hpcgym.naming import CORE, HOUR_S
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler
 
@@ -19,7 +19,6 @@ from hpcgym.scheduler.rules import Scheduler
 
 PARTITION = "replay"
 RECORDS = "jobs.txt"  # in the folder: what Slurm tells of jobs that have ended
-MINUTE_S = 60  # Slurm's time limits are whole minutes
 
 #: Plans in steps of a second, and ends of running jobs to half a minute: as exact as Slurm can be.
 _EXACT = "bf_resolution=1,bf_window_linear=1"
@@ -177,7 +176,7 @@ def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, 
         "MpiDefault": "none",
         # no node is ever taken for dead, nor a message for lost, when the clock jumps
         "SlurmdTimeout": 0,
-        "SlurmctldTimeout": 3600,
+        "SlurmctldTimeout": HOUR_S,
         "InactiveLimit": 0,
         "MessageTimeout": 100,
         "ReturnToService": 2,

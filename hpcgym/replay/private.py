@@ -15,9 +15,9 @@ from typing import NamedTuple
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
-from hpcgym.naming import Clock
+from hpcgym.naming import DAY_S, MINUTE_S, Clock
 from hpcgym.replay import cleanup
-from hpcgym.replay.configuration import MINUTE_S, PARTITION, RECORDS, Machine, slurm_conf
+from hpcgym.replay.configuration import PARTITION, RECORDS, Machine, slurm_conf
 from hpcgym.replay.native import (
     SYSTEM,
     Conductor,
@@ -83,7 +83,6 @@ _TIMES = ("SubmitTime", "StartTime", "EndTime")
 #: the seconds at whose beginnings jobs are submitted, so that a job which fits starts in the same.
 _BEGIN_S = 1_767_225_600.5
 _READY_S = 300  # of the clock in which all nodes must be there
-_DAY_S = 86_400
 _LAST_S = 120  # of the clock for what is to be done after the last job
 
 
@@ -313,7 +312,7 @@ class PrivateSlurm:
         since_s = self._clock.now_s
         while self._clock.ended < self._jobs:
             before = self._clock.ended
-            until_s = self._clock.now_s + _DAY_S
+            until_s = self._clock.now_s + DAY_S
             if self.asked is None:
                 self._clock.advance(until_s, self._jobs)
             else:
@@ -326,7 +325,7 @@ class PrivateSlurm:
             if not self._clock.running:
                 raise HpcgymError(f"Slurm starts none of {left} jobs in a day{self._last_words()}")
             # a job that something else has killed never says that it ended
-            if self._clock.now_s - since_s > self._longest_s + _DAY_S:
+            if self._clock.now_s - since_s > self._longest_s + DAY_S:
                 raise HpcgymError(f"none of {left} jobs on Slurm ends{self._last_words()}")
         self._clock.advance(self._clock.now_s + _LAST_S)
 

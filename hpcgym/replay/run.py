@@ -16,8 +16,8 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition, find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
+from hpcgym.naming import MINUTE_S
 from hpcgym.replay.configuration import (
-    MINUTE_S,
     PARTITION,
     cores_of,
     is_aged,

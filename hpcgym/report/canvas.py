@@ -22,7 +22,7 @@ from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole
-from hpcgym.naming import counted, zone_of
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, counted, zone_of
 from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.io.swf_header import called, names_of
 
@@ -55,7 +55,7 @@ PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 _NARROW_INCHES, _FEW_DATES = 6, 7  # of a figure; such a one has room for so many
 _LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 #: Units of time [s], the largest first.
-UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (MINUTE_S, "minutes"), (1, "seconds"))
 
 
 #: Fonts of PDF and PostScript are embedded as TrueType: many journals refuse Type 3, the default.
@@ -333,7 +333,7 @@ def time_axis(results: Mapping[str, Result], span: tuple[float, float] | None = 
         zone, name = zone_of(header)
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
         label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"
-        return TimeAxis(first, last, zone, -began, 86_400, label)
+        return TimeAxis(first, last, zone, -began, DAY_S, label)
     unit_s, unit = unit_of(last - first)
     # A slice keeps the times of its trace; only beside its own length are they worth keeping.
     if first <= 10 * (last - first):

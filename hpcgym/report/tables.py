@@ -14,7 +14,7 @@ from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_text
-from hpcgym.naming import counted, duration
+from hpcgym.naming import HOUR_S, counted, duration
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics, told_metrics
 
 if TYPE_CHECKING:
@@ -512,7 +512,7 @@ def rich_metrics(result: Result) -> Table:
 
 def _unit_of(metric: Metric, value: float) -> str:
     """Return the unit of a metric, of long times with what people call them."""
-    long = metric.unit == "s" and value >= 3600
+    long = metric.unit == "s" and value >= HOUR_S
     return f"s = {duration(value)}" if long else metric.unit
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.naming import NAMED, duration
+from hpcgym.naming import HOUR_S, NAMED, WEEK_S, duration
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
@@ -21,7 +21,6 @@ from hpcgym.schedule.metrics import (
     known_metrics,
 )
 from hpcgym.schedule.result import Result
-from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.io.swf_header import called, names_of
 
 # --- Metrics of groups of the jobs of a schedule --------------------------------------------------
@@ -106,7 +105,6 @@ def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 # --- What a site would feel of a schedule ---------------------------------------------------------
 
-HOUR = 3600
 
 #: Measure -> what it is. The less, the better.
 MEASURES = {
@@ -126,7 +124,7 @@ def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
     ----------
     jobs : (n_jobs,) which ones.
     """
-    wait, bsld = result.wait / HOUR, result.bsld
+    wait, bsld = result.wait / HOUR_S, result.bsld
     if not jobs.any():
         return dict.fromkeys(MEASURES, float("nan"))
     users = mean_by_user(wait, result.workload.user_id, jobs)
@@ -147,7 +145,7 @@ def weekly_sums(result: Result, jobs: NDArray[np.bool_], n_weeks: int = 1) -> ND
     the week of its submission; weeks count from the first submission of the log.
     """
     week = result.workload.since_first_submit[jobs] // WEEK_S
-    columns = np.ones(len(jobs)), result.bsld, result.wait / HOUR
+    columns = np.ones(len(jobs)), result.bsld, result.wait / HOUR_S
     return np.stack([np.bincount(week, c[jobs], minlength=n_weeks) for c in columns], axis=1)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, is_number
+from hpcgym.naming import HOUR_S
 from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import Schedule, kept
 
@@ -400,7 +401,7 @@ METRICS = (
         formula=lambda f: int(f.result.restarts[f.jobs].sum()), of="failures", of_jobs=True,
     ),
     Metric(
-        "lost_core_seconds", "lost core time", "core h", LESS, 1 / 3600,
+        "lost_core_seconds", "lost core time", "core h", LESS, 1 / HOUR_S,
         lambda f: int(f.result.lost_core_seconds[f.jobs].sum()), "failures", of_jobs=True,
     ),
     Metric(  # how often a job was suspended
@@ -452,7 +453,7 @@ METRICS = (
     ),
     _shared(
         "throughput_per_h", "throughput", "jobs/h", MORE, 1,
-        lambda f: len(f.result.start) / float(f.span) * 3600,
+        lambda f: len(f.result.start) / float(f.span) * HOUR_S,
     ),
 )  # fmt: skip
 

@@ -22,7 +22,7 @@ from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power_plans import greatest_w
-from hpcgym.naming import Clock
+from hpcgym.naming import DAY_S, WEEK_S, Clock
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _GRAMS = {"g": 1.0, "kg": 1e3, "t": 1e6}
 _TIME = re.compile(r"(date|time|timestamp)", re.IGNORECASE)
 
 #: How a signal may be repeated -> its period [s].
-PERIODS = {"day": 86_400, "week": 604_800}
+PERIODS = {"day": DAY_S, "week": WEEK_S}
 
 
 @dataclass(frozen=True, eq=False)

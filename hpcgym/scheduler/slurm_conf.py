@@ -11,7 +11,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.machine.slurm import ENDING, OtherSetting, SlurmConf, read_slurm_conf
 from hpcgym.machine.slurm.lines import minutes_text
-from hpcgym.naming import MOST_NICE
+from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -21,7 +21,6 @@ from hpcgym.scheduler.slurm_qos import Qos, read_qos
 
 _WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
-_WEEK_S = 7 * 86_400
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")
@@ -281,7 +280,7 @@ def _seconds(conf: SlurmConf, name: str) -> int | None:
     """Return a time of Slurm in seconds, a week where there is none; None: no end."""
     text = conf.scheduling.get(name.casefold())
     try:
-        return _WEEK_S if text is None else minutes_text(text, name)
+        return WEEK_S if text is None else minutes_text(text, name)
     except HpcgymError as error:
         raise conf.wrong(name.casefold(), str(error)) from None
 

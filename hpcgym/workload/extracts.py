@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import whole
+from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, whole
 from hpcgym.workload.model import MAX_TIME, Initial, Workload, together
 
 if TYPE_CHECKING:
@@ -186,10 +186,6 @@ def _fitting(
 # Periods count from the first submission of the log, wherever its clock begins: a log in seconds
 # since 1970 has the same weeks. The paper's count from time 0 of the log's clock, ``origin_s=0``.
 
-DAY_S = 86_400
-WEEK_S = 7 * DAY_S
-MONTH_S = 30 * DAY_S
-
 
 def slices(
     workload: Workload,
@@ -281,7 +277,7 @@ CRITERIA = ("utilization", "waiting", "jobs")
 
 
 def interesting_extracts(
-    workload: Workload, number: int = 5, length_s: int = 86_400
+    workload: Workload, number: int = 5, length_s: int = DAY_S
 ) -> pd.DataFrame:
     """Return intervals of a trace under stress, for :func:`hpcgym.workload.extract`.
 

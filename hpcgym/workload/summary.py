@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import counted, zone_of
+from hpcgym.naming import DAY_S, HOUR_S, counted, zone_of
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.io.swf_header import called, names_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload
@@ -63,10 +63,10 @@ def summary(workload: Workload) -> dict[str, Any]:
         "name": workload.name,
         "processors": workload.processors,
         "jobs": len(workload),
-        "days": span / 86_400,
+        "days": span / DAY_S,
         **_calendar(workload),
         "load": float(area.sum() / (workload.processors * span)) if span else None,
-        "processor_hours": float(area.sum() / 3600),
+        "processor_hours": float(area.sum() / HOUR_S),
         "run_time_s": _spread(workload.run_time),
         "processors_of_jobs": _spread(workload.requested_processors),
         "wait_s": _spread(wait[wait >= 0]),

@@ -9,7 +9,7 @@ from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.benchmarks.mixed_policies import beyond
 from hpcgym.benchmarks.studies.weeks import board_of, table_of
-from hpcgym.workload.extracts import WEEK_S
+from hpcgym.naming import WEEK_S
 
 DRAWN = load_workload("lublin:jobs=3000,processors=64,seed=0,load=0.95")
 TIMES = ("submit_time", "run_time", "requested_time")

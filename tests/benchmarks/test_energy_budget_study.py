@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from hpcgym.benchmarks.energy import budget, budget_run
-from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
+from hpcgym.benchmarks.energy.budget import BASELINE, READINGS, TEXT
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
 from hpcgym.cli import reproduce as studies
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

@@ -17,8 +17,8 @@ from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, m
 from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_of, over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
+from hpcgym.naming import WEEK_S
 from hpcgym.study.tuning.trials import varied
-from hpcgym.workload.extracts import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
 

@@ -12,9 +12,9 @@ from hpcgym.benchmarks.prediction import beyond
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.weeks import cut_weeks, weekly_slowdowns
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import WEEK_S
 from hpcgym.simulation.run import learn_before
 from hpcgym.study import read_results
-from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.io.swf import write_swf
 
 #: A trace of five weeks, the last four of which are simulated: few jobs, of a slower machine.

@@ -9,8 +9,8 @@ import pytest
 
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import DAY_S, MONTH_S, WEEK_S
 from hpcgym.workload import Workload, load_workload, weeks
-from hpcgym.workload.extracts import DAY_S, MONTH_S, WEEK_S
 
 
 def make(submit: Any, run: Any = None, **options: Any) -> Workload:

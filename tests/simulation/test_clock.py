@@ -15,6 +15,7 @@ from strategies import EVERY_INTERVAL, cases
 
 import hpcgym
 from hpcgym import load_workload, simulate
+from hpcgym.naming import WEEK_S
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
@@ -23,7 +24,6 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload import Workload, clean
-from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
 
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")

@@ -10,9 +10,10 @@ import pytest
 from hpcgym import Cluster, load_workload, simulate
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import NodeGroup, find_cluster
+from hpcgym.naming import DAY_S
 from hpcgym.workload import check_fits, expected_waits, needs_of
 from hpcgym.workload.generators import estimates
-from hpcgym.workload.generators.campaigns import DAY_S, eurora, kit
+from hpcgym.workload.generators.campaigns import eurora, kit
 from hpcgym.workload.generators.estimates import request_distribution, requested_times
 from hpcgym.workload.generators.light_esp import TYPES, WORK_S, light_esp
 from hpcgym.workload.generators.lublin import WINDOW, default_users, lublin

@@ -13,7 +13,7 @@ from drawing import given
 from drawing import strategies as st
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import JOB_COLUMNS
+from hpcgym.naming import JOB_COLUMNS, MONTH_S, WEEK_S
 from hpcgym.workload import (
     Workload,
     clean,
@@ -21,7 +21,6 @@ from hpcgym.workload import (
     slices,
     weeks,
 )
-from hpcgym.workload.extracts import MONTH_S, WEEK_S
 from hpcgym.workload.fingerprint import workload_digest
 from hpcgym.workload.model import REORDERED
 

@@ -19,15 +19,13 @@ from hpcgym._engine import FOREVER
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import seconds_of
+from hpcgym.naming import MONTH_S, WEEK_S, seconds_of
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.continued import cells_held
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import (
-    MONTH_S,
-    WEEK_S,
     extract,
     months,
     recorded_run_time,

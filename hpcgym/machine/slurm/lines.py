@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -182,10 +183,10 @@ def minutes_text(text: str, where: str) -> int | None:
         return None
     if found := _DAYS.fullmatch(text):
         days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return 86_400 * days + 3_600 * hours + 60 * minutes + seconds
+        return DAY_S * days + HOUR_S * hours + MINUTE_S * minutes + seconds
     if found := _HOURS.fullmatch(text):
         hours, minutes, seconds = map(int, found.groups())
-        return 3_600 * hours + 60 * minutes + seconds
+        return HOUR_S * hours + MINUTE_S * minutes + seconds
     if found := _MINUTES.fullmatch(text):
         return 60 * int(found[1]) + int(found[2] or 0)
     raise HpcgymError(f"{where}: {text!r} is no time such as 90, 12:00:00 or 1-12")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import check_is_there, toml_file
+from hpcgym.naming import WEEK_S
 
-WEEK_S = 604_800
 MOST_SECONDS = 2**53
 
 BY_GROUP = "group"

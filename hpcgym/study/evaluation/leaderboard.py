@@ -13,6 +13,7 @@ from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
 from hpcgym.files.writing import csv_text, json_text
+from hpcgym.naming import HOUR_S
 from hpcgym.report.tables import Cell, best, latex, shown_p, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
@@ -330,7 +331,7 @@ _LIMITED = (
     Metric("energy_j", "energy of\nall (kWh)", "", LESS, 1 / 3.6e6),
 )
 _SHARED = (
-    Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / 3600),
+    Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / HOUR_S),
     Metric("improvement", "improvement\n(%)", "", MORE, 100),
 )
 _UTILIZATION = Metric("utilization", "utilization\n(%)", "", MORE, 100)

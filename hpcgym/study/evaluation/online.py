@@ -15,6 +15,7 @@ from hpcgym.agents.weight_bandit import Ended
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine import Cluster
+from hpcgym.naming import WEEK_S
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
@@ -26,7 +27,6 @@ from hpcgym.study.evaluation.references import best_static, rows_of, static_rule
 from hpcgym.study.evaluation.stage import Asked, Stage
 from hpcgym.study.intervals import Floats, against, block_length, bootstrap
 from hpcgym.workload import Workload, load_workload
-from hpcgym.workload.extracts import WEEK_S
 
 if TYPE_CHECKING:
     import pandas as pd

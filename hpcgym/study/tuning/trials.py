@@ -16,13 +16,12 @@ from hpcgym.agents.search import Checkpoint
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.naming import seconds_of
-from hpcgym.schedule.measures import HOUR, MEASURES, measures, weekly_sums
+from hpcgym.naming import HOUR_S, WEEK_S, seconds_of
+from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.executors import slots
 from hpcgym.study.tuning.space import Arm, Numbers, Space
-from hpcgym.workload.extracts import WEEK_S
 from hpcgym.workload.model import Workload
 
 # --- Bounds that a tuned scheduler must keep ------------------------------------------------------
@@ -66,7 +65,7 @@ class Bound:
             limit = float(number)
         except ValueError:
             seconds = None if of_easy or not measure.endswith("_h") else seconds_of(number)
-            limit = math.nan if seconds is None else seconds / HOUR
+            limit = math.nan if seconds is None else seconds / HOUR_S
         if not 0 <= limit < math.inf:
             raise HpcgymError(
                 f"bound {text!r} should be like 'max_wait <= 7d', 'mean_bsld <= 30' or"

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, MEMORY, positive, whole
+from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive, whole
 from hpcgym.workload.model import MAX_TIME, Workload
 
 # --- Jobs that come in campaigns ------------------------------------------------------------------
@@ -74,7 +74,6 @@ FACTORS = (1.5, 20.0)  # by which requested times exceed run times, log-uniform
 ROUND_S = 900
 LEAST_THINKING_S = 600
 BURST_S = 10  # at most, between two submissions of a script
-DAY_S = 86_400
 #: Relative number of campaigns that begin in each hour of the day.
 CYCLE = np.array([1] * 8 + [3] * 11 + [1] * 5, dtype=np.float64)
 
@@ -356,7 +355,6 @@ def _workload(model: Model, columns: dict[str, IntArray], name: str, given: str)
 
 _KIT_JOBS, _KIT_DAYS = 114_355, 610  # June 2016 to January 2018, whole months
 
-_HOUR_S = 3600
 _THIN = (
     (1, 1, 1, 2, 2, 4, 8, 16, 32, 64, 128),  # short
     (2, 4, 4, 8, 16, 16, 32, 64),  # medium
@@ -370,16 +368,16 @@ KIT = Model(
     nodes=1152 + 21,
     jobs_per_day=_KIT_JOBS / _KIT_DAYS,
     classes=(
-        DurationClass(0.6626, 1, _HOUR_S - 1, repeats=100, queues=(0,)),
-        DurationClass(0.2400, _HOUR_S, 12 * _HOUR_S, repeats=30, queues=(0,)),
-        DurationClass(0.0974, 12 * _HOUR_S + 1, 72 * _HOUR_S, repeats=10, queues=(0,)),
+        DurationClass(0.6626, 1, HOUR_S - 1, repeats=100, queues=(0,)),
+        DurationClass(0.2400, HOUR_S, 12 * HOUR_S, repeats=30, queues=(0,)),
+        DurationClass(0.0974, 12 * HOUR_S + 1, 72 * HOUR_S, repeats=10, queues=(0,)),
     ),
     kinds=(
         Kind(0.95, (20,), (800, 1600, 3200), 64_000, _THIN),
         Kind(0.03, (12, 24, 48), (8_000, 16_000), 1_000_000, _FAT),
         Kind(0.02, (12, 24, 48), (8_000, 16_000), 1_000_000, _FAT, {"gpu": (1, 2, 4)}),
     ),
-    queues=(("normal", 72 * _HOUR_S),),
+    queues=(("normal", 72 * HOUR_S),),
     users=150,
     default_requests=0.2,
     named=False,
@@ -434,16 +432,16 @@ EURORA = Model(
     nodes=64,
     jobs_per_day=_EURORA_JOBS / _EURORA_DAYS,
     classes=(
-        DurationClass(0.9315, 1, _HOUR_S, repeats=200, queues=(0, 0, 0, 0, 1, 1, 1, 1, 1, 2)),
-        DurationClass(0.0682, _HOUR_S + 1, 12 * _HOUR_S, repeats=30, queues=(1, 1, 1, 2)),
-        DurationClass(0.0003, 12 * _HOUR_S + 1, 24 * _HOUR_S, repeats=3, queues=(2,)),
+        DurationClass(0.9315, 1, HOUR_S, repeats=200, queues=(0, 0, 0, 0, 1, 1, 1, 1, 1, 2)),
+        DurationClass(0.0682, HOUR_S + 1, 12 * HOUR_S, repeats=30, queues=(1, 1, 1, 2)),
+        DurationClass(0.0003, 12 * HOUR_S + 1, 24 * HOUR_S, repeats=3, queues=(2,)),
     ),
     kinds=(
         Kind(0.60, (1, 4, 8, 16, 16), (250, 500, 1000, 2000), 16_000, _UNITS),
         Kind(0.25, (1, 2, 8, 16), (250, 500, 1000), 16_000, _UNITS, {"gpu": (1, 2)}),
         Kind(0.15, (1, 2, 8, 16), (250, 500, 1000), 16_000, _UNITS, {"mic": (1, 2)}),
     ),
-    queues=(("debug", _HOUR_S), ("parallel", 6 * _HOUR_S), ("longpar", 24 * _HOUR_S)),
+    queues=(("debug", HOUR_S), ("parallel", 6 * HOUR_S), ("longpar", 24 * HOUR_S)),
     users=150,
     default_requests=0.6,
     named=True,

@@ -28,6 +28,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.naming import MINUTE_S
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -35,7 +37,6 @@ MAX_REQUEST_S = 172_800  # two days: the first round time above the longest run 
 
 HEAD = 20  # popular values
 HEAD_SHARE = 0.89  # of the jobs
-MINUTE, HOUR = 60, 3600
 
 # Values among the 20 most popular in all of the four logs the model was made from, in minutes.
 COMMON_MINUTES = (5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080)
@@ -123,8 +124,8 @@ def request_distribution(
 
 def _head_values(max_request_s: int) -> list[int]:
     """Return the 20 popular values in seconds: the longest allowed, then the others ascending."""
-    others = [m * MINUTE for m in COMMON_MINUTES if m * MINUTE < max_request_s]
-    for step in (m * MINUTE for m in ROUND_MINUTES):
+    others = [m * MINUTE_S for m in COMMON_MINUTES if m * MINUTE_S < max_request_s]
+    for step in (m * MINUTE_S for m in ROUND_MINUTES):
         for value in range(max_request_s // step * step, 0, -step):
             if len(others) < HEAD - 1 and value != max_request_s and value not in others:
                 others.append(value)
@@ -158,9 +159,9 @@ def _tail_values(number: int, all_values: int, max_request_s: int, taken: set[in
     """Return at most ``number`` whole-minute values beside those taken, in seconds."""
     bend = 1 + 12.1039 * max(all_values, 1) ** -0.6026
     place = np.arange(1, number + 1) / max(number, 1)
-    minutes = np.round((bend - 1) * place / (bend - place) * max_request_s / MINUTE)
+    minutes = np.round((bend - 1) * place / (bend - place) * max_request_s / MINUTE_S)
     values: list[int] = []
-    for second in (minutes.astype(np.int64) * MINUTE).tolist():
+    for second in (minutes.astype(np.int64) * MINUTE_S).tolist():
         for value in (second + offset for offset in OFFSETS_S):
             if 0 < value < max_request_s and value not in taken:
                 values.append(value)

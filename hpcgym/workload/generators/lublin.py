@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import positive, whole
+from hpcgym.naming import DAY_S, positive, whole
 from hpcgym.workload.generators.estimates import MAX_REQUEST_S, requested_times
 from hpcgym.workload.model import MAX_TIME, Workload
 
@@ -49,7 +49,6 @@ LARGEST_LOG_RUN_TIME = 12.0  # exp(12) s = 45 h, "no more than two days"
 LARGEST_LOG_GAP = 13.0  # exp(13) s = 5 days
 SLOTS = 48  # half-hours of a day
 SLOT_S = 1800
-DAY_S = 86_400
 FIRST_SLOT = 11  # the model's day starts at the 11th half-hour, 05:00; earlier slots end it
 
 _CHUNK = 1 << 18  # arrivals drawn at a time; the jobs do not depend on it
