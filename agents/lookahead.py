@@ -25,17 +25,16 @@ from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.allocations import SCORED
-from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler, check_weighed
+from hpcgym.scheduler.orders import Order
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns, weighed
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import check_pool
-from hpcgym.simulation.orders import Order
 from hpcgym.simulation.prepare import Agent, machine_of, pool_of
-from hpcgym.simulation.restricted import check_weighed
 from hpcgym.simulation.results import as_came, result_of
-from hpcgym.simulation.warm_start import taken_over
+from hpcgym.workload.checks import check_pool
+from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.

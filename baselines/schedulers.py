@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import seconds_of
+from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
 from hpcgym.scheduler.files import ENDING, read_scheduler
+from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
-from hpcgym.scheduler.rules import RULES, Scheduler
+from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
 from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
@@ -229,3 +231,35 @@ def described(scheduler: Scheduler) -> dict[str, str | float | None]:
     if chooses_nodes(scheduler.dispatcher):
         rules["allocation"] = None
     return rules
+
+
+def scheduler_of(
+    scheduler: str | Scheduler | Callable[..., Any], rules: Mapping[str, Any]
+) -> Scheduler:
+    """Return the scheduler, or that of a dispatcher, with some rules changed.
+
+    Raises
+    ------
+    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, a rule of
+        the queue beside one, or shares of users that no order looks at.
+    """
+    if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
+        if "dispatcher" in rules:
+            raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
+        chosen = Scheduler(dispatcher=scheduler)
+    elif isinstance(scheduler, str) and not is_scheduler(scheduler):
+        raise no_scheduler(scheduler, [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS])
+    else:
+        chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    if rules.get("fair_share") is not None and chosen.fair_share is not None:
+        shares = FairShare.parse(rules["fair_share"], usual=chosen.fair_share)
+        rules = {**rules, "fair_share": shares}
+    chosen = chosen.but(**rules) if rules else chosen
+    asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
+    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)
+    if chosen.dispatcher is not None:
+        for rule in OF_THE_QUEUE:  # also one with the value that is the default
+            if rule in rules:
+                name = chosen.describe()["dispatcher"]
+                raise HpcgymError(not_beside_a_dispatcher(rule, name))
+    return chosen

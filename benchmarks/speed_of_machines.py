@@ -28,11 +28,13 @@ from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trace_jobs
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.on_machines import as_on_pool
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, place_on_nodes
+from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload import Code, fitting, generate_code_jobs
 from hpcgym.workload.archive import find
+from hpcgym.workload.checks import needs_on
 
 SLURM = Scheduler(backfill="slurm")
 SCHEDULERS = ("fcfs", "easy", "conservative", *COSCHEDULERS)

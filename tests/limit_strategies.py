@@ -20,9 +20,9 @@ from hpcgym.machine.power_plans import greatest_w
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.on_machines import may_switch
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.by_reference import limited_by_reference
-from hpcgym.simulation.limited import may_switch
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.

@@ -29,9 +29,8 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     """
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler
+    from hpcgym.baselines.schedulers import COSCHEDULERS, is_scheduler, no_scheduler, scheduler_of
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
-    from hpcgym.simulation.run import scheduler_of
 
     if name in DISPATCHERS:
         find_dispatcher(name)
@@ -233,7 +232,7 @@ def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
 
 def _under(begin: Scheduler, rules: Mapping[str, Any], sharing: bool) -> tuple[Scheduler, set[str]]:
     """Return a scheduler under those rules that mean something to it, and the names of others."""
-    from hpcgym.simulation.run import scheduler_of
+    from hpcgym.baselines.schedulers import scheduler_of
 
     of_some = {*pair_rules(sharing), "fair_share", "dispatch_time"}
     of_all = {rule: value for rule, value in rules.items() if rule not in of_some}

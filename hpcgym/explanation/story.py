@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hpcgym.explanation import watching
 from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
-from hpcgym.simulation.nodes import as_on_pool, needs_on
+from hpcgym.scheduler.on_machines import as_on_pool
+from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:
     import pandas as pd

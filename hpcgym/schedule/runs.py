@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcgym._engine import fields_of
 from hpcgym.errors import HpcgymError, whole_column
 from hpcgym.machine.failures import Failures
+from hpcgym.workload.model import Cells
 
 if TYPE_CHECKING:
     from hpcgym.machine.speedups.heatmap import Heatmap
@@ -267,3 +268,12 @@ def down(failures: Failures) -> NodeStates | None:
         return None
     state = np.full(len(failures), OFF)
     return NodeStates(failures.node, state, failures.time, failures.repaired)
+
+
+def cells_held(cells: Allocation, held: NDArray[np.bool_]) -> Cells:
+    """Return the nodes of the jobs that hold some, (n_jobs,) bool."""
+    first, node, units = (np.asarray(column, np.int64) for column in cells)
+    counts = np.diff(first)
+    chosen = np.repeat(held, counts)
+    first = np.concatenate([[0], np.cumsum(np.where(held, counts, 0))])
+    return Cells(first, node[chosen], units[chosen])

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.machine.pool import Cluster
 
 # --- The rules of a scheduler as the engine takes them --------------------------------------------
 
@@ -92,3 +93,20 @@ def check_allocation_name(allocation: str) -> None:
         raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
     if colon and not whole:
         raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")
+
+
+COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
+
+
+def check_allocation(allocation: str, cluster: Cluster) -> None:
+    """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
+    if allocation.partition(":")[0] in COSCHEDULED:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for co-scheduling: give simulate() speedups of jobs that"
+            " share nodes"
+        )
+    if allocation != "first-fit" and not cluster.groups:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for machines with nodes, of which a pool of processors"
+            " has none; cluster says which"
+        )

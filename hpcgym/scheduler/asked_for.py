@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import FEATURES, check
@@ -12,6 +15,7 @@ from hpcgym.scheduler.estimates.learning import averaged_jobs
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.model import Workload
 
 # --- What a scheduler asks for --------------------------------------------------------------------
 
@@ -189,3 +193,47 @@ def under_site_rules(
     own = own_site_rules(scheduler)
     given = {rule: rules[rule] for rule in SITE_RULES if rule in rules and rule not in own}
     return scheduler.but(**{**given, **{rule: _USUAL[rule] for rule in lifted}})
+
+
+# --- Who looks at when jobs are submitted ---------------------------------------------------------
+
+
+def what_moves(scheduler: Scheduler) -> str:
+    """Return the rule that changes when jobs are submitted."""
+    if scheduler.dependencies == "none":
+        return scheduler.said("quota")
+    return scheduler.said("dependencies")
+
+
+BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
+
+
+def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for features by which weights would look at when jobs are submitted.
+
+    Where the schedule says when jobs come.
+    """
+    looking = [name for name in features if name in BY_SUBMISSION]
+    if looking and scheduler.moves_submissions:
+        raise HpcgymError(
+            f"feature {looking[0]!r} looks at when the log says that jobs are submitted, and"
+            f" {what_moves(scheduler)} changes that"
+        )
+
+
+def check_extract(workload: Workload, *things: str, **words: str) -> None:
+    """Raise an HpcgymError of an extract, where simulations begin with an empty machine.
+
+    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`; ``words`` are others, and
+    what whoever asks for them calls them.
+    """
+    if workload.initial is not None:
+        begin = workload.initial.begin
+        name = f"{workload.name}, which begins with the jobs that run at {begin} s,"
+        check(*things, words={"extract": name, **words})
+
+
+def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
+    """Return which features are the priorities of users, by processors and by energy; else -1."""
+    names = list(features)
+    return np.array([names.index(name) if name in names else -1 for name in USER_FEATURES])

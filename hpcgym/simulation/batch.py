@@ -14,22 +14,26 @@ from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import TAU_S, check_tau
-from hpcgym.scheduler.allocations import SCORED
-from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler, counts_usage
+from hpcgym.scheduler.allocations import SCORED, check_allocation
+from hpcgym.scheduler.asked_for import (
+    check_fair_share,
+    check_scheduler,
+    check_weighed,
+    counts_usage,
+    places_of_usage,
+)
+from hpcgym.scheduler.orders import Order, columns_of
 from hpcgym.scheduler.policies.features import (
     WEIGHTED_FEATURES,
     check_features,
     weighed,
 )
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.nodes import place_of
-from hpcgym.simulation.orders import Order, columns_of
-from hpcgym.simulation.prepare import Agent, check_allocation, machine_of
-from hpcgym.simulation.restricted import check_weighed
-from hpcgym.simulation.unused import warn_of_unused
-from hpcgym.simulation.warm_start import taken_over
+from hpcgym.simulation.prepare import Agent, machine_of
+from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.model import Workload
 
 

@@ -31,21 +31,18 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.scheduler.on_machines import node_power, takes_whole_nodes
 from hpcgym.scheduler.policies.expressions import IN_EXPRESSIONS
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.limited import (
-    limited_simulation,
-    node_power,
-    on_own_nodes,
-    takes_whole_nodes,
-)
-from hpcgym.simulation.nodes import needs_on, place_on_nodes
+from hpcgym.simulation.limited import limited_simulation, on_own_nodes
+from hpcgym.simulation.nodes import place_on_nodes
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
+from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed, think_times
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import partitions_of

@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.schedule.runs import Allocation
+from hpcgym.schedule.runs import Allocation, cells_held
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.extracts import interval, joined, named, nothing_there
-from hpcgym.workload.model import Cells, Initial, Ongoing
+from hpcgym.workload.model import Initial, Ongoing
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -138,12 +137,3 @@ def _looks(simulation: Simulation) -> tuple[int, ...] | None:
     if not simulation.told.rules.get("every"):
         return None
     return tuple(simulation.native.moment()["looks"].tolist())
-
-
-def cells_held(cells: Allocation, held: NDArray[np.bool_]) -> Cells:
-    """Return the nodes of the jobs that hold some, (n_jobs,) bool."""
-    first, node, units = (np.asarray(column, np.int64) for column in cells)
-    counts = np.diff(first)
-    chosen = np.repeat(held, counts)
-    first = np.concatenate([[0], np.cumsum(np.where(held, counts, 0))])
-    return Cells(first, node[chosen], units[chosen])

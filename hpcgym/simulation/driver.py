@@ -17,9 +17,9 @@ from hpcgym.scheduler.allocations import KILL
 from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
+from hpcgym.scheduler.orders import expressions_of
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
-from hpcgym.simulation.orders import columns_of
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, prepare
 from hpcgym.workload.extracts import without_nodes
 
@@ -241,17 +241,6 @@ def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) 
             break
         workload = without_nodes(workload, stuck)
     return workload
-
-
-def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, NDArray[Any]]]:
-    """Return the two orders by expressions that are worked out anew; nothing where none is."""
-    if not any(scheduler.anew):
-        return []
-    columns = columns_of(workload, scheduler)
-    return [
-        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
-        for one in scheduler.anew
-    ]
 
 
 def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER, charge_past, fields_of
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
+from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
-from hpcgym.simulation.warm_start import past_jobs
-from hpcgym.workload.extracts import recorded_run_time
+from hpcgym.workload.extracts import past_jobs, recorded_run_time
 from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
@@ -111,12 +111,6 @@ def accounts_of(
 
 
 # --- Many simulations, under weights --------------------------------------------------------------
-
-
-def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
-    """Return which features are the priorities of users, by processors and by energy; else -1."""
-    names = list(features)
-    return np.array([names.index(name) if name in names else -1 for name in USER_FEATURES])
 
 
 # --- Orders and energy ----------------------------------------------------------------------------

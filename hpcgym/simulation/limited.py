@@ -12,22 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, fields_of
-from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine.power import MILLION, NodePower
 from hpcgym.machine.power_plans import fewest_off, greatest_w, rho
 from hpcgym.schedule.books import QUANTUM_W
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
-from hpcgym.scheduler.asked_for import features_of
-from hpcgym.scheduler.capabilities import PLACES, check
+from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
+from hpcgym.scheduler.on_machines import (
+    check_for_limits,
+    check_off_as_idle,
+    may_switch,
+    node_power,
+    warn_of_own_nodes,
+)
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Run, Simulation, new_simulation, with_room
-from hpcgym.simulation.nodes import needs_on
-from hpcgym.simulation.prepare import Place, Units, check_jobs
+from hpcgym.simulation.prepare import Place, Units
 from hpcgym.simulation.results import Columns, as_came
-from hpcgym.simulation.warm_start import check_extract, taken_over
-from hpcgym.workload.extracts import decided
+from hpcgym.workload.checks import check_jobs, needs_on, units_a_node
+from hpcgym.workload.extracts import decided, taken_over
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -54,40 +59,7 @@ BUDGET_RULES = {"powercap": 1, "reduce-pc": 2, "energy-bud": 3}
 #: ``mix`` uses frequencies of at least this share of the highest (Glesser 2016, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
-_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 _RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
-
-
-def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
-    """Return the power of each node of a machine whose nodes are all alike.
-
-    Raises
-    ------
-    HpcgymError : a pool, nodes that are not alike, or, where it is ``needed``, without a power.
-    """
-    if not cluster.groups:
-        raise HpcgymError(
-            "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
-        )
-    if cluster.partitions:
-        check("whole nodes", "partitions")
-    first = cluster.groups[0]
-    for group in cluster.groups:
-        if dict(group.resources) != dict(first.resources) or group.power != first.power:
-            raise HpcgymError(
-                f"limits need nodes that are all alike, but groups {first.name!r} and"
-                f" {group.name!r} differ"
-            )
-    if first.power is None:
-        if needed:
-            raise HpcgymError(
-                f"limits need the power of nodes, and group {first.name!r} has none; give it one:"
-                " power=NodePower(...), or [group.power] in its file"
-            )
-        return _NO_POWER
-    if first.power.off_w > first.power.idle_w:
-        raise HpcgymError("off_w: under limits a node must not draw more off than idle")
-    return first.power
 
 
 class LimitedMachine(NamedTuple):
@@ -153,22 +125,6 @@ def told_of_limits(
 ) -> dict[str, NDArray[np.int64]]:
     """Return caps and budgets as the engine takes them."""
     return {"caps": caps.view(np.int64).ravel(), "budgets": budgets.view(np.int64).ravel()}
-
-
-def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:
-    """Return whether nodes may be switched off: by limits, or by the machine."""
-    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
-    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
-    return planned or shuts or cluster.shutdown_after_s is not None
-
-
-def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
-    """Raise an HpcgymError where a budget tells how nodes are reckoned that are never off."""
-    if not switches and any(getattr(limit, "off_as_idle", False) for limit in given):
-        raise HpcgymError(
-            "budget: off_as_idle is about nodes that are off, and none is ever switched off here;"
-            " shutdown, or shutdown_after_s of the machine, does that"
-        )
 
 
 def machine_without_limits(
@@ -357,21 +313,6 @@ def _check_clock(workload: Workload, machine: LimitedMachine) -> None:
 _ON = 3  # the state of a node; those before it are places in STATE_NAMES of schedule.node_states
 
 
-def check_power_rule(scheduler: Scheduler, given: Any) -> None:
-    """Raise an HpcgymError for a rule of how limits are kept where there are none."""
-    if given is None and scheduler.power != "none":
-        raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
-
-
-def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
-    """Return whether each job has nodes of its own: under limits, switched off or in a row."""
-    return (
-        given is not None
-        or scheduler.allocation == "contiguous"
-        or bool(cluster.groups and cluster.shutdown_after_s is not None)
-    )
-
-
 def on_own_nodes(
     workload: Workload,
     scheduler: Scheduler,
@@ -473,55 +414,6 @@ def machine_for(
 
 
 # --- Checks ---------------------------------------------------------------------------------------
-
-
-def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
-    """Raise an HpcgymError for rules that do not go with nodes of their own, or each other.
-
-    ``limited``: there are limits too.
-    """
-    asked = {"whole nodes": PLACES["limits" if limited else "whole nodes"]}
-    check(*(["limits"] if limited else []), words=asked | features_of(scheduler))
-    if scheduler.allocation not in ("first-fit", "contiguous"):
-        raise HpcgymError(
-            "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
-            f" {scheduler.allocation!r}"
-        )
-
-
-def warn_of_own_nodes(
-    needs: NDArray[np.int64],
-    cluster: Cluster,
-    scheduler: Scheduler,
-    hint: str = "",
-) -> None:
-    """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
-
-    ``hint``: what to do about it.
-    """
-    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
-    if scheduler.allocation != "contiguous" and partly:
-        warn_caller(
-            "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
-            f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
-            HpcgymWarning,
-        )
-
-
-def units_a_node(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
-    """Return how many units of each job a node holds, (n_jobs,)."""
-    held: NDArray[np.int64] = np.minimum(units_that_fit(needs, cluster), needs[:, 0])
-    return held
-
-
-def units_that_fit(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
-    """Return how many units such as those of each job fit on a node, (n_jobs,)."""
-    each = needs[:, 1:]
-    has = np.broadcast_to(cluster.capacity[0], each.shape)
-    most: NDArray[np.int64] = np.where(
-        each > 0, has // np.maximum(each, 1), np.iinfo(np.int64).max
-    ).min(axis=1)
-    return most
 
 
 def check_possible(workload: Workload, machine: LimitedMachine) -> None:

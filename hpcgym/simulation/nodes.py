@@ -15,12 +15,12 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.on_machines import as_on_pool
 from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
+from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import Cells, Workload
-from hpcgym.workload.needs import check_fits, check_partitions, needs_of
-from hpcgym.workload.partition_limits import check_limits, warn_of_shared
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures
@@ -66,47 +66,6 @@ class Nodes(NamedTuple):
         if asks is not None:
             asks = np.concatenate([asks, np.zeros_like(needs[:, 1:])])
         return self._replace(needs=np.concatenate([self.needs, needs]), asks=asks)
-
-
-def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
-    """Return what the jobs ask of the nodes of a machine, (n_jobs, 1 + R).
-
-    On a pool, which is one node, a job is one unit.
-
-    Raises
-    ------
-    WorkloadError : a job that never fits, asks for what the machine does not have, or is one that
-        its partition does not let run.
-    """
-    if not cluster.groups:
-        return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
-    check_partitions(workload, [one.name for one in cluster.partitions])
-    warn_of_shared(workload, cluster)
-    needs = needs_of(workload, cluster.resources)
-    check_fits(workload, needs, cluster.capacity, cluster.resources)
-    check_limits(workload, cluster)
-    return needs
-
-
-def single_cores(needs: NDArray[np.int64]) -> bool:
-    """Return whether each unit is one core and nothing else.
-
-    Such units fit wherever a core is free. So cores are alike: the machine is a pool of them, and a
-    job can have any when it starts.
-    """
-    return bool((needs[:, 1] == 1).all() and (needs[:, 2:] == 0).all())
-
-
-def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
-    """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
-
-    So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
-    that is free on another node is of no use to who is to start there. Nor under preemption, which
-    frees nodes.
-    """
-    by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
-    by_name = by_name or any(window.nodes for window in scheduler.maintenance)
-    return single_cores(needs) and not by_name
 
 
 def place_of(
@@ -254,12 +213,6 @@ def nodes_of_table(
     return nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
 
 
-def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
-    """Raise an HpcgymError for what environments do only under limits."""
-    if scheduler.power != "none":
-        check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
-
-
 def demand_of(
     needs: NDArray[np.int64], requested: NDArray[np.int64], scheduler: Scheduler
 ) -> NDArray[np.int64] | None:
@@ -295,15 +248,6 @@ def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
     WorkloadError : a job that never fits.
     """
     return not cluster.groups or as_on_pool(needs_on(workload, cluster), scheduler)
-
-
-def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
-    """Raise an HpcgymError where jobs ask for more of nodes than single cores."""
-    if cluster.groups and not single_cores(needs_on(workload, cluster)):
-        raise HpcgymError(
-            f"{what} knows pools of processors only, and jobs whose units are single cores; "
-            "simulate, evaluate, environments and batches know nodes"
-        )
 
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:

@@ -17,16 +17,17 @@ from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.runs import JOBS
 from hpcgym.scheduler import allocations
+from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
+from hpcgym.scheduler.orders import Order, columns_of, orders
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.orders import Order, columns_of, orders
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.model import MAX_TIME, Workload
 
 _NOBODY = np.zeros(0, np.int64)
-COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
 def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Cluster:
@@ -46,20 +47,6 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
     if processors is not None:
         raise WorkloadError("give either cluster or processors, not both")
     return cluster
-
-
-def check_allocation(allocation: str, cluster: Cluster) -> None:
-    """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
-    if allocation.partition(":")[0] in COSCHEDULED:
-        raise HpcgymError(
-            f"allocation {allocation!r} is for co-scheduling: give simulate() speedups of jobs that"
-            " share nodes"
-        )
-    if allocation != "first-fit" and not cluster.groups:
-        raise HpcgymError(
-            f"allocation {allocation!r} is for machines with nodes, of which a pool of processors"
-            " has none; cluster says which"
-        )
 
 
 class Units(NamedTuple):
@@ -357,35 +344,3 @@ def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return each job's user as a number from 0, and how many numbers there are."""
     distinct, numbered = np.unique(user_id, return_inverse=True)
     return numbered.astype(np.int64), distinct.size
-
-
-def check_jobs(workload: Workload, processors: int) -> None:
-    """Raise a WorkloadError that names the first job that cannot be simulated on the machine."""
-    if len(workload) == 0:
-        return
-    checks = (
-        ("run_time", 1, MAX_TIME),
-        ("requested_time", 1, MAX_TIME),
-        ("requested_processors", 1, processors),
-        ("submit_time", 0, MAX_TIME),
-    )
-    for column, least, most in checks:
-        values = workload.columns[column]
-        if values.min() >= least and values.max() <= most:
-            continue
-        bad = (values < least) | (values > most)
-        first = int(np.flatnonzero(bad)[0])
-        raise WorkloadError(
-            f"{workload.name}: {int(bad.sum()):,} of {len(workload):,} jobs cannot be simulated: "
-            f"{column} must be from {least} to {most}, and that of "
-            f"{workload.called(first)} is {values[first]}; "
-            f"load_workload(..., clean='default', processors={processors}), or with the machine as"
-            " cluster=..., drops such jobs, counted"
-        )
-    # no schedule is longer than its jobs one after the other
-    total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])
-    if total >= FOREVER / 2:
-        raise WorkloadError(
-            f"{workload.name}: the jobs request {total:.3g} s one after the other, more than the "
-            f"simulator's clock holds ({FOREVER / 2:.3g} s)"
-        )

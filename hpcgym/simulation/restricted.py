@@ -13,9 +13,9 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.naming import so_many
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
-from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
+from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
-from hpcgym.simulation.orders import rankings
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
 from hpcgym.workload.model import MAX_TIME, Workload
@@ -270,7 +270,6 @@ def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any
 # --- Submissions that the schedule makes ----------------------------------------------------------
 
 _SHOWN = 6  # jobs of a ring
-_BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
 def arrivals_of(
@@ -349,32 +348,12 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
             names |= {step.name for step in order.expression.steps if step.name}
         # by a multiple of the waiting time, and not by submission: it is the reverse of that
         reverse = names == {"wait"} and anew is None
-        if reverse or not names.isdisjoint(_BY_SUBMISSION):
+        if reverse or not names.isdisjoint(BY_SUBMISSION):
             raise HpcgymError(
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
                 f" submitted, and {what_moves(scheduler)} changes that"
             )
     return np.array(found, np.int64)
-
-
-def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for features by which weights would look at when jobs are submitted.
-
-    Where the schedule says when jobs come.
-    """
-    looking = [name for name in features if name in _BY_SUBMISSION]
-    if looking and scheduler.moves_submissions:
-        raise HpcgymError(
-            f"feature {looking[0]!r} looks at when the log says that jobs are submitted, and"
-            f" {what_moves(scheduler)} changes that"
-        )
-
-
-def what_moves(scheduler: Scheduler) -> str:
-    """Return the rule that changes when jobs are submitted."""
-    if scheduler.dependencies == "none":
-        return scheduler.said("quota")
-    return scheduler.said("dependencies")
 
 
 def _check_following(workload: Workload, following: Following, rule: str) -> None:

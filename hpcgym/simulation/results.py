@@ -13,7 +13,8 @@ from hpcgym.errors import WorkloadError
 from hpcgym.machine.failures import Failures
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, down, lost_runs, of_jobs, of_those, pieces_of
-from hpcgym.simulation.nodes import assign_nodes, needs_on
+from hpcgym.simulation.nodes import assign_nodes
+from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation as Native

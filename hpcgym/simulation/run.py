@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hpcgym.baselines import schedulers
-from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
 from hpcgym.machine.failures import Failures, find_failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups.files import find_speedups
 from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import check_fair_share, check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.answers import let_answer
 from hpcgym.simulation.corun import on_shared_nodes
 from hpcgym.simulation.driver import (
@@ -32,11 +32,11 @@ from hpcgym.simulation.driver import (
     new_simulation,
     with_room,
 )
-from hpcgym.simulation.limited import check_power_rule, on_own_nodes, takes_whole_nodes
-from hpcgym.simulation.nodes import needs_on, place_of
+from hpcgym.simulation.limited import on_own_nodes
+from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.simulation.results import Columns, result_of, with_nodes
-from hpcgym.simulation.unused import warn_of_unused
+from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import MAX_TIME, Workload
 
 
@@ -175,42 +175,6 @@ def _result(run: Run, scheduler: Scheduler) -> Result:
         "outside": dispatcher is not None,  # it is no order of the scheduler's
     }
     return run.result(schedule, told | simulation.for_result(schedule))
-
-
-def scheduler_of(
-    scheduler: str | Scheduler | Callable[..., Any], rules: Mapping[str, Any]
-) -> Scheduler:
-    """Return the scheduler, or that of a dispatcher, with some rules changed.
-
-    Raises
-    ------
-    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, a rule of
-        the queue beside one, or shares of users that no order looks at.
-    """
-    if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
-        if "dispatcher" in rules:
-            raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
-        chosen = Scheduler(dispatcher=scheduler)
-    elif isinstance(scheduler, str) and not schedulers.is_scheduler(scheduler):
-        raise schedulers.no_scheduler(
-            scheduler, [*schedulers.SCHEDULERS, *DISPATCHERS, *schedulers.COSCHEDULERS]
-        )
-    else:
-        chosen = (
-            scheduler if isinstance(scheduler, Scheduler) else schedulers.find_scheduler(scheduler)
-        )
-    if rules.get("fair_share") is not None and chosen.fair_share is not None:
-        shares = FairShare.parse(rules["fair_share"], usual=chosen.fair_share)
-        rules = {**rules, "fair_share": shares}
-    chosen = chosen.but(**rules) if rules else chosen
-    asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
-    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)
-    if chosen.dispatcher is not None:
-        for rule in OF_THE_QUEUE:  # also one with the value that is the default
-            if rule in rules:
-                name = chosen.describe()["dispatcher"]
-                raise HpcgymError(not_beside_a_dispatcher(rule, name))
-    return chosen
 
 
 def on_pool_or_nodes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.estimates.by_name import (
     JOB_FACTS,
     JOB_FEATURES,
@@ -31,8 +30,9 @@ from hpcgym.scheduler.estimates.learning import (
     told_of_learning,
     two_estimates,
 )
-from hpcgym.simulation.prepare import Told, check_jobs, job_records, numbered
-from hpcgym.workload.extracts import joined, recorded_run_time
+from hpcgym.simulation.prepare import Told, job_records, numbered
+from hpcgym.workload.checks import check_jobs
+from hpcgym.workload.extracts import joined, past_jobs, recorded_run_time
 from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
@@ -212,18 +212,6 @@ def _seconds(predictor: Predictor, x: dict[str, Any]) -> float:
 Ints = NDArray[np.int64]
 
 
-def check_extract(workload: Workload, *things: str, **words: str) -> None:
-    """Raise an HpcgymError of an extract, where simulations begin with an empty machine.
-
-    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`; ``words`` are others, and
-    what whoever asks for them calls them.
-    """
-    if workload.initial is not None:
-        begin = workload.initial.begin
-        name = f"{workload.name}, which begins with the jobs that run at {begin} s,"
-        check(*things, words={"extract": name, **words})
-
-
 class Beginning(NamedTuple):
     """How a simulation begins that is one of an extract.
 
@@ -316,32 +304,10 @@ def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoin
     return ongoing
 
 
-def taken_over(workload: Workload) -> Workload:
-    """Return an extract with which no scheduler goes on, whatever its rules."""
-    initial = workload.initial
-    if initial is None or initial.ongoing is None:
-        return workload
-    return replace(workload, initial=replace(initial, ongoing=replace(initial.ongoing, rules={})))
-
-
 def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
     """Return the nodes that jobs have on this machine, None where it is another, or none has."""
     ongoing = initial.ongoing
     return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
-
-
-def past_jobs(workload: Workload) -> tuple[Workload | None, Ints, Ints]:
-    """Return the jobs that ended before the beginning, the order of their ends, and the ends [s].
-
-    Of the same second those that started first come first.
-    """
-    if workload.initial is None:
-        none = np.zeros(0, np.int64)
-        return None, none, none
-    past = workload.initial.past
-    start = past.submit_time + past.wait_time
-    end = start + recorded_run_time(past)
-    return past, np.lexsort((start, end)), end
 
 
 def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:

@@ -407,3 +407,25 @@ def shuffled(workload: Workload, seed: int = 0) -> Workload:
     order = np.random.default_rng(seed).permutation(len(workload))
     mixed = workload.take(order, name=f"{workload.name} shuffle {seed}")
     return replace(mixed, columns={**mixed.columns, "submit_time": workload.submit_time})
+
+
+def taken_over(workload: Workload) -> Workload:
+    """Return an extract with which no scheduler goes on, whatever its rules."""
+    initial = workload.initial
+    if initial is None or initial.ongoing is None:
+        return workload
+    return replace(workload, initial=replace(initial, ongoing=replace(initial.ongoing, rules={})))
+
+
+def past_jobs(workload: Workload) -> tuple[Workload | None, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the jobs that ended before the beginning, the order of their ends, and the ends [s].
+
+    Of the same second those that started first come first.
+    """
+    if workload.initial is None:
+        none = np.zeros(0, np.int64)
+        return None, none, none
+    past = workload.initial.past
+    start = past.submit_time + past.wait_time
+    end = start + recorded_run_time(past)
+    return past, np.lexsort((start, end)), end

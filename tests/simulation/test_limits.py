@@ -16,7 +16,8 @@ from hpcgym.machine import Level, NodeGroup, NodePower, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.simulation.limited import node_power, nodes_off
+from hpcgym.scheduler.on_machines import node_power
+from hpcgym.simulation.limited import nodes_off
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)

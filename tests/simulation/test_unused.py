@@ -13,7 +13,7 @@ from hpcgym.errors import RuleWarning
 from hpcgym.machine import Failures
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.unused import warn_of_unused
+from hpcgym.scheduler.unused import warn_of_unused
 
 #: Users 1 and 2 of group 5, queues 1 and 2; the second follows a job that is not there.
 JOBS = few_jobs(

@@ -29,14 +29,22 @@ from hpcgym.envs.ids import VERSIONS
 from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS, OF_MACHINES, check_scheduler, counts_usage
+from hpcgym.scheduler.allocations import check_allocation
+from hpcgym.scheduler.asked_for import (
+    OF_ENVIRONMENTS,
+    OF_MACHINES,
+    check_extract,
+    check_scheduler,
+    check_weighed,
+    counts_usage,
+    what_moves,
+)
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import RULES, Scheduler
-from hpcgym.simulation.prepare import check_allocation, machine_of
-from hpcgym.simulation.restricted import check_weighed, what_moves
-from hpcgym.simulation.warm_start import check_extract, taken_over
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

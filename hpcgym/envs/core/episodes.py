@@ -22,8 +22,8 @@ from hpcgym.machine.pool import Cluster
 from hpcgym.naming import MONTH_S, WEEK_S, seconds_of
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.continued import cells_held
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import (
     extract,

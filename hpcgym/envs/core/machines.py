@@ -24,11 +24,18 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit, check_limits
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.corun import (
+from hpcgym.scheduler.on_machines import (
     as_on_a_pool,
     check_files,
+    check_for_limits,
     check_machine,
+    check_power_rule,
+    node_power,
+    takes_whole_nodes,
+    warn_of_own_nodes,
+)
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.corun import (
     shared_nodes,
     shared_result,
     slowest_in_congestion,
@@ -36,21 +43,16 @@ from hpcgym.simulation.corun import (
 )
 from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.limited import (
-    check_for_limits,
     check_possible,
-    check_power_rule,
     limit_records,
     machine_without_limits,
-    node_power,
-    takes_whole_nodes,
     told_of_limits,
-    units_a_node,
-    warn_of_own_nodes,
     with_machine,
 )
-from hpcgym.simulation.nodes import is_pool, needs_on, nodes_of_table
+from hpcgym.simulation.nodes import is_pool, nodes_of_table
 from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.results import result_of, with_nodes
+from hpcgym.workload.checks import needs_on, units_a_node
 from hpcgym.workload.model import Workload
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `watts`

@@ -42,7 +42,14 @@ from hpcgym.files import header_number
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, RANDOM
-from hpcgym.scheduler.asked_for import check_fair_share, counts_usage, own_site_rules
+from hpcgym.scheduler.asked_for import (
+    check_extract,
+    check_fair_share,
+    counts_usage,
+    own_site_rules,
+    places_of_usage,
+    what_moves,
+)
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
@@ -51,26 +58,23 @@ from hpcgym.scheduler.estimates.learning import (
     knowledge,
     told_of_learning,
 )
+from hpcgym.scheduler.on_machines import check_limits_kept
+from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import JobColumns, weighed
-from hpcgym.simulation.driver import expressions_of
-from hpcgym.simulation.fair_share import Accounts, accounts_of, places_of_usage
-from hpcgym.simulation.nodes import check_limits_kept
-from hpcgym.simulation.orders import Order
-from hpcgym.simulation.prepare import Agent, Place, Told, check_jobs, prepare
-from hpcgym.simulation.restricted import what_moves
+from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.simulation.fair_share import Accounts, accounts_of
+from hpcgym.simulation.prepare import Agent, Place, Told, prepare
 from hpcgym.simulation.run import simulate
-from hpcgym.simulation.unused import warn_of_unused
 from hpcgym.simulation.warm_start import (
     Beginning,
     Learning,
     beginning_of,
     cannot_run,
-    check_extract,
     check_running,
     learned_before,
-    taken_over,
 )
-from hpcgym.workload.extracts import decided
+from hpcgym.workload.checks import check_jobs
+from hpcgym.workload.extracts import decided, taken_over
 from hpcgym.workload.model import Cells, Workload
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is

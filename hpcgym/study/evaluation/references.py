@@ -23,10 +23,10 @@ from hpcgym.scheduler.asked_for import (
 )
 from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.limits import EnergyBudget
+from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
-from hpcgym.simulation.limited import check_for_limits
 from hpcgym.study.evaluation.brought import acts
 from hpcgym.study.evaluation.lineup import STATIC, Lineup, is_known, ruled, scheduler_of
 from hpcgym.study.evaluation.site import Limits, Site

@@ -28,13 +28,13 @@ from hpcgym.naming import duration
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
 from hpcgym.schedule.metrics import ranking_metrics
+from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.nodes import needs_on
-from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
+from hpcgym.scheduler.unused import told_already, warn_of_unused
+from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import learn_at
-from hpcgym.simulation.unused import told_already, warn_of_unused
 from hpcgym.study.evaluation.brought import acts
 from hpcgym.study.evaluation.leaderboard import Leaderboard
 from hpcgym.study.evaluation.lineup import STATIC, Lineup, lineup_of, of_shared_nodes
@@ -62,6 +62,7 @@ from hpcgym.study.evaluation.stage import (
     warn_of_seen,
 )
 from hpcgym.workload import Workload, load_workload
+from hpcgym.workload.checks import check_jobs, needs_on
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
+from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS, scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.machine import Cluster
@@ -22,7 +22,7 @@ from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.limits import read_limits
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import RULES, Scheduler
-from hpcgym.simulation.run import scheduler_of, simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.study.sweep.simulations import OWN_RULES, PAIR_ESTIMATES, SEED, Inputs, Source
 from hpcgym.workload import Workload
 

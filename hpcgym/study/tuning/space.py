@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import features_of
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
-from hpcgym.scheduler.allocations import check_allocation_name
+from hpcgym.scheduler.allocations import COSCHEDULED, check_allocation_name
 from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.features import PASS_FEATURES, spread
 from hpcgym.scheduler.policies.index import PASS_POLICIES, POLICIES
 from hpcgym.scheduler.rules import PARTNERS
-from hpcgym.simulation.prepare import COSCHEDULED
 from hpcgym.workload.model import Workload
 
 Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents.search import Checkpoint, identity
+from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
@@ -19,7 +20,6 @@ from hpcgym.progress import silence
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.simulation.run import scheduler_of
 from hpcgym.study.evaluation.lineup import lineup_of
 from hpcgym.study.executors import open_executor
 from hpcgym.study.intervals import FEWEST, against, bootstrap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,3 +113,14 @@ def _ranking(
     if learned and ranking.patience is None and looks_at_time(order):
         return replace(ranking, patience=np.full_like(columns.submit, np.inf))
     return ranking
+
+
+def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, NDArray[Any]]]:
+    """Return the two orders by expressions that are worked out anew; nothing where none is."""
+    if not any(scheduler.anew):
+        return []
+    columns = columns_of(workload, scheduler)
+    return [
+        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
+        for one in scheduler.anew
+    ]

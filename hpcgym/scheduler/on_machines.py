@@ -1,0 +1,248 @@
+"""Which machines the rules of a scheduler go with: jobs' own nodes, and nodes that they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.power import NodePower
+from hpcgym.machine.speedups.heatmap import Heatmap
+from hpcgym.naming import CORE
+from hpcgym.scheduler.allocations import COSCHEDULED
+from hpcgym.scheduler.asked_for import check_scheduler, features_of
+from hpcgym.scheduler.capabilities import PLACES, check
+from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
+from hpcgym.scheduler.policies.features import PASS_FEATURES
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.checks import single_cores, units_that_fit
+
+
+def check_power_rule(scheduler: Scheduler, given: Any) -> None:
+    """Raise an HpcgymError for a rule of how limits are kept where there are none."""
+    if given is None and scheduler.power != "none":
+        raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
+
+
+def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
+    """Return whether each job has nodes of its own: under limits, switched off or in a row."""
+    return (
+        given is not None
+        or scheduler.allocation == "contiguous"
+        or bool(cluster.groups and cluster.shutdown_after_s is not None)
+    )
+
+
+def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:
+    """Return whether nodes may be switched off: by limits, or by the machine."""
+    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
+    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
+    return planned or shuts or cluster.shutdown_after_s is not None
+
+
+def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
+    """Raise an HpcgymError where a budget tells how nodes are reckoned that are never off."""
+    if not switches and any(getattr(limit, "off_as_idle", False) for limit in given):
+        raise HpcgymError(
+            "budget: off_as_idle is about nodes that are off, and none is ever switched off here;"
+            " shutdown, or shutdown_after_s of the machine, does that"
+        )
+
+
+def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
+    """Raise an HpcgymError for rules that do not go with nodes of their own, or each other.
+
+    ``limited``: there are limits too.
+    """
+    asked = {"whole nodes": PLACES["limits" if limited else "whole nodes"]}
+    check(*(["limits"] if limited else []), words=asked | features_of(scheduler))
+    if scheduler.allocation not in ("first-fit", "contiguous"):
+        raise HpcgymError(
+            "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
+            f" {scheduler.allocation!r}"
+        )
+
+
+def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
+    """Return the power of each node of a machine whose nodes are all alike.
+
+    Raises
+    ------
+    HpcgymError : a pool, nodes that are not alike, or, where it is ``needed``, without a power.
+    """
+    if not cluster.groups:
+        raise HpcgymError(
+            "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
+        )
+    if cluster.partitions:
+        check("whole nodes", "partitions")
+    first = cluster.groups[0]
+    for group in cluster.groups:
+        if dict(group.resources) != dict(first.resources) or group.power != first.power:
+            raise HpcgymError(
+                f"limits need nodes that are all alike, but groups {first.name!r} and"
+                f" {group.name!r} differ"
+            )
+    if first.power is None:
+        if needed:
+            raise HpcgymError(
+                f"limits need the power of nodes, and group {first.name!r} has none; give it one:"
+                " power=NodePower(...), or [group.power] in its file"
+            )
+        return _NO_POWER
+    if first.power.off_w > first.power.idle_w:
+        raise HpcgymError("off_w: under limits a node must not draw more off than idle")
+    return first.power
+
+
+_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
+
+
+def warn_of_own_nodes(
+    needs: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    hint: str = "",
+) -> None:
+    """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
+
+    ``hint``: what to do about it.
+    """
+    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
+    if scheduler.allocation != "contiguous" and partly:
+        warn_caller(
+            "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
+            f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
+            HpcgymWarning,
+        )
+
+
+def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
+    """Raise an HpcgymError for what environments do only under limits."""
+    if scheduler.power != "none":
+        check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
+
+
+def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
+    """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
+
+    So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
+    that is free on another node is of no use to who is to start there. Nor under preemption, which
+    frees nodes.
+    """
+    by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
+    by_name = by_name or any(window.nodes for window in scheduler.maintenance)
+    return single_cores(needs) and not by_name
+
+
+# --- Nodes that jobs share ------------------------------------------------------------------------
+
+
+def check_shared(scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for rules that do not go with shared nodes, or with each other."""
+    if scheduler.allocation.partition(":")[0] not in ("first-fit", *COSCHEDULED):
+        raise HpcgymError(
+            f"allocation: with speedups it is compact, spread, half-socket or part:K, not "
+            f"{scheduler.allocation!r}"
+        )
+    check_scheduler(scheduler, "shared nodes")
+    if not _is(scheduler.policy_estimate, "requested"):
+        raise HpcgymError("policy_estimate does not go with speedups of jobs that share nodes")
+    if not _is(scheduler.estimate, "requested", "double-requested", "clairvoyant"):
+        raise HpcgymError(
+            "estimate: with speedups it is 'requested', 'double-requested' or 'clairvoyant': run"
+            " times beside others are not learned"
+        )
+    if scheduler.reserve.conservative and scheduler.parts:
+        raise HpcgymError(
+            "backfill='conservative' is for compact jobs: ends that move with neighbours would"
+            " move all reservations"
+        )
+    if scheduler.sweep_order is not None and scheduler.sweep_order.looks_at_pass:
+        raise HpcgymError(
+            f"backfill_order: {', '.join(PASS_FEATURES)} order the queue, as policy, not what is"
+            " back-filled"
+        )
+    if scheduler.order.looks_at_pass and scheduler.threshold is not None:
+        raise HpcgymError("threshold: not with a policy that looks at the pass")
+
+
+def _is(estimate: Any, *names: str) -> bool:
+    """Return whether an estimate is one of these names."""
+    return isinstance(estimate, str) and estimate in names
+
+
+def check_machine(cluster: Cluster) -> tuple[int, int]:
+    """Return the cores and the sockets of a node, which must all be alike.
+
+    Raises
+    ------
+    HpcgymError : a pool, nodes that differ, or processors that are switched off.
+    """
+    if not cluster.groups:
+        raise HpcgymError(
+            "speedups are of jobs on nodes, of which a pool of processors has none: give a cluster,"
+            " such as '100x2x24' (nodes x sockets x cores)"
+        )
+    if cluster.partitions:
+        check("shared nodes", "partitions")
+    shapes = {(group.resources[CORE], group.sockets) for group in cluster.groups}
+    if len(shapes) > 1:
+        raise HpcgymError("speedups: all nodes must have the same cores and sockets")
+    if cluster.shutdown_after_s is not None:
+        check("shared nodes", "shutdown")
+    return shapes.pop()
+
+
+def check_files(cluster: Cluster, speedups: Heatmap, scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for what does not go with a machine that has a bandwidth."""
+    if cluster.io_bandwidth_gb_s is None:
+        return
+    if speedups.io_share is None:
+        raise HpcgymError(
+            "io_bandwidth_gb_s of the machine says nothing without what codes read and write: give"
+            f" {speedups.source} io_share and io_demand_mb_s of each code, or the machine none"
+        )
+    if scheduler.reserve.conservative:
+        raise HpcgymError(
+            "backfill='conservative' does not go with io_bandwidth_gb_s: ends that move with what"
+            " others read and write would move all reservations"
+        )
+    pairs = scheduler.pair_estimate
+    if pairs != "known" and not isinstance(pairs, Heatmap):
+        raise HpcgymError(
+            "pair_estimate: with io_bandwidth_gb_s it is 'known' or a heatmap: how fast a job was"
+            " does not tell of its neighbours where files slow it down too"
+        )
+
+
+def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
+    """Return how many cores of a node a job has that is spread over nodes, or shares them.
+
+    Raises
+    ------
+    HpcgymError : sockets with fewer cores than parts.
+    """
+    of = max(scheduler.parts, 2)
+    part = cores // sockets // of * sockets
+    if part == 0:
+        raise HpcgymError(
+            f"allocation {scheduler.allocation!r}: sockets of {cores // sockets} cores have no {of}"
+            " parts"
+        )
+    return part
+
+
+def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
+    """Return the rules that a pool has too: the orders, estimates and reservations."""
+    plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
+    if scheduler.order.looks_at_pass:
+        plain["policy"] = "fcfs"
+    if scheduler.reserve.kind == "fill":  # the queue is swept in its own order
+        order = plain.get("policy", scheduler.policy)
+        plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
+    plain["pair_estimate"] = "known"
+    return scheduler.but(**plain)
