@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,13 @@ from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.allocations import SCORED
 from hpcgym.scheduler.asked_for import check_scheduler, check_weighed
-from hpcgym.scheduler.orders import Order
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns, weighed
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.prepare import Agent, machine_of, pool_of
-from hpcgym.simulation.results import as_came, result_of
+from hpcgym.simulation.driver import by_weights
+from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.workload.checks import check_pool
-from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.
@@ -157,17 +152,11 @@ class Lookahead:
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
-        # by the scores that each pass asks for
-        agent = Agent(Order(SCORED), asks=True)
-        place = pool_of(workload, machine)
-        simulation = new_simulation(taken_over(workload), chosen, place, agent=agent)
-        simulation.features = self._features(workload, simulation.told.jobs)
-        simulation.native.look_ahead(self._foresight(workload, simulation.features))
-        simulation.drive()
-        schedule, rules_told = simulation.schedule(), simulation.told.rules
-        given = workload, machine, chosen
-        result = result_of(simulation.native, schedule, rules_told, *given, outside=True)
-        return as_came(replace(result, **simulation.for_result(schedule)), schedule["submit"])
+        run, _ = by_weights(workload, chosen, pool_of(workload, machine), self.features, asks=True)
+        features = run.simulation.features
+        assert features is not None
+        run.simulation.native.look_ahead(self._foresight(workload, features))
+        return run.finish(outside=True)
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
         """Return the features that the vectors weigh, as the engine takes them."""

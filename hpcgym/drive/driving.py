@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
-from hpcgym.machine.pool import Cluster
 from hpcgym.naming import DAY_S, seconds_in
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.prepare import pool_of
+from hpcgym.simulation.driver import order_of
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, numbered
 from hpcgym.workload.model import Workload
 
@@ -197,30 +195,6 @@ def order_rules(scheduler: Scheduler) -> Scheduler:
             f" {scheduler.describe()['policy_estimate']!r}: what has run before is not known"
         )
     return Scheduler(policy=scheduler.policy, threshold=scheduler.threshold, backfill="none")
-
-
-def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
-    """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
-
-    Parameters
-    ----------
-    jobs : all that wait, in order of submission, none submitted later than now.
-    rules : of :func:`order_rules`.
-    now : [s] of the jobs' clock.
-    """
-    if not len(jobs):
-        return np.zeros(0, np.int64)
-    nothing = np.zeros(0, np.int64)
-    native = new_simulation(jobs, rules, pool_of(jobs, Cluster(jobs.processors))).native
-    native.begin(
-        time=now,
-        due=True,
-        running=nothing,
-        start=nothing,
-        predicted=jobs.requested_time,
-        promised=np.full(len(jobs), -1),
-    )
-    return native.in_order(np.arange(len(jobs)))
 
 
 # --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------

@@ -21,6 +21,7 @@ from hpcgym.scheduler.dispatchers.asking import (
     LateDispatcher,
     begin,
     dispatch,
+    facts_of,
     propose,
     view_of,
 )
@@ -28,10 +29,8 @@ from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rules import plain
 from hpcgym.simulation.nodes import pool_as_node
 from hpcgym.simulation.prepare import job_records
-from hpcgym.workload.needs import expected_waits
 
 if TYPE_CHECKING:
-    from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.driver import Simulation
     from hpcgym.simulation.prepare import Place
@@ -71,18 +70,6 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
         simulation.late = LateDispatcher(dispatcher, scheduler.dispatch_time, facts)
         simulation.dispatch = simulation.late.at_pass
     return dispatcher
-
-
-def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
-    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
-    return Facts(
-        cluster.resources[:1] if pool else cluster.resources,
-        workload.job_number,
-        workload.user_id,
-        workload.queue,
-        expected_waits(workload, cluster.queues),
-        max(cluster.queues.values(), default=1.0),
-    )
 
 
 def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, Facts], PassView]:

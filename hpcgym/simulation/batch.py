@@ -7,43 +7,42 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym._engine import Features, Many
+from hpcgym._engine import Many
 from hpcgym._engine import Simulation as Native
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import TAU_S, check_tau
-from hpcgym.scheduler.allocations import SCORED, check_allocation
+from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import (
     check_fair_share,
     check_scheduler,
     check_weighed,
     counts_usage,
-    places_of_usage,
 )
-from hpcgym.scheduler.orders import Order, columns_of
 from hpcgym.scheduler.policies.features import (
     WEIGHTED_FEATURES,
+    Weighed,
     check_features,
-    weighed,
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.simulation.driver import Simulation, new_simulation
+from hpcgym.simulation.driver import Run, by_weights
 from hpcgym.simulation.nodes import place_of
-from hpcgym.simulation.prepare import Agent, machine_of
-from hpcgym.workload.extracts import taken_over
+from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.model import Workload
 
 
-def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulation:
-    """Return what the native engine is told of a slice."""
+def _run(
+    part: Workload, rules: Scheduler, machine: Cluster, features: tuple[str, ...]
+) -> tuple[Run, Weighed]:
+    """Return a simulation of a slice, and what weights weigh in it."""
     place = place_of(part, rules, machine)
     if place.nodes is not None:
         asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
         check_scheduler(rules, "nodes", "batches on nodes", *asleep)
-    return new_simulation(taken_over(part), rules, place, agent=Agent(Order(SCORED)))
+    return by_weights(part, rules, place, features)
 
 
 _NAMES = (
@@ -130,15 +129,10 @@ class BatchSimulator:
         check_fair_share(rules.fair_share, counts_usage(rules, self.features))
         # the simulations are to have what any weights look at
         rules = rules.but(policy=dict.fromkeys(self.features, 1.0))
-        columns = [columns_of(part, rules) for part in parts]
-        made = [weighed(of, self.features, len(of.times)) for of in columns]
-        usage = places_of_usage(self.features).tolist()
-        self._simulations: list[Native] = []
-        for part, own, of in zip(parts, made, columns, strict=True):
-            simulation = _simulation(part, rules, machine)
-            told = own.static, own.formulas, own.places, own.serial, np.array(of.times), usage
-            simulation.features = Features(*told)
-            self._simulations.append(simulation.native)
+        runs, made = zip(
+            *(_run(part, rules, machine, self.features) for part in parts), strict=True
+        )
+        self._simulations: list[Native] = [run.simulation.native for run in runs]
         warn_of_unused(parts, [rules], self.features)
         # of the features of all jobs, how large they become, and which weight is theirs
         largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]

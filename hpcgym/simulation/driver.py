@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,15 +13,20 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER, Features, Model
 from hpcgym._engine import Simulation as Native
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.allocations import KILL
+from hpcgym.machine.failures import Failures
+from hpcgym.machine.pool import Cluster
+from hpcgym.scheduler.allocations import KILL, SCORED
+from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
-from hpcgym.scheduler.orders import expressions_of
+from hpcgym.scheduler.orders import Order, columns_of, expressions_of
+from hpcgym.scheduler.policies.features import Weighed, weighed
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
-from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, prepare
-from hpcgym.workload.extracts import without_nodes
+from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, pool_of, prepare
+from hpcgym.simulation.results import result_of, with_nodes
+from hpcgym.workload.extracts import taken_over, without_nodes
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -214,6 +219,31 @@ def new_simulation(
     )
 
 
+def by_weights(
+    workload: Workload,
+    scheduler: Scheduler,
+    place: Place,
+    features: tuple[str, ...],
+    asks: bool = False,
+) -> tuple[Run, Weighed]:
+    """Return a simulation whose queue is ordered by weights over features, and what these are.
+
+    The weights are said as it runs: no scheduler goes on with an extract of a simulation.
+    ``asks``: whether it asks for them before each pass in which a job may start.
+
+    Raises
+    ------
+    HpcgymError, WorkloadError : as of :func:`new_simulation`.
+    """
+    agent = Agent(Order(SCORED), asks=asks)
+    simulation = new_simulation(taken_over(workload), scheduler, place, agent=agent)
+    columns, usage = columns_of(workload, scheduler), places_of_usage(features).tolist()
+    mixed = weighed(columns, features, len(workload))
+    told = mixed.static, mixed.formulas, mixed.places, mixed.serial, np.array(columns.times), usage
+    simulation.features = Features(*told)
+    return run_of(workload, scheduler, simulation), mixed
+
+
 class Run(NamedTuple):
     """A simulation of a user's, and what comes of it on its kind of machine.
 
@@ -227,6 +257,34 @@ class Run(NamedTuple):
     workload: Workload
     simulation: Simulation
     result: Callable[[Columns, dict[str, Any]], Result]
+
+    def finish(self, **told: Any) -> Result:
+        """Simulate to the end; return the result, which has what else is told by its attributes."""
+        simulation = self.simulation
+        simulation.drive()
+        schedule, late = simulation.schedule(), simulation.late
+        told["dispatching"] = None if late is None else late.dispatching
+        return self.result(schedule, told | simulation.for_result(schedule))
+
+
+def run_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    simulation: Simulation,
+    needs: NDArray[np.int64] | None = None,
+    failures: Failures | None = None,
+) -> Run:
+    """Return a simulation on a pool, or on nodes that jobs may share, with what comes of it.
+
+    ``needs``: what the jobs ask of the nodes, if that is known; ``failures``: of these.
+    """
+
+    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+        given = simulation.told.rules, workload, simulation.place.cluster, scheduler
+        found = result_of(simulation.native, schedule, *given)
+        return with_nodes(replace(found, **told), schedule, needs, failures)
+
+    return Run(workload, simulation, result)
 
 
 def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) -> Workload:
@@ -252,3 +310,27 @@ def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:
 def learns_in(scheduler: Scheduler) -> bool:
     """Return whether an estimate of the scheduler learns."""
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+
+
+def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
+    """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
+
+    Parameters
+    ----------
+    jobs : all that wait, in order of submission, none submitted later than now.
+    rules : a policy and a threshold, without backfilling.
+    now : [s] of the jobs' clock.
+    """
+    if not len(jobs):
+        return np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.int64)
+    native = new_simulation(jobs, rules, pool_of(jobs, Cluster(jobs.processors))).native
+    native.begin(
+        time=now,
+        due=True,
+        running=nothing,
+        start=nothing,
+        predicted=jobs.requested_time,
+        promised=np.full(len(jobs), -1),
+    )
+    return native.in_order(np.arange(len(jobs)))

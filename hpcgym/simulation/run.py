@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hpcgym.baselines.schedulers import scheduler_of
@@ -30,12 +29,12 @@ from hpcgym.simulation.driver import (
     check_learned,
     learns_in,
     new_simulation,
+    run_of,
     with_room,
 )
 from hpcgym.simulation.limited import on_own_nodes
 from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import machine_of, pool_of
-from hpcgym.simulation.results import Columns, result_of, with_nodes
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import MAX_TIME, Workload
 
@@ -150,7 +149,9 @@ def simulate(
             run = on_own_nodes(workload, chosen, cluster, limits, learned)
         else:
             run = on_pool_or_nodes(workload, chosen, cluster, learned, found)
-    return _result(run, chosen)
+    dispatcher = let_answer(run.simulation, run.workload, chosen)
+    # what a dispatcher starts follows no order of the scheduler's
+    return run.finish(dispatcher=dispatcher, outside=dispatcher is not None)
 
 
 def _check_failures(scheduler: Scheduler, cluster: Cluster, *others: str) -> None:
@@ -161,20 +162,6 @@ def _check_failures(scheduler: Scheduler, cluster: Cluster, *others: str) -> Non
             f"{scheduler.said('preemption')} and failures of nodes do not go together: who is"
             " suspended has its memory on nodes that may fail; take requeue or cancel"
         )
-
-
-def _result(run: Run, scheduler: Scheduler) -> Result:
-    """Simulate to the end; return the result."""
-    simulation = run.simulation
-    dispatcher = let_answer(simulation, run.workload, scheduler)
-    simulation.drive()
-    schedule, late = simulation.schedule(), simulation.late
-    told = {
-        "dispatcher": dispatcher,
-        "dispatching": None if late is None else late.dispatching,
-        "outside": dispatcher is not None,  # it is no order of the scheduler's
-    }
-    return run.result(schedule, told | simulation.for_result(schedule))
 
 
 def on_pool_or_nodes(
@@ -196,13 +183,7 @@ def on_pool_or_nodes(
         workload = with_room(workload, only_placed)
     place = place_of(workload, scheduler, cluster, failures, needs)
     simulation = new_simulation(workload, scheduler, place, learned)
-
-    def result(schedule: Columns, told: dict[str, Any]) -> Result:
-        rules = simulation.told.rules
-        found = result_of(simulation.native, schedule, rules, workload, cluster, scheduler)
-        return with_nodes(replace(found, **told), schedule, needs, failures)
-
-    return Run(workload, simulation, result)
+    return run_of(workload, scheduler, simulation, needs, failures)
 
 
 def learn_before(

@@ -14,10 +14,11 @@ from drawing import strategies as st
 from strategies import POLICY, workloads
 
 import hpcgym
-from hpcgym.drive.driving import order_of, order_rules
+from hpcgym.drive.driving import order_rules
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import Simulation
+from hpcgym.simulation.driver import order_of
 from hpcgym.workload.model import Workload
 
 EPOCH = 1_700_000_000

@@ -23,9 +23,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
 from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, view_at
+from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
-from hpcgym.simulation.answers import facts_of
 from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.fair_share import Accounts
 from hpcgym.simulation.nodes import Nodes, pool_as_node

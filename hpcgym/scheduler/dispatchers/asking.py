@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, is_number
+from hpcgym.machine.pool import Cluster
 from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rules import MEASURED, MOST_DISPATCH_TIME
+from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import expected_waits
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
@@ -587,3 +590,15 @@ def on_nodes(
                 refuse_start(dispatcher, view, start, job_number)
         found += group
     return found
+
+
+def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
+    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
+    return Facts(
+        cluster.resources[:1] if pool else cluster.resources,
+        workload.job_number,
+        workload.user_id,
+        workload.queue,
+        expected_waits(workload, cluster.queues),
+        max(cluster.queues.values(), default=1.0),
+    )
