@@ -31,15 +31,13 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
-from hpcgym.scheduler.on_machines import node_power, takes_whole_nodes
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.policies.expressions import IN_EXPRESSIONS
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.limited import limited_simulation, on_own_nodes
-from hpcgym.simulation.nodes import place_on_nodes
-from hpcgym.simulation.prepare import pool_of
+from hpcgym.simulation.driver import Run
+from hpcgym.simulation.limited import limited_simulation
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.checks import needs_on
@@ -51,36 +49,20 @@ from hpcgym.workload.needs import partitions_of
 _ESTIMATES = re.compile(r"requested|double-requested|clairvoyant|ave\d+|user-ratio|typical-ratio")
 
 
-def simulate_by_reference(
-    workload: Workload,
+def finish(
+    run: Run,
     scheduler: Scheduler,
     cluster: Cluster,
-    given: Iterable[str] = (),
     failures: Failures | None = None,
     limits: Limit | Iterable[Limit] | None = None,
 ) -> Result:
-    """Simulate on a pool, or a machine of nodes, by the reference.
+    """Simulate to the end by the reference, instead of the engine.
 
-    ``failures``: of its nodes. ``limits``: as of :func:`hpcgym.simulate`.
-    ``given``: arguments of :func:`hpcgym.simulate` that the reference
-    does not have, if there are any.
-
-    Raises
-    ------
-    HpcgymError : a rule that the reference does not have; or one that no engine has.
-    WorkloadError : a job that cannot be simulated.
+    ``run``: as the engine would; ``failures``: of nodes; ``limits``: of :func:`hpcgym.simulate`.
     """
-    for what in given:
-        raise lacking(what)
-    _check_known(workload, scheduler)
-    # what no engine can do is said alike
-    if takes_whole_nodes(cluster, scheduler, limits):
-        return _under_limits(workload, scheduler, cluster, limits)
-    place = pool_of(workload, cluster)
-    if cluster.groups:
-        needs = needs_on(workload, cluster)
-        place = place_on_nodes(workload, needs, cluster, scheduler, failures)
-    new_simulation(workload, scheduler, place)
+    workload = run.workload
+    if run.simulation.place.name == "whole nodes":
+        return _under_limits(run, scheduler, cluster, check_limits(limits or ()))
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:
         resources = cluster.node_resources
@@ -108,17 +90,13 @@ def simulate_by_reference(
 
 
 def _under_limits(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    limits: Limit | Iterable[Limit] | None,
+    run: Run, scheduler: Scheduler, cluster: Cluster, limits: tuple[Limit, ...]
 ) -> Result:
     """Return the result where each job has nodes of its own."""
-    given = check_limits(() if limits is None else limits)
-    run = on_own_nodes(workload, scheduler, cluster, None if limits is None else given)
+    workload = run.workload
     rules = _rules_of(workload, scheduler, cluster)
     del rules["passes"], rules["windows"], rules["preemption"], rules["hold"]
-    made = limited_by_reference(workload, scheduler, cluster, given, **rules)
+    made = limited_by_reference(workload, scheduler, cluster, limits, **rules)
     jobs = made.run()
     schedule = _schedule_of(jobs)
     schedule["predicted_at_highest"] = schedule["predicted"]
@@ -154,7 +132,8 @@ def limited_by_reference(
     """
     power = node_power(cluster, needed=False)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
-    told, _ = limited_simulation(workload, scheduler, switching, limits)
+    needs = needs_on(workload, cluster)
+    told, _ = limited_simulation(workload, scheduler, switching, limits, needs)
     machine = machine_of(cluster, power, told.switches, told.constants["lowest"])
     jobs = limited_jobs_of(workload, power, told.widths.tolist(), machine.cores)
     caps = _records(Cap, told.caps, "start end announced mw kills off")
@@ -168,9 +147,13 @@ def _records(made: Any, told: NDArray[np.void], names: str) -> list[Any]:
     return [made(**{name: int(one[name]) for name in names.split()}) for one in told]
 
 
-def _check_known(workload: Workload, scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for what the reference does not have."""
+def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
+    """Raise an HpcgymError for what the reference does not have.
+
+    ``given``: arguments of :func:`hpcgym.simulate` that it does not have; None: nobody gave it.
+    """
     lacks = {
+        **{name: one is not None for name, one in given.items()},
         "an extract of a log, which begins with jobs that run": workload.initial is not None,
         "a dispatcher": scheduler.dispatcher is not None,
         "a policy that is a function": callable(scheduler.policy),

@@ -330,11 +330,11 @@ def on_own_nodes(
     """
     limits = check_limits(() if given is None else given)
     check_for_limits(scheduler, given is not None)
-    workload = _with_room(workload, scheduler, cluster, limits)
     needs = needs_on(workload, cluster)
+    workload = _with_room(workload, scheduler, cluster, limits, needs)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
-    machine, simulation = limited_simulation(workload, scheduler, cluster, limits, learned)
+    machine, simulation = limited_simulation(workload, scheduler, cluster, limits, needs, learned)
 
     def result(schedule: Columns, told: dict[str, Any]) -> Result:
         if (schedule["start"] < 0).any():
@@ -349,7 +349,11 @@ def on_own_nodes(
 
 
 def _with_room(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, limits: tuple[Limit, ...]
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    limits: tuple[Limit, ...],
+    needs: NDArray[np.int64],
 ) -> Workload:
     """Return an extract in which each of its running jobs has nodes of its own; others wait.
 
@@ -370,7 +374,8 @@ def _with_room(
             )
     places = Scheduler(allocation=scheduler.allocation)
     return with_room(
-        taken_over(workload), lambda jobs: limited_simulation(jobs, places, cluster, ())[1]
+        taken_over(workload),
+        lambda jobs: limited_simulation(jobs, places, cluster, (), needs[: len(jobs)])[1],
     )
 
 
@@ -379,14 +384,14 @@ def limited_simulation(
     scheduler: Scheduler,
     cluster: Cluster,
     limits: tuple[Limit, ...],
+    needs: NDArray[np.int64],
     learned: Learned | None = None,
 ) -> tuple[LimitedMachine, Simulation]:
     """Return a machine, and a simulation there under limits before its first event.
 
-    See :func:`on_own_nodes`.
+    See :func:`on_own_nodes`. ``needs``: what the jobs ask of the nodes.
     """
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
-    needs = needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
     # nodes are switched off, not processors
     awake, units = replace(cluster, shutdown_after_s=None), Units(cluster.nodes, widths)

@@ -21,19 +21,19 @@ from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.simulation.answers import let_answer
 from hpcgym.simulation.corun import on_shared_nodes
 from hpcgym.simulation.driver import (
     Run,
     Simulation,
     check_learned,
     learns_in,
+    let_answer,
     new_simulation,
     run_of,
     with_room,
 )
 from hpcgym.simulation.limited import on_own_nodes
-from hpcgym.simulation.nodes import place_of
+from hpcgym.simulation.nodes import place_of, place_on_nodes
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import MAX_TIME, Workload
@@ -117,7 +117,7 @@ def simulate(
         )
     if engine is not None:
         check_choice("engine", engine, ("reference",))
-        from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
+        from hpcgym.simulation import by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
@@ -132,13 +132,7 @@ def simulate(
         }
         _check_failures(chosen, cluster, *(name for name in asked if asked[name]))
     if engine is not None:
-        check_power_rule(chosen, limits)
-        asked_for = {
-            "speedups": speedups is not None,
-            "learned": learned is not None,
-        }
-        given = [name for name, is_asked in asked_for.items() if is_asked]
-        return simulate_by_reference(workload, chosen, cluster, given, found, limits)
+        by_reference.check_known(workload, chosen, speedups=speedups, learned=learned)
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
@@ -148,7 +142,9 @@ def simulate(
         if takes_whole_nodes(cluster, chosen, limits):
             run = on_own_nodes(workload, chosen, cluster, limits, learned)
         else:
-            run = on_pool_or_nodes(workload, chosen, cluster, learned, found)
+            run = on_pool_or_nodes(workload, chosen, cluster, learned, found, engine is not None)
+    if engine is not None:  # what no engine can do has been said alike
+        return by_reference.finish(run, chosen, cluster, found, limits)
     dispatcher = let_answer(run.simulation, run.workload, chosen)
     # what a dispatcher starts follows no order of the scheduler's
     return run.finish(dispatcher=dispatcher, outside=dispatcher is not None)
@@ -170,8 +166,12 @@ def on_pool_or_nodes(
     cluster: Cluster,
     learned: Learned | None,
     failures: Failures | None = None,
+    by_node: bool = False,
 ) -> Run:
-    """Return a simulation on a pool, or on nodes that jobs may share, and that may fail."""
+    """Return a simulation on a pool, or on nodes that jobs may share, and that may fail.
+
+    ``by_node``: nodes are no pool, even where all cores are alike.
+    """
     needs = needs_on(workload, cluster) if cluster.groups else None
     if failures is not None:
         places = Scheduler(allocation=scheduler.allocation)
@@ -181,7 +181,10 @@ def on_pool_or_nodes(
             return new_simulation(jobs, places, place_of(jobs, places, cluster, failures, asked))
 
         workload = with_room(workload, only_placed)
-    place = place_of(workload, scheduler, cluster, failures, needs)
+    if by_node and needs is not None:
+        place = place_on_nodes(workload, needs, cluster, scheduler, failures)
+    else:
+        place = place_of(workload, scheduler, cluster, failures, needs)
     simulation = new_simulation(workload, scheduler, place, learned)
     return run_of(workload, scheduler, simulation, needs, failures)
 
