@@ -31,3 +31,15 @@ def few_jobs(
     }
     beside = {name: more.pop(name) for name in BESIDE if name in more}
     return Workload.from_columns(columns | more, processors=processors, **beside)
+
+
+def tiny(**columns: Any) -> Workload:
+    """Three jobs on four processors, with some columns replaced."""
+    table = {
+        "job_number": [7, 8, 9],
+        "submit_time": [0, 0, 5],
+        "run_time": [10, 90, 1],
+        "requested_time": [20, 60, 30],
+        "requested_processors": [1, 2, 4],
+    }
+    return Workload.from_columns(table | columns, processors=4, name="tiny")

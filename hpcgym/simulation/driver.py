@@ -21,6 +21,7 @@ from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.dispatchers.asking import (
     Asking,
     Facts,
+    LateDispatcher,
     begin,
     dispatch,
     facts_of,
@@ -42,7 +43,6 @@ from hpcgym.workload.extracts import taken_over, without_nodes
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.scheduler.dispatchers.asking import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload

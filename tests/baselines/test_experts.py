@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
 from strategies import workloads
@@ -23,9 +23,6 @@ from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.workload import Workload, load_workload
 
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 LISTS = ("fcfs-list", "sjf-list", "prb", "sdprb")
 RULES = st.fixed_dictionaries(
     {
@@ -94,7 +91,7 @@ def alike(workload: Workload) -> bool:
 
 
 @pytest.mark.slow
-@settings(SLOW, max_examples=120)
+@settings(max_examples=120)
 @given(
     st.data(),
     machines(),
@@ -110,7 +107,7 @@ def test_on_nodes(
 
 
 @pytest.mark.slow
-@settings(SLOW, max_examples=120)
+@settings(max_examples=120)
 @given(workloads(), st.sampled_from(LISTS), RULES)
 def test_on_a_pool(workload: Workload, name: str, rules: dict[str, Any]) -> None:
     check(workload, name, None, **rules)
@@ -138,7 +135,7 @@ def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
 
 
 @pytest.mark.slow
-@settings(SLOW, max_examples=60)
+@settings(max_examples=60)
 @given(workloads(), st.sampled_from(LISTS), st.sampled_from([JobSelection, QueueOrdering]))
 def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kind: Any) -> None:
     """What is free and what runs add up to the machine, whatever passes there are."""

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from strategies import workloads
@@ -19,10 +19,6 @@ from hpcgym.schedule import metrics
 from hpcgym.schedule.metrics import bsld, processors_in_use, queue_length, slowdown
 from hpcgym.schedule.result import Result
 from hpcgym.workload.model import Workload
-
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +108,7 @@ def test_bounded_slowdown() -> None:
     assert slowdown(wait, run).tolist() == [1.0, 11.0, 2.0, 10.0]
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(workloads(), st.sampled_from(["easy", "fcfs", "saf", "conservative"]))
 def test_step_functions_and_energy_by_brute_force(workload: Workload, scheduler: str) -> None:
     cluster = hpcgym.Cluster(workload.processors, idle_power_w=0.1, busy_power_w=1 / 3)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
+from same_results import cells_of
 from strategies import predictions
 
 import hpcgym
@@ -24,10 +24,6 @@ from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
-
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 def pool_jobs(rows: list[tuple[int, int, int]], processors: int = 4) -> Workload:
@@ -45,13 +41,6 @@ def calls_of(result: Any) -> list[tuple[int, int, list[int]]]:
             zip(told.time.tolist(), told.seconds.tolist(), strict=True)
         )
     ]
-
-
-def cells_of(result: Any) -> list[list[tuple[int, int]]]:
-    """Return of each job (node, units on it), by node."""
-    first, node, units = (part.tolist() for part in result.allocation)
-    cells = list(zip(node, units, strict=True))
-    return [sorted(cells[a:b]) for a, b in pairwise(first)]
 
 
 # --- By hand --------------------------------------------------------------------------------
@@ -126,7 +115,7 @@ def late_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, str, dict[str, Any],
     return cluster, workload, draw(st.sampled_from(sorted(LISTS))), rules, (base, each)
 
 
-@settings(SLOW, max_examples=250)
+@settings(max_examples=250)
 @given(late_cases())
 def test_schedules_are_those_of_the_slow_simulator(
     case: tuple[Cluster, Workload, str, dict[str, Any], tuple[float, float]],
@@ -146,7 +135,7 @@ def test_schedules_are_those_of_the_slow_simulator(
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
     assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
-    assert cells_of(result) == [sorted(job.nodes) for job in expected]
+    assert cells_of(result.allocation) == [dict(job.nodes) for job in expected]
     assert calls_of(result) == [(time, took, sorted(who)) for time, took, who in slow.calls]
     hpcgym.validate_schedule(result)
 
@@ -154,7 +143,7 @@ def test_schedules_are_those_of_the_slow_simulator(
 # --- No time is as before -------------------------------------------------------------------
 
 
-@settings(SLOW, max_examples=60)
+@settings(max_examples=60)
 @given(st.data(), st.sampled_from(["prb", "sjf-list", "sdprb"]))
 def test_no_time_is_the_same_as_none(data: st.DataObject, name: str) -> None:
     cluster = data.draw(machines())
@@ -171,7 +160,7 @@ def test_no_time_is_the_same_as_none(data: st.DataObject, name: str) -> None:
         hpcgym.validate_schedule(result)
 
 
-@settings(SLOW, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.data(), st.integers(0, 40), st.sampled_from(["random:0", "random:3", "weighted", "hybrid"])
 )
@@ -195,7 +184,7 @@ def test_nodes_drawn_for_a_view_are_those_that_jobs_get(
     for dispatcher in (naming, every_other):
         named = simulate(workload, dispatcher, **rules)
         assert named.start.tolist() == left.start.tolist()
-        assert cells_of(named) == cells_of(left)
+        assert cells_of(named.allocation) == cells_of(left.allocation)
 
 
 def test_extracts_and_pools_that_are_switched_off_go_too() -> None:
@@ -213,9 +202,6 @@ def test_extracts_and_pools_that_are_switched_off_go_too() -> None:
     assert set(late.tolist()) - {0}
     assert late.min() == 0
     assert late.max() <= 80
-
-
-# --- Errors ---------------------------------------------------------------------------------
 
 
 # --- What is proved -------------------------------------------------------------------------

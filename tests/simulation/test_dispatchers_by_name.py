@@ -10,8 +10,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
+from same_results import cells_of
 from strategies import predictions
-from test_dispatching import FEW, SLOW, TWO, Keeps, jobs_of, units_on_nodes
+from test_dispatching import FEW, TWO, Keeps, jobs_of
 
 import hpcgym
 from hpcgym import HpcgymError, simulate
@@ -24,7 +25,7 @@ from hpcgym.scheduler.rules import Scheduler
 SEEDS = st.integers(0, 2**16)
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(st.data(), machines())
 def test_next_second(data: st.DataObject, cluster: Cluster) -> None:
     """An overdue job is expected to end in the next second; nothing else is changed."""
@@ -133,7 +134,7 @@ def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     expected = simulate(workload, "prb", cluster=cluster, allocation="random:1")
     assert keeps.ask.log[0]["considered"] == 1  # type: ignore[attr-defined]
     assert found.start.tolist() == [0] * 6
-    assert units_on_nodes(found) == units_on_nodes(expected)
+    assert cells_of(found.allocation) == cells_of(expected.allocation)
 
 
 def hold(free: list[int], demand: list[int]) -> int:
@@ -159,7 +160,7 @@ def placed(
     return cells
 
 
-@settings(SLOW, max_examples=200)
+@settings(max_examples=200)
 @given(st.data(), machines(), st.sampled_from(["first-fit", "best-fit", "worst-fit"]), SEEDS)
 def test_fits_in_order_and_plan_are_those_of_plain_python(
     data: st.DataObject, cluster: Cluster, allocation: str, seed: int

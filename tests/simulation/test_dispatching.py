@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
+from same_results import cells_of
 
 import hpcgym
 from hpcgym import Cluster, Workload, simulate, validate_schedule
@@ -20,10 +21,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import PowerCap
-
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 #: Learns fast, and is often wrong within a few jobs.
 EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
@@ -50,15 +47,6 @@ def jobs_of(rows: list[tuple[int, int, int, int, int]]) -> Workload:
 FEW = jobs_of([(0, 10, 10, 2, 1), (0, 10, 20, 1, 2), (0, 5, 5, 3, 2), (3, 2, 2, 1, 1)])
 
 
-def units_on_nodes(result: Any) -> list[dict[int, int]]:
-    """Return of each job node -> units on it."""
-    first, node, units = (part.tolist() for part in result.allocation)
-    return [
-        dict(zip(node[first[j] : first[j + 1]], units[first[j] : first[j + 1]], strict=True))
-        for j in range(len(first) - 1)
-    ]
-
-
 # --- Dispatchers of one's own ---------------------------------------------------------------
 
 
@@ -71,7 +59,7 @@ def smallest_first(view: PassView) -> list[int]:
 def test_a_dispatcher_is_a_function_of_a_few_lines() -> None:
     result = simulate(FEW, smallest_first, cluster=TWO)
     assert result.start.tolist() == [0, 0, 10, 3]
-    assert units_on_nodes(result) == [{0: 2}, {0: 1}, {0: 2, 1: 1}, {1: 1}]
+    assert cells_of(result.allocation) == [{0: 2}, {0: 1}, {0: 2, 1: 1}, {1: 1}]
     assert result.dispatcher is smallest_first
     assert result.scheduler.reserve.kind == "none"
     assert result.outside
@@ -97,7 +85,7 @@ def test_a_dispatcher_may_choose_nodes() -> None:
 
     result = simulate(FEW, last_nodes, cluster=TWO)
     assert result.start[:2].tolist() == [0, 0]
-    assert units_on_nodes(result)[:2] == [{1: 2}, {0: 1}]
+    assert cells_of(result.allocation)[:2] == [{1: 2}, {0: 1}]
     hpcgym.validate_schedule(result)
 
 
@@ -164,7 +152,7 @@ def shown(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any]]:
 
 
 @pytest.mark.slow
-@settings(SLOW, max_examples=80)
+@settings(max_examples=80)
 @given(shown(), st.sampled_from(["prb", "sjf-list", "sdprb"]))
 def test_a_view_is_the_state(case: tuple[Cluster, Workload, dict[str, Any]], name: str) -> None:
     """All is worked out again from the schedule that results."""
@@ -172,7 +160,7 @@ def test_a_view_is_the_state(case: tuple[Cluster, Workload, dict[str, Any]], nam
     keeps = Keeps(name)
     result = simulate(workload, keeps, cluster=cluster, **rules)
     hpcgym.validate_schedule(result)
-    held = units_on_nodes(result)
+    held = cells_of(result.allocation)
     submit, start, end = workload.submit_time, result.start, result.end
     for view, told in zip(keeps.views, keeps.told, strict=True):
         assert plain(view) == told  # it has not changed since
@@ -217,7 +205,7 @@ def test_views_are_read_only() -> None:
     assert repr(keeps.views[0]) == "PassView(0 s, 3 queued, 0 running jobs)"
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(shown(), st.sampled_from(["prb", "sjf-list"]), st.data(), st.integers(0, 2**16))
 def test_nothing_is_shown_that_is_not_known_yet(
     case: tuple[Cluster, Workload, dict[str, Any]], name: str, data: st.DataObject, seed: int
@@ -281,7 +269,7 @@ def test_a_unit_is_a_whole_node() -> None:
         return [(0, [3, 2])] if view.time == 0 else [(0, [3])]
 
     result = run(wide((0, 5, 9), (2, 1, 3)), last, cluster=machine(4))
-    assert units_on_nodes(result) == [{0: 4, 1: 1}, {2: 1}]
+    assert cells_of(result.allocation) == [{0: 4, 1: 1}, {2: 1}]
     second = seen[1]
     assert (second.units.tolist(), second.per_unit.tolist()) == ([1], [[4]])
     assert second.free[:, 0].tolist() == [0, 0, 4, 4]

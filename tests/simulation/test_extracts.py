@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
 from strategies import cases, schedulers
@@ -22,10 +22,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.study import evaluate
 from hpcgym.workload import write_table
 from hpcgym.workload.model import Workload
-
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 def times_of(long: Result) -> st.SearchStrategy[int]:
@@ -50,7 +46,7 @@ def test_nobody_can_change_a_state() -> None:
             values[:] = 0
 
 
-@settings(ENGINE, max_examples=300)
+@settings(max_examples=300)
 @given(st.data(), cases())
 def test_any_scheduler_goes_on_from_any_state(
     data: st.DataObject, case: tuple[Workload, dict[str, Any]]

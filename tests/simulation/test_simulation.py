@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import given, settings
 from drawing import strategies as st
+from few_jobs import tiny
 from restrictions import DRAWN
 from same_results import assert_same_results
 from strategies import workloads
@@ -30,9 +31,6 @@ from hpcgym.workload.model import Workload
 
 pytestmark = DRAWN
 
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 JOBS = "lublin:jobs=30,processors=16,seed=1"
 SOURCE = "lublin:jobs=400,processors=64,seed=7,load=1.3"
 SCHEDULES = ("start", "end", "predicted_run_time", "reserved_start", "backfilled", "killed")
@@ -45,18 +43,6 @@ def usable(rules: dict[str, Any]) -> bool:
 
 def schedule_of(result: Result) -> dict[str, list[Any]]:
     return {name: getattr(result, name).tolist() for name in SCHEDULES}
-
-
-def tiny(**columns: Any) -> Workload:
-    """Three jobs on four processors, with some columns replaced."""
-    table = {
-        "job_number": [7, 8, 9],
-        "submit_time": [0, 0, 5],
-        "run_time": [10, 90, 1],
-        "requested_time": [20, 60, 30],
-        "requested_processors": [1, 2, 4],
-    }
-    return Workload.from_columns(table | columns, processors=4, name="tiny")
 
 
 # --- Arguments ---------------------------------------------------------------------------------
@@ -141,7 +127,7 @@ def test_what_is_given_is_not_touched(backfill: str) -> None:
     assert weights.tolist() == [0.1, -0.2, 0.3, 0.0, 0.5, -0.001]
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(workloads(), st.sampled_from([-1.0, 2.0]), st.sampled_from(["none", "easy", "conservative"]))
 def test_unicef_with_other_weights(workload: Workload, weight: float, backfill: str) -> None:
     """Scores of serial jobs are out of all proportion, of either sign, once they have waited."""

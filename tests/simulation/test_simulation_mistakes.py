@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from few_jobs import few_jobs
+from few_jobs import few_jobs, tiny
 from mistakes import is_told, mistakes_in
+from test_dispatching import FEW, TWO
 
 import hpcgym
 from hpcgym.machine import Cluster, Failures, NodeGroup, NodePower
@@ -21,18 +22,11 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload import load_workload
 from hpcgym.workload.codes import with_codes
-from hpcgym.workload.model import Workload
 
 TRACE = load_workload("lublin:jobs=600,processors=64,seed=5,load=1.1")
 SLICES = [TRACE.take(slice(k, k + 100), name=f"part {k}") for k in range(0, 600, 100)]
 SMALL = load_workload("lublin:jobs=10,processors=32,seed=0").take(slice(0, 9), name="small")
 JOBS = load_workload("lublin:jobs=30,processors=16,seed=1")
-TWO = Cluster(groups=(NodeGroup("a", 1, {"core": 4}), NodeGroup("b", 1, {"core": 2})))
-#: Of (submission, run, request, units, cores of each) on the two nodes.
-FEW = few_jobs(
-    6, [0, 0, 0, 3], [10, 10, 5, 2], [2, 2, 6, 1], [10, 20, 5, 2], name="few",
-    units=[2, 1, 3, 1], per_unit={"core": [1, 2, 2, 1]},
-)  # fmt: skip
 PAIRS = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
 CODED = with_codes(few_jobs(8, [0], [10], [1]), ["a"])
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
@@ -40,18 +34,6 @@ RAN = few_jobs(
     4, [0, 10, 20, 90], [50, 90, 80, 20], [1, 1, 2, 4], wait_time=[0, 0, 30, 40], name="t"
 )
 QUEUE = {"submit": [0, 0], "duration": [1, 1], "units": [1, 1], "per_unit": [[1], [1]]}
-
-
-def tiny(**columns: Any) -> Any:
-    """Simulate three jobs on four processors, with some columns replaced."""
-    table = {
-        "job_number": [7, 8, 9],
-        "submit_time": [0, 0, 5],
-        "run_time": [10, 90, 1],
-        "requested_time": [20, 60, 30],
-        "requested_processors": [1, 2, 4],
-    }
-    return hpcgym.simulate(Workload.from_columns(table | columns, processors=4, name="tiny"))
 
 
 def machine(power: NodePower | None = POWER, cores: int = 1, **more: Any) -> Cluster:
@@ -80,7 +62,7 @@ def view(**changes: Any) -> PassView:
 NAMES: dict[str, Any] = {
     **{one.__name__: one for one in (Cluster, EnergyBudget, Failures, Heatmap, NodeGroup)},
     **{one.__name__: one for one in (NodePower, PassView, PowerCap, Scheduler, replace)},
-    **{one.__name__: one for one in (tiny, machine, limited, answers, view)},
+    **{one.__name__: one for one in (machine, limited, answers, view)},
     **{"FEW": FEW, "JOBS": JOBS, "POWER": POWER, "RAN": RAN, "SMALL": SMALL, "TWO": TWO},
     "np": np,
     "math": math,
@@ -95,6 +77,7 @@ NAMES: dict[str, Any] = {
     ),
     "alone": lambda **rules: hpcgym.simulate(CODED, **rules),
     "few": partial(hpcgym.simulate, FEW, cluster=TWO),
+    "tiny": lambda **columns: hpcgym.simulate(tiny(**columns)),
     "failing": lambda failures: hpcgym.simulate(
         few_jobs(4, [0], [9], [2]), cluster="2x1x2", failures=failures
     ),
