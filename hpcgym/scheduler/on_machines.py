@@ -18,7 +18,13 @@ from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.checks import single_cores, units_that_fit
+from hpcgym.workload.checks import needs_on, single_cores, units_that_fit
+from hpcgym.workload.model import Workload
+
+_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
+
+
+# --- Nodes of jobs' own, and nodes as a pool ------------------------------------------------------
 
 
 def check_power_rule(scheduler: Scheduler, given: Any) -> None:
@@ -98,9 +104,6 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
     return first.power
 
 
-_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
-
-
 def warn_of_own_nodes(
     needs: NDArray[np.int64],
     cluster: Cluster,
@@ -136,6 +139,16 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
     by_name = by_name or any(window.nodes for window in scheduler.maintenance)
     return single_cores(needs) and not by_name
+
+
+def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
+    """Return whether a machine is a pool of processors, as :func:`as_on_pool` says.
+
+    Raises
+    ------
+    WorkloadError : a job that never fits.
+    """
+    return not cluster.groups or as_on_pool(needs_on(workload, cluster), scheduler)
 
 
 # --- Nodes that jobs share ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.on_machines import as_on_pool
+from hpcgym.scheduler.on_machines import as_on_pool, is_pool
 from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
@@ -238,16 +238,6 @@ def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
     """Return the allocation as the engine takes it, and its seed."""
     allocation = scheduler.allocation
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
-
-
-def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
-    """Return whether a machine is a pool of processors, as :func:`as_on_pool` says.
-
-    Raises
-    ------
-    WorkloadError : a job that never fits.
-    """
-    return not cluster.groups or as_on_pool(needs_on(workload, cluster), scheduler)
 
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:

@@ -30,6 +30,7 @@ from hpcgym.scheduler.on_machines import (
     check_for_limits,
     check_machine,
     check_power_rule,
+    is_pool,
     node_power,
     takes_whole_nodes,
     warn_of_own_nodes,
@@ -49,7 +50,7 @@ from hpcgym.simulation.limited import (
     told_of_limits,
     with_machine,
 )
-from hpcgym.simulation.nodes import is_pool, nodes_of_table
+from hpcgym.simulation.nodes import nodes_of_table
 from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.checks import needs_on, units_a_node
