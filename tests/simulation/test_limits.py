@@ -181,8 +181,10 @@ def test_jobs_have_nodes_of_their_own() -> None:
     assert result.allocation is not None
     assert result.allocation.node.tolist() == [0, 1, 2, 3]
     assert result.allocation.units.tolist() == [2, 1, 2, 1]
-    shared = simulate(jobs((0, 1, 10), (0, 1, 10)), cluster=machine(1, cores=2))
+    two, small = jobs((0, 1, 10), (0, 1, 10)), machine(1, cores=2)
+    shared = simulate(two, cluster=small)
     assert (shared.start.tolist(), shared.limits) == ([0, 0], None)
+    assert simulate(two, cluster=small, allocation="contiguous").start.tolist() == [0, 10]
 
 
 def test_nodes_that_are_off_under_a_cap() -> None:
