@@ -28,8 +28,7 @@ from hpcgym.workload import Workload, load_workload
 
 def pool_jobs(rows: list[tuple[int, int, int]], processors: int = 4) -> Workload:
     """Return jobs of (submission, run time, processors) that run as long as they request."""
-    submit, run, wide = (list(column) for column in zip(*rows, strict=True))
-    return few_jobs(processors, submit, run, wide, name="few")
+    return few_jobs(processors, *map(list, zip(*rows, strict=True)), name="few")
 
 
 def calls_of(result: Any) -> list[tuple[int, int, list[int]]]:
