@@ -232,11 +232,11 @@ MUTANTS = (
         tests="tests/schedule/test_group_metrics.py",
     ),
     Mutant(
-        "jobs that wait where the future is hidden owe a second more",
-        "hpcgym/envs/core/simulations.py",
-        'wait = time - jobs["submit"]',
-        'wait = time - jobs["submit"] + 1',
-        tests="tests/envs/test_hidden_future.py",
+        "where the future is hidden, energy is counted from second 0 of the log",
+        "native/envs/environment.hpp",
+        "step.last_time = step.begin",
+        "step.last_time = 0",
+        tests="tests/envs/test_snapshots.py",
     ),
     Mutant(
         "the test part begins with a job of the training part",

@@ -300,7 +300,14 @@ void bind_stepper(nb::module_& m) {
              const Alone::Inside inside(owned.alone), other(simulation);
              owned.stepper->put(owned.checked(e), simulation);
            }, "environment"_a, "simulation"_a,
-           "Let an environment go on from a copy of a simulation of the jobs that its row tells of.");
+           "Let an environment go on from a copy of a simulation of the jobs that its row tells of.")
+      .def("hide", [](const Owned& owned, const ByName& rows, const AnySimulation& hidden) {
+             const Alone::Inside inside(owned.alone), other(hidden);
+             std::vector<nb::object> keep;
+             owned.stepper->hide(rows_of(owned.stepper->table(), rows, keep).at(0), hidden);
+           }, "rows"_a, "hidden"_a,
+           "Let rows of one environment, (1, ...) by name, tell of the episode of a copy that hides "
+           "the future: it has the jobs that are known, and the rewards up to now are added up anew.");
 }
 
 }  // namespace hpc

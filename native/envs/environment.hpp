@@ -1,10 +1,12 @@
 // One environment: what it does between two actions. It acts, simulates, and keeps accounts.
 #pragma once
+#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "../places/one_simulation.hpp"
 #include "limits.hpp"
@@ -111,6 +113,20 @@ class Environment {
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
     made_ = std::make_shared<OneSimulation<M>>(*own);
   }
+  // Go on from a simulation that hides what is to come: the row, which has told of another, tells of an
+  // episode of the jobs that it knows. Rewards are as if one step had come from the beginning to now.
+  void hide(const AnySimulation& hidden) {
+    Episode& p = now();
+    p.jobs = hidden.model().n_jobs;
+    put(hidden);
+    p.hides = 1;
+    p.until = forever;  // up to the last start of what is known to count
+    p.counting = std::min(p.counting, p.jobs);
+    p.counts_first = std::min(p.counts_first, p.counting);  // none where all that do are still to come
+    p.open = 0;
+    for (i64 j = p.counts_first; j < p.counting; ++j) p.open += waits(j);
+    pay_at_once();
+  }
   // One of that episode before its first event.
   std::shared_ptr<OneSimulation<M>> anew(std::shared_ptr<const OwnAccounts> accounts) const {
     if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
@@ -194,18 +210,22 @@ class Environment {
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;
     std::fill_n(row.busy_until, table.n_booked(), i64{0});
-    const i64 last = sim().job(p.jobs - 1).submit;
-    const double full = table.watts[0] * static_cast<double>(settings().processors);
-    const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
-    const auto span = static_cast<double>(std::max(last - p.begin, i64{0}) + 1);
-    row.norms[bsld] = -1.0 / decided;
-    row.norms[waited] = -1.0 / (3600.0 * decided);
-    row.norms[max_wait] = -1.0 / 3600.0;
-    row.norms[energy] = -1.0 / std::max(full * span, 1.0);
+    set_norms(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
     std::copy_n(row.next_scales, table.shapes.size(), row.scales);
     std::fill_n(row.totals, n_terms, 0.0);
     std::fill_n(row.owed, n_terms, 0.0);
     if constexpr (shares) pairs().set_norms();
+  }
+  // What makes rewards of sums, where so many jobs are decided about.
+  void set_norms(i64 decided) {
+    const Episode& p = now();
+    const double full = table.watts[0] * static_cast<double>(settings().processors);
+    const i64 last = p.jobs > 0 ? sim().job(p.jobs - 1).submit : p.begin;
+    const auto number = static_cast<double>(decided), span = static_cast<double>(std::max(last - p.begin, i64{0}) + 1);
+    row.norms[bsld] = -1.0 / number;
+    row.norms[waited] = -1.0 / (3600.0 * number);
+    row.norms[max_wait] = -1.0 / 3600.0;
+    row.norms[energy] = -1.0 / std::max(full * span, 1.0);
   }
 
   // Go to the next decision, after what the action says; to the first if the episode begins.
@@ -335,6 +355,11 @@ class Environment {
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
+    pay();
+    p.noted = p.fresh;
+  }
+  // Add to the terms what jobs that have started or ended since are worth, and the energy.
+  void pay() {
     if constexpr (is_limited) {
       pay_under_limits(sim(), row);
     } else if constexpr (shares) {
@@ -345,7 +370,34 @@ class Environment {
       else pay_later();
       row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
     }
-    p.noted = p.fresh;
+  }
+  // Have the sums of an episode, and what makes rewards of them, as if one step had come from its
+  // beginning to now. What the last step has told of stays.
+  void pay_at_once() {
+    Episode step = now();
+    step.noted = step.unpaid = step.resets = 0;
+    step.last_time = step.begin;
+    std::vector<i64> started, unpaid(index(step.jobs)), gone(index(step.jobs));
+    std::vector<double> gone_bsld(index(step.jobs));
+    i64 ran = 0;  // when the episode began
+    for (i64 j = 0; j < step.jobs; ++j) {
+      if (waits(j)) continue;
+      started.push_back(j);
+      ran += sim().of(j).start < step.begin;
+    }
+    step.fresh = static_cast<i64>(started.size());
+    set_norms(step.of_slice > 0 ? step.of_slice : std::max(step.jobs - ran, i64{1}));
+    std::fill_n(row.totals, n_terms, 0.0);
+    std::fill_n(row.owed, n_terms, 0.0);
+    *row.counted_j = *row.begun_j = 0;
+    std::array<double, n_terms> terms{};
+    Row own = row;
+    own.episode = &step, own.fresh = started.data(), own.terms = terms.data();
+    own.unpaid = unpaid.data(), own.gone = gone.data(), own.gone_bsld = gone_bsld.data();
+    Environment once(table, own);
+    once.made_ = made_;
+    once.pay();
+    std::copy_n(terms.data(), n_terms, row.totals);
   }
   bool waits(i64 j) const { return sim().of(j).start < 0; }
   i64 size_of_head() const {
@@ -389,13 +441,13 @@ class Environment {
       } else if (p.counts(j)) {
         pay_max_wait(begun - job.submit);
         if (settings().paid == Paid::at_end) row.unpaid[p.unpaid++] = j;
-        else pay(job, begun);
+        else pay_job(job, begun);
       }
       processor_seconds += static_cast<double>(job.processors) * static_cast<double>(seconds);
     }
     return processor_seconds;
   }
-  void pay(const Job& job, i64 start) {
+  void pay_job(const Job& job, i64 start) {
     row.terms[bsld] += bsld_of(job, start);
     row.terms[waited] += static_cast<double>(start - job.submit);
   }
@@ -410,7 +462,7 @@ class Environment {
     if (p.truncated == 1)  // who still waits is paid as if it started now
       for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j)
         if (waits(j)) {
-          pay(sim().as_it_runs(j), sim().time);
+          pay_job(sim().as_it_runs(j), sim().time);
           pay_max_wait(sim().time - sim().job(j).submit);
         }
     if (settings().paid == Paid::while_waiting && p.resets == 0) pay_waiting();
@@ -423,7 +475,7 @@ class Environment {
       const i64 j = row.unpaid[i], begun = sim().of(j).start;
       const Job job = sim().as_it_runs(j);
       if (p.ended == 1 || begun + job.run <= sim().time) {
-        pay(job, begun);
+        pay_job(job, begun);
         row.gone[p.gone] = j;
         row.gone_bsld[p.gone++] = bsld_of(job, begun);
       } else {

@@ -67,6 +67,8 @@ class AnyStepper {
   virtual std::shared_ptr<AnySimulation> anew(i64 e, std::shared_ptr<const OwnAccounts> accounts) const = 0;
   virtual std::shared_ptr<AnySimulation> simulation(i64 e) const = 0;
   virtual void put(i64 e, const AnySimulation& simulation) = 0;
+  // Let a row of its own tell of an episode that goes on with the future hidden: see Environment.
+  virtual void hide(const Row& row, const AnySimulation& hidden) const = 0;
 
  private:
   i64 room_, listed_;
@@ -100,6 +102,9 @@ class Stepper final : public AnyStepper {
   }
   void put(i64 e, const AnySimulation& simulation) override {
     environments_[index(e)].put(simulation);
+  }
+  void hide(const Row& row, const AnySimulation& hidden) const override {
+    Environment<M>(table_, row).hide(hidden);
   }
 
   void go_on(Todo task, i64 first, i64 stop, int threads,

@@ -25,6 +25,7 @@ from share_strategies import heeded
 from hpcgym import HpcgymError, Workload, simulate, validate_schedule
 from hpcgym._engine import Simulation
 from hpcgym.envs.core.infos import means_of, state_of
+from hpcgym.machine.pool import Cluster
 
 ids = pytest.mark.parametrize("name", NAMES)
 
@@ -92,6 +93,67 @@ def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -
         env.step(np.zeros(env.action_space.shape))
     assert not env.simulations.hides(0)
     assert env.simulations.rows(0)[1] == 12
+
+
+@pytest.mark.parametrize(
+    ("paid", "slowdowns", "waits", "owed"),
+    [("start", 2.1, 30, [0, 0]), ("end", 1, 0, [0, 0]), ("waiting", 3.1, 30, [1, 0])],
+)
+def test_rewards_of_a_hidden_future_are_those_of_the_known_jobs(
+    paid: str, slowdowns: float, waits: float, owed: list[float]
+) -> None:
+    """By hand: at 60 s job 0 has ended, job 1 runs since 40 s, job 2 has come, job 3 has not."""
+    columns = {
+        "submit_time": [0, 10, 60, 300],
+        "run_time": [40, 100, 20, 1],
+        "requested_time": [80, 300, 40, 1],
+        "requested_processors": [2, 1, 1, 1],
+    }
+    jobs = Workload.from_columns(columns, processors=2)
+    machine = Cluster(2, busy_power_w=10, idle_power_w=4)
+    env = SINGLE["JobSelection"](**whole(jobs, window=4, paid=paid, cluster=machine))
+    env.reset()  # what the first step pays of the jobs that wait has been paid then
+    assert env.snapshot(hide=True).rows["totals"].tolist() == [owed[0], 0, 0, 0, 0]
+    steps = play(env, lambda *_: 0, most=2)
+    assert (steps[-1].info["time"], env.queued().tolist()) == (60, [2])
+    rows = env.snapshot(hide=True).rows
+    # job 1 is predicted to run for 300 s: 80 + 300 processor seconds, of 120 that have passed
+    joules = 10 * 380 + 4 * (120 - 380)
+    assert rows["totals"] == pytest.approx([slowdowns, waits, joules, 0, 30])
+    assert rows["owed"].tolist() == [*owed, 0, 0, 0]
+    assert rows["norms"] == pytest.approx([-1 / 3, -1 / 10_800, -1 / (20 * 61), 0, -1 / 3600])
+
+
+@ids
+@pytest.mark.parametrize("paid", ["start", "end", "waiting"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"correction": "kill"},
+        {"cluster": Cluster(64, shutdown_after_s=600)},
+        {"start": "warm", "warmup": "1h", "horizon": "6h"},
+        {"warmup": "2h", "arrivals": "continue", "horizon": "4h"},
+        {"horizon": "30m"},
+    ],
+)
+def test_sums_counted_anew_are_those_of_the_steps(
+    name: str, paid: str, given: dict[str, Any]
+) -> None:
+    """Where predictions are true, what is paid for the past does not depend on what is hidden."""
+    env = make(name, paid=paid, estimate="clairvoyant", **given)
+    act = visible_acts(env, 5)
+
+    def check(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        if number > 0:  # a reset pays nothing: the first step does
+            stepped, anew = env.snapshot().rows, env.snapshot(hide=True).rows
+            for sums in ("totals", "owed", "counted_j"):
+                np.testing.assert_allclose(anew[sums], stepped[sums], rtol=1e-12, err_msg=sums)
+        return act(number, observation, info)
+
+    steps = play(env, check, seed=2)
+    assert steps[-1].terminated or steps[-1].truncated
+    check(len(steps), steps[-1].observation, steps[-1].info | {"action_mask": np.ones(1, int)})
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ class World:
                 "serial": parts.serial, "seconds": seconds,
                 "by_usage": tuple(places_of_usage(weighs).tolist()),
             }  # fmt: skip
-        settings = settings_of(definition, layout, machines, autoreset, clock_of(workload))
+        settings = shared_settings(definition, layout, machines, autoreset, clock_of(workload))
         known = cls(
             definition, episodes, machines, layout, counts, told, learning,
             expressions_of(workload, scheduler), features,
@@ -456,7 +456,7 @@ def machines_of(definition: Definition, episodes: Episodes) -> Machines:
     return Machines(definition.options, episodes.workload)
 
 
-def settings_of(
+def shared_settings(
     definition: Definition, layout: Layout, machines: Machines, autoreset: bool, clock: int
 ) -> NDArray[np.void]:
     """Return what all simulations share, (1,) :data:`hpcgym.envs.core.model.SETTINGS`.

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, Simulation, Stepper
+from hpcgym._engine import Simulation, Stepper
 from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.envs.core.machines import BUSY, IDLING, Records
-from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, arrays_in, scales_of
+from hpcgym.envs.core.machines import Records
+from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, arrays_in, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
-from hpcgym.envs.core.reward import BSLD, ENERGY, PAID_AT_END, PAID_WHILE_WAITING, WAIT
+from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
-from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
@@ -267,6 +265,10 @@ class Simulations:
             return self.world.accounts_of(self.episodes.workload_of(self.present(e)))
 
         self._stepper.put(e, kept.in_place(self._stepper, e, accounts))
+
+    def hide(self, rows: Mapping[str, NDArray[Any]], hidden: Simulation) -> None:
+        """Let rows of an episode tell of the same one as a simulation goes on that hides."""
+        self._stepper.hide({name: row[np.newaxis] for name, row in rows.items()}, hidden)
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
@@ -527,89 +529,10 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
-    managed = simulations.told.rules.get("managed", 0)
     try:
         found = snapshot.kept.hidden()
     except ValueError:
         raise HpcgymError(_CANNOT_HIDE) from None
-    start = found.schedule()["start"]
     rows = {name: row.copy() for name, row in snapshot.rows.items()}
-    episode = rows["episode_state"] = rows["episode_state"].view(EPISODE)[0]
-    first = int(episode["start"])
-    jobs = simulations.told.jobs[first : first + len(start)].copy()
-    jobs["run"] = found.run_times()
-    jobs["run"] = with_jobs(found.schedule(), jobs, simulations.told.rules)["run"]
-    _end_with(episode, start < 0)
-    _count_anew(
-        SimpleNamespace(**rows), simulations.world.table, jobs, start, found.time, managed == 1
-    )
-    rows["episode_state"] = np.array([episode]).view(np.int64)
-    if not managed:
-        rows["counted_j"][:] = 0
-    rows["begun_j"][:] = 0
+    simulations.hide(rows, found)
     return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))
-
-
-def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
-    """Let an episode have the jobs alone that are known, of which some wait, (n_jobs,) bool."""
-    known = episode["jobs"] = len(waiting)
-    episode["hides"] = 1
-    # to the last start of what is known to count
-    episode["until"] = FOREVER
-    counting = episode["counting"] = min(int(episode["counting"]), known)
-    # none counts where all that do are still to come
-    first = episode["counts_first"] = min(int(episode["counts_first"]), counting)
-    episode["open"] = int(np.count_nonzero(waiting[first:counting]))
-
-
-def _count_anew(
-    rows: Any,
-    table: dict[str, NDArray[Any]],
-    known: NDArray[np.void],
-    starts: NDArray[np.int64],
-    time: int,
-    managed: bool,
-) -> None:
-    """Compute the sums and scales of rewards from what is known: jobs, and their starts [s].
-
-    Jobs that ran when the episode began count for the machine alone, and from then on. ``time``:
-    the present [s]; ``managed``: whether idle processors are switched off.
-    """
-    begun = starts >= 0
-    jobs, start = known[begun], starts[begun]
-    begin, episode = int(rows.episode_state["begin"]), rows.episode_state
-    counts = (start >= begin) & (np.flatnonzero(begun) >= int(episode["counts_first"]))
-    counts &= np.flatnonzero(begun) < int(episode["counting"])
-    paid = int(table["settings"][0].paid)
-    if paid == PAID_AT_END:  # those that run will be paid yet
-        counts &= ~np.isin(np.flatnonzero(begun), rows.unpaid[: int(episode["unpaid"])])
-    decided, run = start >= begin, jobs["run"] - np.maximum(begin - start, 0)
-    wait = (start - jobs["submit"])[counts]
-    seconds = float((jobs["processors"] * run.astype(np.float64)).sum())
-    watts, machine = table["watts"], int(table["settings"][0].processors)
-    rows.totals[BSLD] = bsld(wait, jobs["run"][counts]).sum()
-    rows.totals[WAIT] = wait.sum()
-    if paid == PAID_WHILE_WAITING:
-        owed = _owed(episode, known, ~begun, time)
-        rows.owed[[BSLD, WAIT]] = owed
-        rows.totals[[BSLD, WAIT]] += owed
-    joules = rows.counted_j.item()
-    n = int(episode["of_slice"]) or max(len(known) - int((~decided).sum()), 1)
-    if not managed:
-        elapsed = float(rows.episode_state["last_time"] - begin)
-        joules = (elapsed * machine - seconds) * watts[IDLING]
-    rows.totals[ENERGY] = joules + seconds * watts[BUSY]
-    last = int(known["submit"][-1]) if len(known) else begin
-    span = float(max(last - begin, 0) + 1)
-    rows.norms[BSLD], rows.norms[WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
-    rows.norms[ENERGY] = -1.0 / max(watts[BUSY] * machine * span, 1.0)
-
-
-def _owed(
-    episode: Any, known: NDArray[np.void], waiting: NDArray[np.bool_], time: int
-) -> tuple[float, float]:
-    """Return the slowdowns and waits so far of jobs that wait and may count, (n_jobs,) bool."""
-    some = slice(int(episode["counts_first"]), int(episode["counting"]))
-    jobs = known[some][waiting[some]]
-    wait = time - jobs["submit"]
-    return float(bsld(wait, jobs["run"]).sum()), float(wait.sum())
