@@ -20,7 +20,6 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
-from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.core.infos import Ends, Teller, pay_tails
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.simulations import (
@@ -31,6 +30,7 @@ from hpcgym.envs.core.simulations import (
     restore_row,
     save_row,
 )
+from hpcgym.envs.core.slices import Episode
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.processors import threads_here

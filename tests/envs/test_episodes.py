@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import DAY_S, MONTH_S, WEEK_S
 from hpcgym.workload import Workload, load_workload, weeks

@@ -12,7 +12,9 @@ from drawing import strategies as st
 from driving import BUSY
 
 from hpcgym.envs import JobSelection
-from hpcgym.envs.core.episodes import Episode, Episodes, choice_of, difficulty
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.samplers import choice_of, difficulty
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool

@@ -19,7 +19,7 @@ import hpcgym
 from hpcgym import naming
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds
-from hpcgym.envs.core.episodes import read_duration
+from hpcgym.envs.core.surroundings import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import (
     Command,

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Simulation
 from hpcgym.envs.core.base import Corun, Limited, Options
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.reward import ENERGY
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.schedule.result import Result

@@ -26,7 +26,7 @@ from hpcgym.envs.core.base import (
     Definition,
     Options,
 )
-from hpcgym.envs.core.episodes import Episode, Episodes, counted
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import CorunMachines, LimitedMachines, Machines, own_nodes
 from hpcgym.envs.core.observation import (
     N_TOLD,
@@ -37,6 +37,7 @@ from hpcgym.envs.core.observation import (
     PairLayout,
 )
 from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
+from hpcgym.envs.core.slices import Episode, counted
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
 from hpcgym.schedule.measures import metrics_within

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Simulation, Stepper
 from hpcgym.envs.core.base import Definition
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
 from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, arrays_in, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
 from hpcgym.scheduler.dispatchers import PassView

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.agents.weight_bandit import Ended
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine import Cluster
 from hpcgym.naming import WEEK_S

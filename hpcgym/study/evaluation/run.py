@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.envs.core.base import settings_in
-from hpcgym.envs.core.episodes import PERIODS, Episode, Episodes, counted
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.slices import PERIODS, Episode, counted
 from hpcgym.errors import (
     HpcgymError,
     PolicyWarning,

@@ -11,7 +11,9 @@ import numpy as np
 
 from hpcgym.baselines.chance import KINDS
 from hpcgym.envs import VERSIONS, any_version
-from hpcgym.envs.core.episodes import USUAL_START, Episode, Episodes, counted
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.surroundings import USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
 from hpcgym.files import shaped
 from hpcgym.machine import Cluster

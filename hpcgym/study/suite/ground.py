@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.base import arguments_of
-from hpcgym.envs.core.episodes import Episode, Episodes, counted
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.slices import Episode, counted
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within, over_at
 from hpcgym.schedule.result import Result

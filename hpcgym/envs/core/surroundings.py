@@ -1,0 +1,236 @@
+"""What is around a slice in its episode: a machine in use, jobs before and after, a horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym._engine import FOREVER
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.envs.core.slices import Episode
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.machine.pool import Cluster
+from hpcgym.naming import DAY_S, seconds_of
+from hpcgym.schedule.result import Result
+from hpcgym.schedule.runs import cells_held
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.workload.extracts import extract, recorded_run_time
+from hpcgym.workload.model import Ongoing, Workload
+
+Ints = NDArray[np.int64]
+
+ARRIVALS = ("stop", "continue")
+
+#: Whose schedule an episode goes on with, where it is not said.
+USUAL_START = "easy"
+
+_MOST_S = 100 * 366 * DAY_S
+
+
+class Surroundings(NamedTuple):
+    """What is around episodes, by the arguments of :class:`hpcgym.envs.core.episodes.Episodes`.
+
+    Attributes
+    ----------
+    start : the scheduler that left the machine as an episode finds it; None: it is empty.
+    warmup_s, horizon_s : [s]; FOREVER stands for no horizon.
+    continues : whether jobs go on to come.
+    """
+
+    start: Scheduler | None
+    warmup_s: int
+    continues: bool
+    horizon_s: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing around the jobs."""
+        return self == Surroundings(None, 0, False, FOREVER)
+
+
+def read_surroundings(
+    start: Any, warmup: Any, arrivals: Any, horizon: Any, rules: Mapping[str, Any]
+) -> Surroundings:
+    """Return what episodes have around their jobs, checked.
+
+    ``rules``: what the scheduler keeps that left the machine, whatever it is.
+
+    Raises
+    ------
+    HpcgymError : no scheduler, no duration, or arrivals that go on without a horizon.
+    """
+    scheduler = None
+    if start != "empty":
+        scheduler = find_scheduler(USUAL_START if start == "warm" else start).but(**rules)
+    check_choice("arrivals", arrivals, ARRIVALS)
+    continues = arrivals == "continue"
+    if continues and horizon is None:
+        raise HpcgymError(
+            "arrivals='continue' needs a horizon, such as horizon='28d': jobs come until then"
+        )
+    warmup_s = 0 if warmup is None else read_duration("warmup", warmup, 0)
+    horizon_s = FOREVER if horizon is None else read_duration("horizon", horizon, 1)
+    return Surroundings(scheduler, warmup_s, continues, horizon_s)
+
+
+def read_duration(name: str, value: Any, least: int) -> int:
+    """Return a duration [s], given in seconds or as "30m", "12h", "7d" or "2w".
+
+    Raises
+    ------
+    HpcgymError : it is neither, or too short or long.
+    """
+    seconds = -1.0
+    if isinstance(value, str):
+        read = seconds_of(value)
+        seconds = -1.0 if read is None else read
+    elif isinstance(value, (int, float, np.integer)) and not isinstance(value, bool):
+        seconds = float(value)
+    if not least <= seconds <= _MOST_S or seconds != int(seconds):
+        raise HpcgymError(
+            f"{name} must be a number of seconds, or a duration such as '12h', '7d' or '2w', not"
+            f" {value!r}"
+        )
+    return int(seconds)
+
+
+def check_surroundable(workload: Workload, kind: str, around: Surroundings) -> None:
+    """Raise an HpcgymError unless episodes of this kind can have something around them."""
+    if workload.initial is not None:
+        raise HpcgymError(
+            f"start, warmup, arrivals and horizon are for whole traces: {workload.name} is an"
+            " extract, which begins with the jobs that run then"
+        )
+    if kind == "stream" and not around.plain:
+        raise HpcgymError(
+            "start, warmup, arrivals and horizon: episodes='stream' have all jobs of the part, and"
+            " end with its last submission"
+        )
+    if kind == "whole" and around.start is not None:
+        raise HpcgymError(
+            "start: episodes='whole' begin where nothing comes before; give start='empty', or use"
+            " weeks or windows"
+        )
+
+
+def surrounded(episode: Episode, workload: Workload, around: Surroundings, end: int) -> Episode:
+    """Return an episode of rows with what is around it.
+
+    Parameters
+    ----------
+    episode : a slice of the workload, from an empty machine.
+    end : the row behind the last job that may come after it.
+    """
+    firsts, lasts = np.array([episode.start]), np.array([episode.stop])
+    starts, stops, untils = rows_around(workload.submit_time, firsts, lasts, around, end)
+    return Episode(
+        episode.name, int(starts[0]), int(stops[0]), episode.start, episode.stop, int(untils[0])
+    )
+
+
+def rows_around(
+    submit: Ints, firsts: Ints, lasts: Ints, around: Surroundings, end: int
+) -> tuple[Ints, Ints, Ints]:
+    """Return the rows of slices with those around them, and when they are truncated, (n,) each.
+
+    Parameters
+    ----------
+    submit : (n_jobs,) [s], ascending.
+    firsts, lasts : (n,) the rows of slices, the last exclusive.
+    end : as of :func:`surrounded`.
+    """
+    begins = submit[firsts]
+    starts = np.searchsorted(submit, begins - around.warmup_s) if around.warmup_s else firsts
+    untils = np.full(len(begins), FOREVER)
+    if around.horizon_s < FOREVER:
+        untils = begins + around.horizon_s
+    stops = lasts
+    if around.continues:
+        coming = np.searchsorted(submit, untils, side="right")
+        stops = np.maximum(lasts, np.minimum(end, coming))
+    return starts, stops, untils
+
+
+def warm_parts(
+    workload: Workload,
+    episodes: list[Episode],
+    around: Surroundings,
+    end: int,
+    cluster: Cluster | None,
+    keeps_past: bool,
+) -> tuple[list[Workload], list[Episode]]:
+    """Return the jobs of each episode with those that run and wait when it begins.
+
+    The whole workload is simulated once by the scheduler of ``around``; an episode begins as its
+    schedule was then.
+
+    Parameters
+    ----------
+    workload : from which the episodes are cut.
+    episodes : slices of it, from an empty machine.
+    end : the row behind the last job that may come after them.
+    cluster : the machine; None: a pool of the workload's processors.
+    keeps_past : whether episodes know the jobs that had ended, for users' shares and learned run
+        times; else they would only take memory.
+
+    Returns
+    -------
+    parts : the jobs of each episode, with the state that it begins with.
+    episodes : their rows where the parts follow one another.
+    """
+    assert around.start is not None
+    result = simulate(workload, around.start, cluster=cluster)
+    ends = result.start + recorded_run_time(workload)
+    seen = replace(workload.with_columns(wait_time=result.wait), cleaning={})
+    parts, placed, offset = [], [], 0
+    for number, episode in enumerate(episodes):
+        whole = surrounded(episode, workload, around, end)
+        begin = int(workload.submit_time[episode.start]) - around.warmup_s
+        # those before the first that runs or waits then are past: a part that keeps none needs none
+        first = 0 if keeps_past else int(np.argmax(ends > begin))
+        part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
+        if around.start.maintenance and result.allocation is not None:
+            part = _on_their_nodes(part, result, first, whole.stop)
+        if not keeps_past and part.initial is not None:
+            nobody = part.initial.past.take(slice(0, 0))
+            part = replace(part, initial=replace(part.initial, past=nobody))
+        part = replace(part, cleaning={}, name=f"{workload.name} {episode.name}")
+        shift = offset + len(part) - whole.stop  # what comes from the beginning on ends alike
+        placed.append(
+            whole._replace(
+                start=offset,
+                stop=offset + len(part),
+                first=episode.start + shift,
+                last=episode.stop + shift,
+                beginning=number,
+            )
+        )
+        parts.append(part)
+        offset += len(part)
+    return parts, placed
+
+
+def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Workload:
+    """Return an extract of the rows from ``first`` to ``stop`` whose jobs run where they ran.
+
+    On other nodes they might run into a window, which they had been kept out of.
+    """
+    initial = part.initial
+    assert initial is not None
+    submit, run = result.workload.submit_time, recorded_run_time(result.workload)
+    ended = (submit < initial.begin) & (result.start + run <= initial.begin)
+    rows = first + np.flatnonzero(~ended[first:stop])
+    held = np.zeros(len(submit), np.bool_)
+    held[rows] = initial.running
+    assert result.allocation is not None
+    cells = cells_held(result.allocation, held)
+    unknown = np.full(len(part), -1)
+    ongoing = Ongoing(
+        {}, result.cluster, np.arange(len(part)), unknown, unknown, cells=cells.take(rows)
+    )
+    return replace(part, initial=replace(initial, ongoing=ongoing))
