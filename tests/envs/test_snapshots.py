@@ -12,6 +12,7 @@ from driving import (
     NAMES,
     REGRESSIONS,
     SINGLE,
+    TINY,
     USERS,
     VECTOR,
     go_on,
@@ -158,6 +159,33 @@ def test_sums_counted_anew_are_those_of_the_steps(
     play(env, act_and_check, seed=2)
     check()
     assert env.snapshot().rows["totals"][1] > 0  # somebody has waited
+
+
+def test_jobs_that_ran_at_the_beginning_are_not_decided_about() -> None:
+    """By hand: at 110 s, 10 s after the beginning, job 1 has ended, job 0 runs, and two wait."""
+    machine = Cluster(4, busy_power_w=10, idle_power_w=4)
+    env = SINGLE["JobSelection"](**whole(TINY.extract(100), window=4, cluster=machine))
+    env.reset()
+    assert env.time == 110
+    real, rows = env.snapshot().rows, env.snapshot(hide=True).rows
+    assert rows["norms"][:2] == pytest.approx([-1 / 2, -1 / 7200])
+    # the first step would pay for 2 x 100 s and 2 x 10 s; it is 2 x 200 s where it is not known
+    assert (real["begun_j"], real["totals"][2]) == (10 * 220 + 4 * (40 - 220), 0)
+    assert (rows["begun_j"], rows["totals"][2]) == (0, 10 * 420 + 4 * (40 - 420))
+
+
+def test_a_hidden_future_goes_on_to_its_last_start_whatever_the_horizon() -> None:
+    env = make("JobSelection", workload=CROWDED, start="warm", horizon="10m")
+    act = visible_acts(env, 5)
+    steps = play(env, act, seed=2)
+    assert steps[-1].truncated
+    env.reset(seed=2)
+    observation, info = env.restore(env.snapshot(hide=True))
+    begin = info["time"]
+    hidden = go_on(env, act, observation, info)
+    assert hidden[-1].terminated
+    assert not hidden[-1].truncated
+    assert hidden[-1].info["time"] > begin + 600
 
 
 @pytest.mark.slow
