@@ -391,14 +391,34 @@ def limited_simulation(
 
     See :func:`on_own_nodes`. ``needs``: what the jobs ask of the nodes.
     """
-    power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
-    widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    # nodes are switched off, not processors
-    awake, units = replace(cluster, shutdown_after_s=None), Units(cluster.nodes, widths)
+    needed = bool(limits) or cluster.shutdown_after_s is not None
+    own = own_nodes_of(needs, cluster, needed)
     check_jobs(workload, cluster.processors)
-    machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    place = Place("whole nodes", awake, units, {"limited": machine.told})
+    machine = machine_for(workload, scheduler, cluster, own.power, own.units.widths, limits)
+    place = Place("whole nodes", own.cluster, own.units, {"limited": machine.told})
     return machine, new_simulation(workload, scheduler, place, learned)
+
+
+class OwnNodes(NamedTuple):
+    """What jobs with nodes of their own have of a machine.
+
+    ``needs`` as of :func:`needs_on`; ``a_node``: (n_jobs,) units of each job that a node holds.
+    ``cluster``: the machine, of which nodes are switched off, not processors.
+    """
+
+    power: NodePower
+    needs: NDArray[np.int64]
+    a_node: NDArray[np.int64]
+    units: Units
+    cluster: Cluster
+
+
+def own_nodes_of(needs: NDArray[np.int64], cluster: Cluster, needed: bool = True) -> OwnNodes:
+    """Return what jobs have of a machine; ``needed``: whether nodes must have a power."""
+    power = node_power(cluster, needed)
+    a_node = units_a_node(needs, cluster)
+    units = Units(cluster.nodes, -(-needs[:, 0] // a_node))
+    return OwnNodes(power, needs, a_node, units, replace(cluster, shutdown_after_s=None))
 
 
 def machine_for(
@@ -412,6 +432,23 @@ def machine_for(
     """Return a machine under limits before the first event."""
     switches = may_switch(scheduler, cluster, given)
     machine = machine_without_limits(workload, scheduler, cluster, power, widths, switches)
+    return with_limits(machine, workload, scheduler, cluster, power, given)
+
+
+def with_limits(
+    machine: LimitedMachine,
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    given: tuple[Limit, ...],
+) -> LimitedMachine:
+    """Return a machine and its jobs under limits.
+
+    Raises
+    ------
+    HpcgymError : as :func:`limit_records`, or limits under which a job can never start.
+    """
     caps, budgets = limit_records(scheduler, cluster, power, machine, given)
     machine = machine._replace(caps=caps, budgets=budgets)
     check_possible(workload, machine)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, Simulation
+from hpcgym._engine import Simulation
 from hpcgym.envs.core.base import Corun, Limited, Options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.reward import ENERGY
@@ -32,7 +32,6 @@ from hpcgym.scheduler.on_machines import (
     check_machine,
     check_power_rule,
     is_pool,
-    node_power,
     takes_whole_nodes,
     warn_of_own_nodes,
 )
@@ -45,16 +44,16 @@ from hpcgym.simulation.corun import (
 )
 from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.limited import (
-    check_possible,
-    limit_records,
     machine_without_limits,
+    own_nodes_of,
     told_of_limits,
+    with_limits,
     with_machine,
 )
 from hpcgym.simulation.nodes import nodes_of_table
 from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.results import result_of, with_nodes
-from hpcgym.workload.checks import needs_on, units_a_node
+from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import Workload
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `watts`
@@ -302,16 +301,12 @@ class LimitedMachines(Machines):
             )
         self.limited, self.options = limited, options
         self.limits_of = limited.limits_of
-        # nodes are switched off, not processors
-        self.cluster = replace(cluster, shutdown_after_s=None)
-        self.counted = cluster.nodes
-        self._power, needs = node_power(cluster), needs_on(workload, cluster)
-        self._asked, self._a_node = needs[:, 0], units_a_node(needs, cluster)
+        own = self._own = own_nodes_of(needs_on(workload, cluster), cluster)
+        self.cluster, self.units, self.counted = own.cluster, own.units, cluster.nodes
         if not has_limits:
-            warn_of_own_nodes(needs, cluster, scheduler)
-        self.units = Units(cluster.nodes, -(-self._asked // self._a_node))
+            warn_of_own_nodes(own.needs, cluster, scheduler)
         self._machine = machine_without_limits(
-            workload, scheduler, cluster, self._power, self.units.widths, limited.switches
+            workload, scheduler, cluster, own.power, own.units.widths, limited.switches
         )._replace(controlled=has_limits)
         self.told = {"limited": self._machine.told}
 
@@ -331,16 +326,14 @@ class LimitedMachines(Machines):
         HpcgymError : limits that are none, that need nodes to be switched off where they stay on,
             or under which a job can never start.
         """
-        limits_of, workload, machine = self.limited.limits_of, jobs_of(), self._machine
+        limits_of, workload = self.limited.limits_of, jobs_of()
         given = () if limits_of is None else check_limits(limits_of(workload))
         scheduler, cluster = self.options.scheduler, self.options.cluster
         if any(getattr(limit, "shutdown", False) for limit in given) and not self.limited.switches:
             raise HpcgymError("limits: budgets with shutdown need the control 'nodes'")
-        caps, budgets = limit_records(scheduler, cluster, self._power, machine, given)
-        if (caps["end"] == FOREVER).any():
-            part = machine.part(start, start + len(workload))
-            check_possible(workload, part._replace(caps=caps))
-        return given, told_of_limits(caps, budgets)
+        jobs = self._machine.part(start, start + len(workload))
+        machine = with_limits(jobs, workload, scheduler, cluster, self._own.power, given)
+        return given, told_of_limits(machine.caps, machine.budgets)
 
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors the free nodes have."""
@@ -360,7 +353,7 @@ class LimitedMachines(Machines):
         begun, predicted = result.start >= 0, schedule["predicted_at_highest"]
         asked = np.where(begun, predicted, result.predicted_run_time)
         result = replace(result, predicted_run_time=asked)
-        units, a_node = self._asked[start:stop], self._a_node[start:stop]
+        units, a_node = self._own.needs[start:stop, 0], self._own.a_node[start:stop]
         machine = self._machine.part(start, stop)
         return with_machine(result, machine, schedule, units, a_node, told.limits)
 
