@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from driving import CHASSIS, LOADED, SEEDS, SLOW, for_slow, jobs_of, play, rules, whole
@@ -198,6 +199,23 @@ def test_usual_limits() -> None:
     span = 2 * day + 28_799 - 30_000 + 1
     given = EnergyBudget(0.5 * 4 * 190.738 * span, day + 30_000, day + 30_000 + span, 60, True)
     assert budget.result().limits == (given,)
+
+
+def test_an_episode_has_its_own_jobs_of_the_table() -> None:
+    """The second window has a job that a cap never lets start, and jobs of other widths."""
+    few = jobs_of([(0, 1, 60), (0, 2, 60), (9000, 8, 60), (9000, 2, 60)], 8)
+    power = NodePower(idle_w=100.0, busy_w=200.0)
+    machine = Cluster(groups=(NodeGroup("node", 4, {"core": 2}, power=power),))
+    env = PowerCapEnv(few, cluster=machine, jobs=2, limits=[PowerCap(799.0, 0)])
+    env.reset(options={"slice": "window 0000"})
+    with pytest.raises(HpcgymError, match="of 4 nodes, can never start"):
+        env.reset(options={"slice": "window 0001"})
+    env = PowerCapEnv(few, cluster=machine, jobs=2, limits=[])
+    for window, units in (("window 0000", [1, 2]), ("window 0001", [2, 2, 2, 2, 2])):
+        play(env, lambda *_: np.ones(3), options={"slice": window})
+        allocation = env.result().allocation
+        assert allocation is not None
+        assert allocation.units.tolist() == units
 
 
 def test_times_of_limits_count_from_the_first_submission_or_are_a_function() -> None:
