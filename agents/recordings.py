@@ -18,6 +18,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import fields
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
@@ -32,7 +33,8 @@ from hpcgym.agents.settings import RecordSettings, takes
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.envs import VERSIONS, any_version
-from hpcgym.errors import HpcgymError, installing
+from hpcgym.envs.core.base import settings_in
+from hpcgym.errors import HpcgymError, installing, unknown
 from hpcgym.files import json_of, shaped
 from hpcgym.files.writing import writing
 
@@ -132,6 +134,7 @@ def record(
     env_id: str = ENV_ID,
     cluster: Any = None,
     env_options: Mapping[str, Any] | None = None,
+    replace: bool = False,
     **settings: Any,
 ) -> Recording:
     """Drive policies through an environment, and return (and write) their transitions.
@@ -145,7 +148,8 @@ def record(
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     output : folder such as ``mixed-v0``, with a name that ends in a version: a data set of Minari.
         Its ``recover_environment`` needs a workload and a machine that were given by their names.
-    env_id, env_options : the environment.
+    env_id, env_options : the environment; its ``scheduler`` and other rules are of the options.
+    replace : write in place of a data set that is there.
     **settings : those of :class:`hpcgym.agents.settings.RecordSettings`.
 
     Raises
@@ -153,15 +157,20 @@ def record(
     HpcgymError : arguments that cannot be, policies that need other rules than one another, a
         folder that is there or cannot be written, or no Minari.
     """
+    known = [one.name for one in fields(RecordSettings)]
+    for name in settings.keys() - known:
+        also = "arguments of the environment in env_options"
+        raise HpcgymError(unknown("argument", name, known, also))
     how = RecordSettings(**settings)
     if output is not None:
-        _check_target(Path(output))
+        _check_target(Path(output), replace)
     for name in OF_WORKLOADS:
         if name in (env_options or {}):
             raise HpcgymError(f"env_options: {name} is for the recording or the workload")
     actors = [_actor(one, how.seed) for one in _several(policy)]
     rules = {k: rule for actor in actors for k, rule in getattr(actor, "rules", {}).items()}
-    options = plain_options({**VERSIONS.get(env_id, {}), **rules, **(env_options or {})})
+    given = settings_in(env_id, env_options or {})
+    options = plain_options({**VERSIONS.get(env_id, {}), **rules, **given})
     if isinstance(workload, str | Path) and Path(workload).is_file():
         workload = str(Path(workload).resolve())  # who makes the environment again may be elsewhere
     try:
@@ -262,26 +271,31 @@ def _minari() -> Any:
         ) from None
 
 
-def _check_target(path: Path) -> None:
+def _check_target(path: Path, replace: bool) -> None:
     """Say before the work that a folder cannot become a data set.
 
     Raises
     ------
-    HpcgymError : no Minari, a name without a version, or a folder that is there.
+    HpcgymError : no Minari, a name without a version, or something that is there and is not to be
+        replaced, or is no data set.
     """
     _minari()
     if not re.fullmatch(r"[-\w]+-v[0-9]+", path.name):
         raise HpcgymError(f"{path}: the name of a data set of Minari ends in -v0, -v1, ...")
-    if path.exists():
+    if path.exists() and not replace:
         raise HpcgymError(
-            f"{path} is there already, and is not replaced: take another version, or remove it"
+            f"{path} is there already: take another version, or replace=True (--force)"
         )
+    if path.exists() and not (path / "data" / "metadata.json").is_file():
+        raise HpcgymError(f"{path} is no data set: nothing replaces it")
 
 
 def _write(path: Path, recording: Recording, env: Any, options: Mapping[str, Any]) -> None:
     """Write a recording as a data set, whole or not at all."""
     minari, about, path = _minari(), recording.about, path.absolute()  # others it writes wrongly
-    part = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
+    part, before = (
+        path.with_name(f"{path.name}.{os.urandom(4).hex()}.{e}") for e in ("part", "old")
+    )
     with writing(path):
         try:
             part.mkdir(parents=True)
@@ -297,7 +311,10 @@ def _write(path: Path, recording: Recording, env: Any, options: Mapping[str, Any
                 "minari_version": import_module("minari").__version__,
                 "description": f"{about['policy']} in {about['env_id']}, recorded by hpcgym",
             })  # fmt: skip
+            if path.exists():
+                path.rename(before)
             part.rename(path)
+            shutil.rmtree(before, ignore_errors=True)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 

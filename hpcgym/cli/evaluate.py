@@ -208,8 +208,6 @@ def report_failures(board: Leaderboard) -> None:
 
 # --- Options of ``hpcgym evaluate`` ---------------------------------------------------------------
 
-_AROUND = ("start", "warmup", "arrivals", "horizon")
-
 
 @dataclass(frozen=True)
 class Slices(EpisodeSettings):
@@ -241,8 +239,10 @@ class Slices(EpisodeSettings):
     horizon: str | None = None
 
     def around(self) -> dict[str, Any]:
-        """Return what is around slices, as ``evaluate`` takes it."""
-        return {name: getattr(self, name) for name in _AROUND}
+        """Return what is around slices as far as it was given, as ``evaluate`` takes it."""
+        lengths = {"warmup": self.warmup, "horizon": self.horizon}
+        found = options.given(start=self.start, arrivals=self.arrivals, **lengths)
+        return {**found, **{name: None for name, text in lengths.items() if text == "none"}}
 
 
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------

@@ -27,11 +27,13 @@ class Written:
     what : the file is, in words.
     endings : of names it may have.
     drawn : whether it needs matplotlib.
+    folder : whether it is a folder with files of its own.
     """
 
     what: str
     endings: tuple[str, ...]
     drawn: bool = False
+    folder: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,13 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
                 raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
     for path in [path for path, mark in named if isinstance(mark, WrittenFolder)]:
         _check_folder(path, values["force"])
-    for path in files:
-        if path.exists() and not path.is_dir() and not values["force"]:
+    for path, mark in outputs:
+        other = path.is_dir() and not mark.folder  # which no option overwrites
+        if path in files and path.exists() and not (other or values["force"]):
             raise HpcgymError(f"{path} is there already: --force overwrites it")
-    for path, _ in outputs:
-        check_writable(path)
+    for path, mark in outputs:
+        if not (mark.folder and path.is_dir()):
+            check_writable(path)
 
 
 def digests_of_read(

@@ -344,7 +344,7 @@ def record(
     orders: list[str],
     workload: WorkloadOption,
     output: Annotated[
-        Path, Written("recording", tuple(f"-v{version}" for version in range(100)))
+        Path, Written("recording", tuple(f"-v{version}" for version in range(100)), folder=True)
     ] = Path("recording-v0"),
     force: bool = False,
     env: str = "hpcgym/JobSelection-v0",
@@ -392,6 +392,7 @@ def record(
         env_id=id_of(env),
         cluster=machine,
         env_options=given,
+        replace=force,
         **vars(settings),
     )
     number = len(done.about["episodes"])

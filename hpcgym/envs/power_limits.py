@@ -116,15 +116,15 @@ def read_energy_budget(
 def _with_nodes(workload: Any, arguments: Mapping[str, Any], usual: str) -> dict[str, Any]:
     """Return arguments with the workload loaded and a machine that has nodes.
 
-    Without ``cluster`` that is a node of one core for each processor, with the power of a node of
-    the machine ``usual``.
+    Where ``cluster`` is a number or not given, that is a node of one core for each processor, with
+    the power of a node of the machine ``usual``.
     """
     settled = dict(arguments)
     processors, cluster = settled.pop("processors", None), settled.pop("cluster", None)
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     machine = machine_of(workload, cluster, processors)
-    if cluster is None:
+    if isinstance(cluster, int | np.integer | None):
         power = find_cluster(usual).groups[0].power
         machine = Cluster(groups=(NodeGroup(usual, machine.processors, {"core": 1}, power),))
     return {**settled, "workload": workload, "cluster": machine}

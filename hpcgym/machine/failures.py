@@ -128,7 +128,7 @@ def find_failures(source: Any, cluster: Cluster) -> Failures:
 
 
 def failures_of(
-    cluster: Cluster | str | os.PathLike[str],
+    cluster: Cluster | str | int | os.PathLike[str],
     until: int,
     *,
     mtbf: float,

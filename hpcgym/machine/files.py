@@ -52,6 +52,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
@@ -162,7 +164,7 @@ def machine_names() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
+def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
     """Return the machine that ``source`` names.
 
     Parameters
@@ -170,8 +172,8 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
         TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
         ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
-        nodes of 48 cores), or a machine. A slurm.conf with settings that are not of the machine
-        gives a warning.
+        nodes of 48 cores), a number of processors, which is a pool of them, or a machine. A
+        slurm.conf with settings that are not of the machine gives a warning.
 
     Raises
     ------
@@ -180,8 +182,13 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     """
     if isinstance(source, Cluster):
         return source
+    if isinstance(source, int | np.integer) and not isinstance(source, bool):
+        return Cluster(int(source))
     if not isinstance(source, str | os.PathLike):
-        raise HpcgymError(f"a machine is a name, a TOML file or a Cluster, not {source!r}")
+        raise HpcgymError(
+            "cluster must be a number of processors, the name of a machine, a TOML file or a"
+            f" Cluster, not {source!r}"
+        )
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
     if path.suffix == SLURM:

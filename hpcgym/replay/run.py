@@ -65,7 +65,7 @@ def replay_on_slurm(
     workload: Workload,
     scheduler: Scheduler | str = "fcfs",
     *,
-    cluster: Cluster | str | os.PathLike[str] | None = None,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> Replay:
     """Replay a workload on a Slurm that is started for it, and simulate it by the same rules.
@@ -136,7 +136,9 @@ def _is_conf(scheduler: Scheduler | str) -> TypeGuard[str]:
 
 
 def _machine(
-    workload: Workload, conf: SlurmConf | None, cluster: Cluster | str | os.PathLike[str] | None
+    workload: Workload,
+    conf: SlurmConf | None,
+    cluster: Cluster | str | int | os.PathLike[str] | None,
 ) -> Cluster:
     """Return the machine of a replay."""
     if cluster is None:

@@ -197,8 +197,9 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
     """
     if not cluster.groups:
         raise HpcgymError(
-            "speedups are of jobs on nodes, of which a pool of processors has none: give a cluster,"
-            " such as '100x2x24' (nodes x sockets x cores)"
+            "speedups are of jobs on nodes, of which a pool of processors has none: instead of"
+            f" {cluster.processors} processors give nodes, such as cluster='16x2x24' (nodes x"
+            " sockets x cores of a socket)"
         )
     if cluster.partitions:
         check("shared nodes", "partitions")

@@ -107,7 +107,7 @@ class BatchSimulator:
         features: Sequence[str] = WEIGHTED_FEATURES,
         scheduler: str | Scheduler = "spf",
         *,
-        cluster: Cluster | None = None,
+        cluster: Cluster | int | None = None,
         processors: int | None = None,
         tau: float = TAU_S,
     ) -> None:

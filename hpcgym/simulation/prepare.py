@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -38,15 +37,11 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
     HpcgymError : no machine of that name, or a file that describes none.
     WorkloadError : both are given, or a cluster that is none.
     """
-    if isinstance(cluster, str | os.PathLike):
-        cluster = find_cluster(cluster)
-    if cluster is not None and not isinstance(cluster, Cluster):
-        raise WorkloadError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
     if cluster is None:
         return Cluster(workload.processors if processors is None else processors)
     if processors is not None:
         raise WorkloadError("give either cluster or processors, not both")
-    return cluster
+    return find_cluster(cluster)
 
 
 class Units(NamedTuple):

@@ -43,7 +43,7 @@ def simulate(
     workload: Workload,
     scheduler: str | Scheduler | Callable[..., Any] = "easy",
     *,
-    cluster: Cluster | str | os.PathLike[str] | None = None,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
     processors: int | None = None,
     learned: Learned | None = None,
     limits: Limit | Iterable[Limit] | None = None,
@@ -63,9 +63,9 @@ def simulate(
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable that takes a
         :class:`hpcgym.scheduler.dispatchers.PassView` and returns the places in its queue of the
         jobs that start, each a number or a pair of it and the node of each unit.
-    cluster : the machine: a :class:`Cluster`, the name of a ready-made one or a TOML file (see
-        :func:`hpcgym.machine.find_cluster`); by default as many processors as the workload's
-        machine had.
+    cluster : the machine: a :class:`Cluster`, a number of processors, the name of a ready-made one
+        or a TOML file (see :func:`hpcgym.machine.find_cluster`); by default as many processors as
+        the workload's machine had.
     processors : size of the machine, instead of ``cluster``.
     learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
         that learn: they go on with it. Without, those of an extract learn first from the jobs that
@@ -194,7 +194,7 @@ def learn_before(
     scheduler: str | Scheduler,
     time: float,
     *,
-    cluster: Cluster | None = None,
+    cluster: Cluster | int | None = None,
     processors: int | None = None,
     learned: Learned | None = None,
     **rules: Any,

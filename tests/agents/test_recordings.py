@@ -18,6 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 import hpcgym
 from hpcgym.agents.recordings import Recording, load_recording, load_selections, record
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.rules import Scheduler
 
 minari = pytest.importorskip("minari")
 
@@ -334,7 +335,7 @@ def test_what_cannot_be_recorded_is_said(mixed: tuple[Recording, Path], tmp_path
     """Before the work: this policy cannot act."""
     before = sorted(mixed[1].rglob("*"))
     for output, message in (
-        (mixed[1], "is there already, and is not replaced"),
+        (mixed[1], r"is there already: take another version, or replace=True \(--force\)"),
         (tmp_path / "saf.npz", "the name of a data set of Minari ends in -v0, -v1"),
     ):
         with pytest.raises(HpcgymError, match=message):
@@ -346,6 +347,26 @@ def test_what_cannot_be_recorded_is_said(mixed: tuple[Recording, Path], tmp_path
         record("sfj", WORKLOAD)
     with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
         record("saf", WORKLOAD, env_options={"cluster": "eurora"})
+    with pytest.raises(HpcgymError, match=r"'scheduler'.* or arguments of the environment in env_"):
+        record("saf", WORKLOAD, scheduler="easy")
+    (tmp_path / "mine-v0").mkdir()
+    (tmp_path / "mine-v0" / "thesis.tex").write_text("")
+    with pytest.raises(HpcgymError, match="is no data set: nothing replaces it"):
+        record("saf", WORKLOAD, tmp_path / "mine-v0", replace=True)
+
+
+def test_a_data_set_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "saf-v0"
+    for number in (2, 1):
+        record("saf", WORKLOAD, path, replace=True, **{**SMALL, "record_episodes": number})
+        assert len(load_recording(path).about["episodes"]) == number
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_scheduler_is_of_the_environment() -> None:
+    rules = Scheduler(backfill="none", estimate="ave2")
+    about = record("saf", WORKLOAD, env_options={"scheduler": rules}, **SMALL).about
+    assert about["env_options"]["estimate"] == "ave2"
 
 
 def test_an_episode_that_minari_would_cut_is_not_written(

@@ -13,6 +13,7 @@ import pytest
 from commands import as_csv, as_json, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.cli.evaluate import Slices
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.study import evaluate
@@ -200,3 +201,8 @@ def test_where_own_code_fails_is_said() -> None:
     told = "cli_brought:FAILS failed on 1 of 1 slices: ZeroDivisionError"
     (said,) = (one for one in done.stderr.splitlines() if one.startswith(told))
     assert said.endswith("(cli_brought.py, line 9)")
+
+
+def test_what_is_around_slices_may_be_none() -> None:
+    assert Slices(warmup="1d", horizon="none").around() == {"warmup": "1d", "horizon": None}
+    assert Slices().around() == {}

@@ -107,9 +107,11 @@ def test_what_may_be_written_is_said_before_the_work(
     refused(words, {name: f"none/a{ending}"}, "there is no folder none")
     refused(words, {name: f"/proc/a{ending}"}, f"/proc/a{ending} cannot be written: ")
     Path(f"folder{ending}").mkdir()
-    for more in ((), ("--force",)):
-        wrong = f"folder{ending} cannot be written: Is a directory"
-        refused(words, {name: f"folder{ending}"}, wrong, *more)
+    wrong = ["cannot be written: Is a directory"] * 2
+    if marked(COMMANDS[words], Written)[name].folder:
+        wrong = ["is there already: --force overwrites it", "is no data set"]
+    for told, more in zip(wrong, ((), ("--force",)), strict=True):
+        refused(words, {name: f"folder{ending}"}, f"folder{ending} {told}", *more)
 
 
 #: What commands read, of which each has one.

@@ -106,8 +106,11 @@ def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:
         ["random", "saf"], TRACE, jobs=30, record_episodes=2, env_options={"backfill": "none"}
     )  # fmt: skip
     assert (found.actions == same.actions).all()
-    again = line("train", "record", "saf", *where, "--output", "mixed-v0", "--force")
-    assert "mixed-v0 cannot be written: Is a directory" in again
+    again = ("train", "record", "random", "saf", *where, "--output", "mixed-v0")
+    assert "mixed-v0 is there already: --force overwrites it" in line(*again)
+    Path("mixed-v0", "data", "main_data.parquet").write_text("")
+    succeed(*again, "--force")
+    assert (load_recording("mixed-v0").actions == same.actions).all()
     succeed("train", "clone", "mixed-v0", "--steps", "5", "--log", "clone.csv")
     assert (load("clone.pt").name, load("clone.pt").env_options["backfill"]) == ("clone", "none")
     assert Path("clone.csv").read_text().startswith("steps,train/loss")

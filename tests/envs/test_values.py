@@ -116,7 +116,7 @@ def test_few_arguments_are_shown(name: str) -> None:
         ({"observation": {"kind": "flat"}}, "unknown key of observation 'kind'"),
         ({"observation": {"form": "flt"}}, "unknown observation 'flt'"),
         ({"observation": {"neighbours": 3}}, "unknown key of observation 'neighbours'"),
-        ({"cluster": 128, "processors": 256}, "processors is given twice"),
+        ({"cluster": 128, "processors": 256}, "give either cluster or processors, not both"),
         ({"episodes": {"jobs": 256}, "jobs": 256}, "jobs is given twice"),
         ({"version": "v7"}, "unknown version 'v7'"),
         ({"scheduler": "saff"}, "unknown scheduler 'saff'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -91,8 +92,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(HpcgymError, match=r"binary\.toml is not TOML: it is binary"):
         find_cluster(str(tmp_path / "binary.toml"))
-    with pytest.raises(HpcgymError, match="a machine is a name, a TOML file or a Cluster, not 64"):
-        find_cluster(64)  # type: ignore[arg-type]
+    with pytest.raises(HpcgymError, match=r"cluster must be a number of processors, .* not 6\.4"):
+        find_cluster(6.4)  # type: ignore[arg-type]
+    with pytest.raises(HpcgymError, match="not True"):
+        find_cluster(True)
+    assert find_cluster(64) == find_cluster(np.int64(64)) == Cluster(64)
 
 
 def test_eurora_and_forhlr_are_as_published() -> None:

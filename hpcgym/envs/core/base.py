@@ -93,7 +93,7 @@ def read_options(
     workload: Any = DEFAULT_WORKLOAD,
     *,
     processors: int | None = None,
-    cluster: Cluster | str | os.PathLike[str] | None = None,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
     reward: Reward = "bsld",
     paid: str = "start",
     window: int | str = USUAL_WINDOW,
@@ -372,10 +372,6 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = arguments_of(cls)
     found = dict(arguments)
-    if isinstance(found.get("cluster"), (int, np.integer)) and "processors" in known:
-        if found.get("processors") is not None:
-            raise HpcgymError("processors is given twice: by itself, and as cluster")
-        found["processors"] = found.pop("cluster")
     found = {**_rules_of(found.pop("scheduler", None), known), **found}
     for value, (settings, key) in VALUES.items():
         given = found.get(value)

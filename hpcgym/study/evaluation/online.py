@@ -296,7 +296,7 @@ def prequential(
     interval: Any = "day",
     part: str = "all",
     train_share: float = 0.5,
-    cluster: Cluster | str | os.PathLike[str] | None = None,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
     budget: int = 200,
     resamples: int = 2000,
     seed: int = 0,

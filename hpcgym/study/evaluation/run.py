@@ -54,6 +54,7 @@ from hpcgym.study.evaluation.references import (
 )
 from hpcgym.study.evaluation.site import ENERGIES
 from hpcgym.study.evaluation.stage import (
+    PLAIN,
     SHARED,
     Asked,
     MisfitError,
@@ -84,12 +85,8 @@ def evaluate(
     jobs: int = 256,
     n: int | None = None,
     train_share: float = 0.5,
-    start: str | None = None,
-    warmup: str | float | None = None,
-    arrivals: str | None = None,
-    horizon: str | float | None = None,
     seed: int = 0,
-    cluster: Cluster | str | os.PathLike[str] | None = None,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
     env: str | None = None,
     env_options: Mapping[str, Any] | None = None,
     budget: int = 200,
@@ -130,10 +127,10 @@ def evaluate(
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
-    start, warmup, arrivals, horizon : what is around a slice; see the same class. What is None is
-        as the environments in which policies act have it: as a saved agent's was, or as the version
-        of ``env`` says, such as "hpcgym/JobSelection-v1"; without one, a slice begins with an empty
-        machine and ends with its last job. ``warmup`` and ``horizon`` may be "none".
+    start, warmup, arrivals, horizon : what is around a slice; see the same class. What is not given
+        is as the environments in which policies act have it: as a saved agent's was, or as the
+        version of ``env`` says, such as "hpcgym/JobSelection-v1"; without one, a slice begins with
+        an empty machine and ends with its last job. ``warmup=None`` and ``horizon=None``: without.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
@@ -207,6 +204,7 @@ def evaluate(
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
     lineup = lineup_of(policies)
+    given = {name: rules.pop(name) for name in PLAIN if name in rules}
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     if whole.initial is not None:
         raise HpcgymError(
@@ -220,7 +218,6 @@ def evaluate(
     sharing = env == SHARED if env is not None else SHARED in env_ids
     _check_sharing(lineup, sharing, rules, by)
     env = SHARED if sharing else env
-    given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
     place = env or next(iter(env_ids - {None}), None)
     asked = Asked(acting, rules, env, settings_in(place, env_options or {}))
     around = around_of(given, asked)

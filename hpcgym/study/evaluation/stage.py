@@ -404,7 +404,7 @@ def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
 
     Parameters
     ----------
-    given : the four arguments of :data:`PLAIN`; None: as environments have it.
+    given : those of the four arguments of :data:`PLAIN` that the user has given.
     asked : who acts, and where.
 
     Raises
@@ -415,7 +415,7 @@ def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     told: dict[str, str] = {}  # by whom
     for name, theirs in asked.environments().items():
         for key in PLAIN:
-            if given[key] is not None or key not in theirs:
+            if key in given or key not in theirs:
                 continue
             if key not in told:
                 around[key], told[key] = theirs[key], name
@@ -424,10 +424,7 @@ def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
                     f"the environment of {name} has {key}={theirs[key]!r}, and that of {told[key]}"
                     f" {around[key]!r}; give {key} (--{key}), or evaluate apart"
                 )
-    for key, value in given.items():
-        if value is not None:
-            around[key] = PLAIN[key] if value == "none" and PLAIN[key] is None else value
-    return around
+    return {**around, **given}
 
 
 def _meant(value: Any) -> Any:

@@ -25,10 +25,8 @@ from hpcgym.naming import printable
 
 FILE, LOCK = "sweep.sqlite", "lock"
 
-_TABLES = "".join(
-    f"CREATE TABLE IF NOT EXISTS {name} (name TEXT, text TEXT, sha256 TEXT);"
-    for name in ("about", "results", "failures")  # no index: damaged or not, rows are found in turn
-)
+#: No index: damaged or not, rows are found in turn.
+_TABLES, _COLUMNS = ("about", "results", "failures"), "(name TEXT, text TEXT, sha256 TEXT)"
 _EARLIER = ("manifest.json", "results.jsonl", "failures.jsonl")  # of versions before this file
 
 #: [s] for which who writes waits for those that read, and they for it.
@@ -158,13 +156,26 @@ def _opened(place: str | Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(place, timeout=_BUSY_S)) as file:
             file.text_factory = lambda text: text.decode(errors="replace")
-            file.executescript(_TABLES)
+            _begin(file, place)
             yield file
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of what SQLite quotes, perhaps
         known = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
         damaged = known.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR"))
         what = "is damaged" if damaged else "cannot be read or written"
         raise HpcgymError(f"{place} {what}: {printable(str(error))}") from None
+
+
+def _begin(file: sqlite3.Connection, place: str | Path) -> None:
+    """Make the tables that are missing; raise an HpcgymError if a file has others."""
+    own = {name: f"CREATE TABLE {name} {_COLUMNS}" for name in _TABLES}
+    there = file.execute("SELECT name, sql FROM sqlite_master").fetchall()
+    if foreign := [name for name, made in there if made != own.get(name)]:
+        raise HpcgymError(
+            f"{place} is no file of a sweep: it has {printable(', '.join(foreign))}; choose another"
+            " folder"
+        )
+    for name in _TABLES:
+        file.execute(f"CREATE TABLE IF NOT EXISTS {name} {_COLUMNS}")
 
 
 # --- Its rows -------------------------------------------------------------------------------------

@@ -306,7 +306,7 @@ def tune(
     plan: Plan | None = None,
     *,
     against: Sequence[str | Scheduler] = (),
-    cluster: Cluster | str | None = None,
+    cluster: Cluster | str | int | None = None,
     processors: int | None = None,
     speedups: Heatmap | str | None = None,
     executor: str | Executor = "processes",

@@ -25,7 +25,6 @@ from boards import (
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.cli.lineup import rules_of
 from hpcgym.errors import HpcgymError, PolicyWarning
-from hpcgym.machine import Cluster
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import simulate
@@ -368,8 +367,8 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ("prb", {"quota": "user:jobs=2"}, "quota does not go with the dispatcher prb"),
     # machines
     ((), {"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
-    ((), {"cluster": 64}, "a number is processors"),
-    ((), {"cluster": Cluster(10)}, "requested_processors must be from 1 to 10"),
+    ((), {"cluster": 6.4}, "cluster must be a number of processors"),
+    ((), {"cluster": 10}, "requested_processors must be from 1 to 10"),
     ((), {"allocation": "best"}, "did you mean 'best-fit'"),
     *(((), {"env_options": {name: 64}}, f"env_options has {name}: give cluster to the evaluation")
       for name in ("cluster", "processors")),

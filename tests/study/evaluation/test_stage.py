@@ -332,8 +332,7 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
     same = evaluate("easy", LONG, **WINDOWS, **AROUND).by_slice
     for row in ("mine", "easy"):
         np.testing.assert_allclose(board.by_slice[row], same["easy"], rtol=1e-12)
-    none = {"start": "empty", "warmup": "none", "arrivals": "stop", "horizon": "none"}
-    board = evaluate({"mine": agent}, LONG, **WINDOWS, **none)
+    board = evaluate({"mine": agent}, LONG, **WINDOWS, **PLAIN)
     assert board.around == PLAIN
     plain = evaluate("easy", LONG, **WINDOWS).by_slice["easy"]
     np.testing.assert_allclose(board.by_slice["mine"], plain, rtol=1e-12)
@@ -345,14 +344,14 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
 
 
 def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versions() -> None:
-    nothing = dict.fromkeys(PLAIN)
+    nothing: dict[str, Any] = {}
     newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
     assert around_of(nothing, Asked({}, {})) == PLAIN
     assert around_of(nothing, Asked({}, {}, "hpcgym/JobSelection-v1")) == newer
     agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
     assert around_of(nothing, Asked(agents, {})) == {**newer, "horizon": "3d"}
-    given = {**nothing, "start": "saf", "horizon": "1d"}
-    expected = {**newer, "start": "saf", "horizon": "1d"}
+    given = {"start": "saf", "horizon": None}
+    expected = {**newer, **given}
     assert around_of(given, Asked(agents, {}, options={"horizon": "2d"})) == expected
     assert around_of(nothing, Asked(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
     # one that was trained elsewhere acts where it is asked to
@@ -362,7 +361,7 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     alike["b"].env_options["horizon"] = "8d"
     with pytest.raises(HpcgymError, match=r"of b has horizon='8d', and that of a '7d'; give hor"):
         around_of(nothing, Asked(alike, {}))
-    assert around_of({**nothing, "horizon": "1d"}, Asked(alike, {}))["horizon"] == "1d"
+    assert around_of({"horizon": "1d"}, Asked(alike, {}))["horizon"] == "1d"
 
 
 @pytest.mark.parametrize(
