@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
@@ -19,6 +20,7 @@ from hpcgym.envs.core.base import (
     read_options,
     read_options_of_reset,
     set_signature,
+    settings_of,
 )
 from hpcgym.envs.core.infos import end_of, info_of, jobs_before, pay_tails, schedule_of, state_of
 from hpcgym.envs.core.observation import Observation
@@ -36,6 +38,7 @@ from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
 
@@ -87,6 +90,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         "render_modes": ["ansi", "rgb_array"] if has_matplotlib() else ["ansi"],
         "render_fps": 5,
     }
+    _spec: EnvSpec | None = None
     #: "selection", "ordering", "weights", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
@@ -128,6 +132,17 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self._begun = self._over = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How Gymnasium has made it; a scheduler is told by its rules, which JSON can hold."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and isinstance(spec.kwargs.get("scheduler"), Scheduler):
+            spec.kwargs = settings_of(type(self), spec.kwargs)
+        self._spec = spec
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import pytest
 from driving import BUSY, EVERY, LIMITED, NAMES, SINGLE, VECTOR
+from gymnasium.envs.registration import EnvSpec
 
 from hpcgym import HpcgymError, Scheduler
 from hpcgym.envs.core.base import OF_VALUES
@@ -98,6 +99,15 @@ def test_a_scheduler_leaves_what_makes_an_environment() -> None:
     assert (pairs.allocation, pairs.partners) == ("half-socket", "best")
     assert SINGLE["PowerCap"](BUSY, scheduler="saf").options.scheduler.power == "dvfs"
     assert SINGLE["PowerCap"](BUSY, scheduler="saf", power="none").options.scheduler.power == "none"
+
+
+def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
+    rules = Scheduler(backfill="none", estimate="ave2", quota="user:jobs=3")
+    given = {"workload": "lublin:jobs=300,processors=64", "scheduler": rules, "jobs": 100}
+    first = gymnasium.make("hpcgym/JobSelection-v0", **given)
+    again = gymnasium.make(EnvSpec.from_json(first.spec.to_json()))
+    assert again.unwrapped.options.scheduler == first.unwrapped.options.scheduler
+    assert again.spec.kwargs == first.spec.kwargs
 
 
 @pytest.mark.parametrize("name", EVERY)
