@@ -32,7 +32,7 @@ import pandas as pd
 import hpcgym
 from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.baselines.policies import find_baseline
-from hpcgym.study.evaluation.lineup import find_policy
+from hpcgym.study.evaluation.policies import find_policy
 from hpcgym.workload.archive import find, is_trace
 
 #: Jobs of a sequence, and how many sequences the table is of.

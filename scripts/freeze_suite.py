@@ -43,11 +43,11 @@ from hpcgym.files import bytes_of
 from hpcgym.files.writing import whole, whole_json
 from hpcgym.progress import silence
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.study.evaluation.platform import platform_of
 from hpcgym.study.evaluation.references import best_static
-from hpcgym.study.evaluation.site import site_of
 from hpcgym.study.intervals import bootstrap
-from hpcgym.study.suite.ground import METRICS, STATIC, Ground
-from hpcgym.study.suite.submissions import TRAININGS, easy_of, player, read
+from hpcgym.study.suite.evaluation import METRICS, STATIC, Evaluation
+from hpcgym.study.suite.submissions import TRAININGS, agent_of, easy_of, read
 from hpcgym.study.suite.tasks import Task, digest_of, environment, find_tasks, part_of, tasks
 from hpcgym.workload import load_workload
 from hpcgym.workload.io.files import sha256_of
@@ -64,21 +64,21 @@ def frozen(task: Task, budget: int = BUDGET) -> tuple[Task, Mapping[str, float] 
         return known, _best_named(known)
     if task.kind == "power":
         with environment(known, "train") as env:
-            site, episodes = site_of(env.unwrapped), env.unwrapped.episodes
+            platform, episodes = platform_of(env.unwrapped), env.unwrapped.episodes
             parts = [episodes.workload_of(one) for one in episodes.listing]
-        assert site.limits is not None
-        rules = STATIC.but(power=site.limits.power)
-        return known, best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, silence, site)
+        assert platform.limits is not None
+        rules = STATIC.but(power=platform.limits.power)
+        return known, best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, silence, platform)
     return known, best_static([train], WEIGHTED_FEATURES, STATIC, budget, 0, silence)
 
 
 def _best_named(task: Task) -> str:
     """Return the co-scheduler with the least mean bounded slowdown over the train windows."""
     with environment(task, "train") as env:
-        site, episodes = site_of(env.unwrapped), env.unwrapped.episodes
+        platform, episodes = platform_of(env.unwrapped), env.unwrapped.episodes
         parts = [episodes.workload_of(one) for one in episodes.listing]
     means = {
-        name: np.mean([site.simulate(one, rules).metrics["mean_bsld"] for one in parts])
+        name: np.mean([platform.simulate(one, rules).metrics["mean_bsld"] for one in parts])
         for name, rules in COSCHEDULERS.items()
     }
     return min(means, key=lambda name: float(means[name]))
@@ -187,11 +187,13 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" and ".join(pair) for pair in pairs) or "none"
 
 
-def slowdowns(ground: Ground, policy: str) -> Floats:
+def slowdowns(evaluation: Evaluation, policy: str) -> Floats:
     """Return the mean bounded slowdown of a policy in each slice of a task, (slices,)."""
     name = METRICS[0]
-    made = easy_of(ground.task) if policy == "easy" else player(policy, ground).make(0)
-    return np.array([ground.reached(ground.play(made, one), one)[name] for one in ground.slices])
+    made = easy_of(evaluation.task) if policy == "easy" else agent_of(policy, evaluation).make(0)
+    return np.array(
+        [evaluation.reached(evaluation.run(made, one), one)[name] for one in evaluation.slices]
+    )
 
 
 def told_of(task: str, easy: Floats, values: Mapping[str, Floats], resamples: int = 2000) -> Told:
@@ -220,13 +222,13 @@ def told_by(task: Task, part: str = "test", known: Known | None = None) -> Told:
     HpcgymError : its jobs are not on this machine.
     """
     known = {} if known is None else known
-    with Ground(task, part) as ground:
+    with Evaluation(task, part) as evaluation:
 
         def of(policy: str) -> Floats:
             kind = task.kind if policy == RANDOM else ""
             key = (task.digest, task.window, part, policy, kind)
             if key not in known:
-                known[key] = slowdowns(ground, policy)
+                known[key] = slowdowns(evaluation, policy)
             return known[key]
 
         policies = OF_PAIRS if task.kind == "pairs" else POLICIES

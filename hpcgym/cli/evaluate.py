@@ -39,7 +39,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.study.evaluation.stage import PLAIN
+    from hpcgym.study.evaluation.environments import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -346,7 +346,7 @@ def evaluate(
     """
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.scheduler.own_code import look_here
-    from hpcgym.study.evaluation.lineup import find_policy, lineup_of, schedulers_of
+    from hpcgym.study.evaluation.policies import find_policy, read_policies, schedulers_of
 
     if any(":" in text or ".zip" in text for text in policies or ()):  # which may run code
         look_here()
@@ -355,7 +355,7 @@ def evaluate(
     from hpcgym.envs.ids import id_of
 
     environment = None if env is None else id_of(env)
-    found = lineup_of(policies or [], partial(find_policy, seed=None))
+    found = read_policies(policies or [], partial(find_policy, seed=None))
     source = reading.load(workload, schedulers=schedulers_of(found, given))
     of_environment = options.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)

@@ -218,7 +218,7 @@ def drive(
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look
-    from hpcgym.study.evaluation.lineup import queue_order
+    from hpcgym.study.evaluation.policies import queue_order
 
     scheduler = queue_order(policy)
     if dry_run:

@@ -38,6 +38,7 @@ from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
@@ -220,6 +221,12 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = (*OF_ENVIRONMENTS, *self.simulations.machines.own_rules)
         return self.options.scheduler.given(names)
+
+    @property
+    def limits_of(self) -> Callable[[Workload], tuple[Limit, ...]] | None:
+        """What returns the limits of an episode's jobs, by the seconds of their clock; or None."""
+        limited = self._definition.limited
+        return None if limited is None else limited.limits_of
 
     @property
     def keeps_selected(self) -> bool:

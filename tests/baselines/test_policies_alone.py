@@ -14,7 +14,7 @@ from hpcgym.explore.live import options_of
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study import load_experiment
-from hpcgym.study.evaluation.lineup import queue_order, scheduler_of
+from hpcgym.study.evaluation.policies import queue_order, scheduler_of
 
 JOBS = load_workload("lublin:jobs=120,processors=32,load=2,seed=4,users=5")
 BATCH = "lublin:jobs=50,processors=16"

@@ -17,7 +17,7 @@ from hpcgym.cli.evaluate import Slices
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation import lineup
+from hpcgym.study.evaluation import policies as module
 from hpcgym.workload import load_workload
 from hpcgym.workload.fingerprint import workload_digest
 
@@ -105,7 +105,7 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     agent = SimpleNamespace(
         name="mine", env_id="hpcgym/JobSelection-v0", act=lambda observation, info: "?"
     )
-    monkeypatch.setattr(lineup, "load_agent", lambda path: agent)
+    monkeypatch.setattr(module, "load_agent", lambda path: agent)
     result = run(*ASKED, "folder/agent.pt")
     assert result.exit_code == 1  # it failed everywhere
     said = "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
@@ -144,7 +144,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         act = lambda observation, info: min(place, len(info["window"]) - 1)  # noqa: E731
         return SimpleNamespace(act=act, env_id="hpcgym/JobSelection-v0")
 
-    monkeypatch.setattr(lineup, "load_agent", agent)
+    monkeypatch.setattr(module, "load_agent", agent)
     options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
     text = succeed(*ASKED, *options).stdout
     (row,) = (line for line in text.splitlines() if line.startswith("ppo "))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.evaluation.lineup import scheduler_of
+from hpcgym.study.evaluation.policies import scheduler_of
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,12 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def listed(*rows: tuple[str, int, int]) -> list[Episode]:
-    return [Episode(*row) for row in rows]
+    """The episodes of these rows, by name, first and last; weeks and months know their number."""
+    periods = [re.fullmatch(r"(?:week|month) (\d+)", name) for name, _, _ in rows]
+    return [
+        Episode(*row, period=-1 if period is None else int(period[1]))
+        for row, period in zip(rows, periods, strict=True)
+    ]
 
 
 # --- What is listed -------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from hpcgym import Cluster, HpcgymError, Workload, load_workload, simulate, vali
 from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine import NodeGroup, NodePower
-from hpcgym.study.evaluation.site import site_of
+from hpcgym.study.evaluation.platform import platform_of
 
 ids = pytest.mark.parametrize("name", NAMES)
 
@@ -161,7 +161,7 @@ def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
     # they name the line of whoever makes the environment
     assert [warning.filename for warning in (*one, *many)] == [__file__, __file__]
     # schedulers beside it are simulated without limits, on nodes of jobs' own all the same
-    assert site_of(env).limits is None
+    assert platform_of(env).limits is None
     assert env.scheduler_rules["power"] == "none"
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match=r"^pass_view: where jobs have nodes of their"):

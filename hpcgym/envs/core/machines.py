@@ -126,7 +126,6 @@ class Machines:
     books : whether energy is what nodes draw, and what stands above them.
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
-    limits_of : returns the limits of an episode's jobs; None: it has none.
     mean_speedup : (C,) as in :func:`hpcgym.envs.core.model.table_of`.
 
     Raises
@@ -137,7 +136,6 @@ class Machines:
 
     terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
     own_rules: ClassVar[tuple[str, ...]] = ()
-    limits_of: Any = None
     mean_speedup: NDArray[np.float64] = np.zeros(0)
     n_booked = 0  # of how many nodes energy is counted one by one
 
@@ -300,7 +298,6 @@ class LimitedMachines(Machines):
                 " give it one: power=NodePower(...), or [group.power] in its file"
             )
         self.limited, self.options = limited, options
-        self.limits_of = limited.limits_of
         own = self._own = own_nodes_of(needs_on(workload, cluster), cluster)
         self.cluster, self.units, self.counted = own.cluster, own.units, cluster.nodes
         if not has_limits:

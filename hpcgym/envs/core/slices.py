@@ -30,6 +30,7 @@ class Episode(NamedTuple):
     until : [s] when the episode is truncated.
     endless : whether it goes on to ``until`` even when no job is left.
     beginning : with which state of ``Episodes.beginnings`` it begins; -1: an empty machine.
+    period : number of its week or month in the trace; -1 of others.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Episode(NamedTuple):
     until: int = FOREVER
     beginning: int = -1
     endless: bool = False
+    period: int = -1
 
 
 def periods_of(workload: Workload, kind: str) -> list[Episode]:
@@ -53,7 +55,7 @@ def periods_of(workload: Workload, kind: str) -> list[Episode]:
     found = []
     for k in np.unique(number[number >= 1]).tolist():
         first, last = np.searchsorted(number, [k, k + 1]).tolist()
-        found.append(Episode(f"{label} {k}", first, last))
+        found.append(Episode(f"{label} {k}", first, last, period=k))
     return found
 
 
@@ -64,10 +66,11 @@ def periods_alone(workload: Workload, kind: str) -> tuple[Workload, list[Episode
     except WorkloadError as error:
         raise WorkloadError(f"episodes={kind!r}: {error}") from None
     stops = np.cumsum([len(p) for p in parts]).tolist()
-    names = [p.name.removeprefix(f"{workload.name} ") for p in parts]
+    length, label = PERIODS[kind]
+    numbers = [int(p.submit_time[0] - workload.first_submit_s) // length for p in parts]
     periods = [
-        Episode(name, stop - len(p), stop)
-        for name, stop, p in zip(names, stops, parts, strict=True)
+        Episode(f"{label} {number}", stop - len(p), stop, period=number)
+        for number, stop, p in zip(numbers, stops, parts, strict=True)
     ]
     return joined(workload, parts), periods
 

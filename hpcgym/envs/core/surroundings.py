@@ -128,9 +128,10 @@ def surrounded(episode: Episode, workload: Workload, around: Surroundings, end: 
     """
     firsts, lasts = np.array([episode.start]), np.array([episode.stop])
     starts, stops, untils = rows_around(workload.submit_time, firsts, lasts, around, end)
-    return Episode(
-        episode.name, int(starts[0]), int(stops[0]), episode.start, episode.stop, int(untils[0])
-    )
+    return episode._replace(
+        start=int(starts[0]), stop=int(stops[0]), first=episode.start, last=episode.stop,
+        until=int(untils[0]),
+    )  # fmt: skip
 
 
 def rows_around(

@@ -22,10 +22,10 @@ from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.study.evaluation.brought import acts
-from hpcgym.study.evaluation.lineup import find_policy, lineup_of
+from hpcgym.study.evaluation.environments import Agents, Environments
+from hpcgym.study.evaluation.policies import find_policy, read_policies
 from hpcgym.study.evaluation.references import best_static, rows_of, static_rules
-from hpcgym.study.evaluation.stage import Asked, Stage
+from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.study.intervals import Floats, against, block_length, bootstrap
 from hpcgym.workload import Workload, load_workload
 
@@ -315,7 +315,7 @@ def prequential(
     Parameters
     ----------
     learners : one, several, or several with names of one's own in a mapping: a name of
-        :data:`hpcgym.study.evaluation.lineup.LEARNERS`; "module:Class", a class, which is made
+        :data:`hpcgym.study.evaluation.policies.LEARNERS`; "module:Class", a class, which is made
         without arguments but for ``seed`` if it takes one, or an object of
         :class:`hpcgym.agents.weight_bandit.Learner`; a function of (observation, info), which does
         not learn. An object goes on with what it has learned before. What is simulated may be
@@ -353,8 +353,8 @@ def prequential(
             " learner is told of each job once, when it has ended, and a run that others stop ends"
             " without its job; evaluate on slices"
         )
-    lineup = lineup_of(learners, partial(find_policy, seed=check_whole("seed", seed, 0)))
-    for name, one in lineup.acting.items():
+    compared = read_policies(learners, partial(find_policy, seed=check_whole("seed", seed, 0)))
+    for name, one in compared.acting.items():
         if hasattr(one, "begin"):
             raise HpcgymError(
                 f"{name} looks into its environment when an episode begins (begin), and learners"
@@ -369,38 +369,38 @@ def prequential(
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
     (episode,) = episodes.listing
     stream = whole if part == "all" else episodes.workload_of(episode)
-    acting = {name: _Learning(one) for name, one in lineup.acting.items()}
-    asked = Asked(acting, rules, options={"interval": interval})
+    acting = {name: _Learning(one) for name, one in compared.acting.items()}
+    agents = Agents(acting, rules, options={"interval": interval})
     machine = machine_of(whole, cluster, None)
-    stage = Stage(whole, machine, episodes, asked, seed)
+    environments = Environments(whole, machine, episodes, agents, seed)
     results: dict[str, Result] = {}
     try:
-        rows, row_of = rows_of(lineup, stage, [stream], _ALWAYS)
+        rows, row_of = rows_of(compared, environments, [stream], _ALWAYS)
         with (progress or silent)("one pass", budget + len(rows) + 1) as step:
             for name, one in rows.items():
                 step(name)
                 if acts(one):
-                    _learn(stage, name, acting[name], episode)
+                    _learn(environments, name, acting[name], episode)
                 else:
-                    stage.play(name, one, episode)
-                results[name] = stage.result()
-            plain = static_rules(stage)
+                    environments.run(name, one, episode)
+                results[name] = environments.result()
+            plain = static_rules(environments)
             weights = best_static(
-                [stream], WEIGHTED_FEATURES, plain, budget, seed, step, stage.site
+                [stream], WEIGHTED_FEATURES, plain, budget, seed, step, environments.platform
             )
             step(FIXED)
-            stage.play(FIXED, plain.but(policy=weights), episode)
-            results[FIXED] = stage.result()
+            environments.run(FIXED, plain.but(policy=weights), episode)
+            results[FIXED] = environments.result()
     finally:
-        stage.close()
+        environments.close()
     decisions = {name: one.decisions for name, one in acting.items()}
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 
-def _learn(stage: Stage, name: str, learning: _Learning, episode: Episode) -> None:
+def _learn(environments: Environments, name: str, learning: _Learning, episode: Episode) -> None:
     """Let a learner go through the stream; what it does wrong is an HpcgymError that names it."""
     try:
-        stage.play(name, learning, episode)
+        environments.run(name, learning, episode)
     except Exception as error:  # whatever a user's learner does
         what = error if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
         said = f"{name} failed at its decision {learning.decisions}: {what}"

@@ -27,10 +27,10 @@ from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
-from hpcgym.study.evaluation.brought import acts
-from hpcgym.study.evaluation.lineup import STATIC, Lineup, is_known, ruled, scheduler_of
-from hpcgym.study.evaluation.site import Limits, Site
-from hpcgym.study.evaluation.stage import Stage
+from hpcgym.study.evaluation.environments import Environments
+from hpcgym.study.evaluation.platform import Limits, Platform
+from hpcgym.study.evaluation.policies import STATIC, Policies, is_known, ruled, scheduler_of
+from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.workload import Workload
 
 Weights = dict[str, float]
@@ -73,7 +73,10 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def rows_of(
-    lineup: Lineup, stage: Stage, slices: Sequence[Workload], always: Sequence[str] = ()
+    compared: Policies,
+    environments: Environments,
+    slices: Sequence[Workload],
+    always: Sequence[str] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return all that is to be run, the user's policies, then the references; and their rows.
 
@@ -95,26 +98,26 @@ def rows_of(
     HpcgymError : two rows of one name, rules or limits that a row cannot keep, or shares of users
         that nobody looks at.
     """
-    rules, limits = stage.rules, stage.site.limits
+    rules, limits = environments.rules, environments.platform.limits
     rows: dict[str, Any] = {}
     row_of: dict[str, str] = {}
     names = (*references(rules), *always)
-    for name, policy in {**dict(zip(names, names, strict=True)), **lineup.policies}.items():
+    for name, policy in {**dict(zip(names, names, strict=True)), **compared.policies}.items():
         row, one = name, policy
         if not acts(policy):
             usual, one = (_scheduler(policy, some, limits) for some in ({}, rules))
-            one = under_site_rules(one, rules, stage.lifted)
+            one = under_site_rules(one, rules, environments.lifted)
             if isinstance(policy, Scheduler) or name == policy:
                 row = labelled(name, usual, one)
         if row in rows:
             raise HpcgymError(f"two policies are called {row!r}")
         row_of[name], rows[row] = row, one
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    looks = stage.counts_usage or any(any(one.usage_orders) for one in known)
+    looks = environments.counts_usage or any(any(one.usage_orders) for one in known)
     check_fair_share(rules.get("fair_share"), looks)
     _check_limits(rows, limits, slices)
     # the user's policies first
-    order = dict.fromkeys(row_of[name] for name in (*lineup.policies, *names))
+    order = dict.fromkeys(row_of[name] for name in (*compared.policies, *names))
     return {row: rows[row] for row in order}, row_of
 
 
@@ -128,15 +131,20 @@ def _scheduler(policy: Any, rules: Mapping[str, Any], limits: Limits | None) -> 
     return found.but(power=limits.power)
 
 
-def compared_row(name: str, rows: Iterable[str], row_of: Mapping[str, str], lineup: Lineup) -> str:
+def find_reference(
+    name: str, rows: Iterable[str], row_of: Mapping[str, str], compared: Policies
+) -> str:
     """Return the row that all are to be compared with, by its name or that of a reference.
 
     Raises
     ------
     HpcgymError : no such row.
     """
-    members = {one for each in lineup.trainings.values() for one in each}
-    row, known = row_of.get(name, name), [*(r for r in rows if r not in members), *lineup.trainings]
+    members = {one for each in compared.trainings.values() for one in each}
+    row, known = (
+        row_of.get(name, name),
+        [*(r for r in rows if r not in members), *compared.trainings],
+    )
     if row not in known:
         also = f"{name} if it is among the policies, too" if is_known(name) else ""
         raise HpcgymError(unknown("reference", name, known, also))
@@ -181,18 +189,18 @@ def _check_limits(
 # --- Chance, and the best static weights ----------------------------------------------------------
 
 
-def chance(stage: Stage, jobs: int, seed: int) -> tuple[str, Any]:
+def chance(environments: Environments, jobs: int, seed: int) -> tuple[str, Any]:
     """Return what the row of chance is called, and who that is, for so many jobs."""
     acting = f"{RANDOM} (acting)"
-    if stage.add_random(acting):
+    if environments.add_random(acting):
         return acting, RandomActions(seed)
-    found = random_order(static_rules(stage), jobs, seed)
+    found = random_order(static_rules(environments), jobs, seed)
     return _under_site_rules(RANDOM, found), found
 
 
-def static_row(stage: Stage) -> str:
+def static_row(environments: Environments) -> str:
     """Return what the row of the best static weights is called."""
-    return _under_site_rules(STATIC, static_rules(stage))
+    return _under_site_rules(STATIC, static_rules(environments))
 
 
 def _under_site_rules(name: str, scheduler: Scheduler) -> str:
@@ -200,16 +208,16 @@ def _under_site_rules(name: str, scheduler: Scheduler) -> str:
     return labelled(name, Scheduler(), scheduler, SITE_RULES)
 
 
-def static_rules(stage: Stage, features: Sequence[str] = ()) -> Scheduler:
+def static_rules(environments: Environments, features: Sequence[str] = ()) -> Scheduler:
     """Return all rules of static weights over features but the weights.
 
     Raises
     ------
     HpcgymError : rules that they cannot be chosen under.
     """
-    found = _scheduler("spf", stage.rules, stage.site.limits)
+    found = _scheduler("spf", environments.rules, environments.platform.limits)
     if counts_usage(found, features):
-        found = found.but(fair_share=stage.rules.get("fair_share"))
+        found = found.but(fair_share=environments.rules.get("fair_share"))
     return found
 
 
@@ -228,7 +236,7 @@ def best_static(
     budget: int,
     seed: int,
     step: Callable[[str], None],
-    site: Site | None = None,
+    platform: Platform | None = None,
 ) -> Weights:
     """Return the weights with the least mean BSLD over slices, the first tried of equals.
 
@@ -241,10 +249,10 @@ def best_static(
         on every slice.
     seed : of the random vectors.
     step : called for each vector.
-    site : the machine and its limits; by default as many processors as the workload's had. On any
-        other slices are simulated one by one, which takes some thirty times as long.
+    platform : the machine and its limits; by default as many processors as the workload's had. On
+        any other slices are simulated one by one, which takes some thirty times as long.
     """
-    site = site or Site()
+    platform = platform or Platform()
     drawn = search.candidates(np.random.default_rng(seed), len(features), budget)
     vectors = search.normalised(drawn / spread(training, features))
     rows = [
@@ -252,7 +260,7 @@ def best_static(
         for row in vectors.tolist()
     ]
     left = deque(f"choosing static weights, {k} of {budget}" for k in range(1, budget + 1))
-    if site.limits is None and site.cluster in (None, Cluster(training[0].processors)):
+    if platform.limits is None and platform.cluster in (None, Cluster(training[0].processors)):
 
         def progress(done: int) -> None:
             while budget - len(left) < done // len(training):
@@ -265,6 +273,6 @@ def best_static(
         for place, weights in enumerate(rows):
             step(left.popleft())
             policy = scheduler.but(policy=weights)
-            results = [site.simulate(jobs, policy) for jobs in training]
+            results = [platform.simulate(jobs, policy) for jobs in training]
             values[place] = np.mean([result.metrics["mean_bsld"] for result in results])
     return rows[int(search.rounded(values).argmin())]

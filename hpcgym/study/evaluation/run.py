@@ -36,33 +36,33 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.unused import told_already, warn_of_unused
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import learn_at
-from hpcgym.study.evaluation.brought import acts
+from hpcgym.study.evaluation.environments import (
+    PLAIN,
+    SHARED,
+    Agents,
+    Environments,
+    MisfitError,
+    around_of,
+    restrictions,
+    warn_of_seen,
+)
 from hpcgym.study.evaluation.leaderboard import Leaderboard
-from hpcgym.study.evaluation.lineup import STATIC, Lineup, lineup_of, of_shared_nodes
+from hpcgym.study.evaluation.platform import ENERGIES
+from hpcgym.study.evaluation.policies import STATIC, Policies, of_shared_nodes, read_policies
 from hpcgym.study.evaluation.references import (
     OF_BUDGETS,
     OF_SHARED_NODES,
     best_static,
     chance,
     check_static,
-    compared_row,
+    find_reference,
     has_budgets,
     references,
     rows_of,
     static_row,
     static_rules,
 )
-from hpcgym.study.evaluation.site import ENERGIES
-from hpcgym.study.evaluation.stage import (
-    PLAIN,
-    SHARED,
-    Asked,
-    MisfitError,
-    Stage,
-    around_of,
-    restrictions,
-    warn_of_seen,
-)
+from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.checks import check_jobs, needs_on
 
@@ -203,7 +203,7 @@ def evaluate(
     _check_grouping(by, metric)
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
-    lineup = lineup_of(policies)
+    compared = read_policies(policies)
     given = {name: rules.pop(name) for name in PLAIN if name in rules}
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     if whole.initial is not None:
@@ -213,36 +213,36 @@ def evaluate(
         )
     if not isinstance(env, str | None):
         raise HpcgymError(f"env must be the id of an environment, not {env!r}")
-    acting = lineup.acting
+    acting = compared.acting
     env_ids = {getattr(one, "env_id", None) for one in acting.values()}
     sharing = env == SHARED if env is not None else SHARED in env_ids
-    _check_sharing(lineup, sharing, rules, by)
+    _check_sharing(compared, sharing, rules, by)
     env = SHARED if sharing else env
     place = env or next(iter(env_ids - {None}), None)
-    asked = Asked(acting, rules, env, settings_in(place, env_options or {}))
-    around = around_of(given, asked)
+    agents = Agents(acting, rules, env, settings_in(place, env_options or {}))
+    around = around_of(given, agents)
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
-        rules=restrictions(asked),
+        rules=restrictions(agents),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     _warn_of_short_period(whole, part, chosen)
     warn_of_seen(acting, whole, part)
     with told_already():
-        stage = Stage(whole, machine, part, asked, seed)
-    played = _Played(stage, part, chosen, lineup.trainings, metric, by)
+        environments = Environments(whole, machine, part, agents, seed)
+    outcomes = _Outcomes(environments, part, chosen, compared.trainings, metric, by)
     shows = progress or silent
     try:
         if sharing:
-            told = _side_by_side(played, lineup, reference, shows)
+            told = _on_shared_nodes(outcomes, compared, reference, shows)
         else:
-            check_allocation(rules.get("allocation") or "first-fit", stage.machine)
-            told = _with_references(played, lineup, whole, reference, budget, seed, shows)
+            check_allocation(rules.get("allocation") or "first-fit", environments.machine)
+            told = _with_references(outcomes, compared, whole, reference, budget, seed, shows)
     finally:
-        stage.close()
+        environments.close()
     left_out = _left_out(whole, part, chosen)
-    board = played.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
+    board = outcomes.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
     _warn_of_failures(board)
     return board
 
@@ -251,13 +251,13 @@ def evaluate(
 
 
 @dataclass
-class _Played:
+class _Outcomes:
     """What policies have reached on the slices of an evaluation.
 
     Attributes
     ----------
-    stage, part, chosen : where they play, and the slices.
-    trainings : of the lineup.
+    environments, part, chosen : where they act, and the slices.
+    trainings : of the policies.
     metric, by : of :func:`evaluate`.
     schedulers : row -> its scheduler; None for what acts.
     values : row -> metrics of each slice; none where it failed.
@@ -265,7 +265,7 @@ class _Played:
     groups : rows of :attr:`hpcgym.study.Leaderboard.groups`, but for the workload.
     """
 
-    stage: Stage
+    environments: Environments
     part: Episodes
     chosen: Sequence[Episode]
     trainings: Mapping[str, tuple[str, ...]]
@@ -276,10 +276,10 @@ class _Played:
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     groups: list[dict[str, Any]] = field(default_factory=list)
 
-    def play(
+    def run(
         self, name: str, policy: Any, step: Callable[[str], None], known: Known | None = None
     ) -> None:
-        """Let a policy play all slices, and keep what it reaches.
+        """Run a policy on all slices, and keep what it reaches.
 
         Parameters
         ----------
@@ -299,7 +299,9 @@ class _Played:
             step(f"{name}: {episode.name}")
             found: Mapping[str, float | int] = {}
             try:
-                found = self.stage.play(name, policy, episode, (known or {}).get(episode.name))
+                found = self.environments.run(
+                    name, policy, episode, (known or {}).get(episode.name)
+                )
             except MisfitError:
                 raise
             except Exception as error:  # whatever a user's policy does
@@ -316,7 +318,7 @@ class _Played:
     def _group(self, name: str, episode: Episode) -> None:
         """Keep the metric of each class of jobs, or user."""
         by, metric = str(self.by), self.metric
-        result = self.stage.result()
+        result = self.environments.result()
         if not self.part.alone:
             result = result_within(result, *counted(episode))
         for group, found in metrics_by(result, by, [metric]).items():
@@ -376,7 +378,7 @@ class _Played:
             intervals_of=tuple(others),
             groups=self._groups(workload, row_of, {name for name, _ in failures}),
             around=self.part.around,
-            unseen=self.stage.unseen,
+            unseen=self.environments.unseen,
             **told,
         )
 
@@ -408,31 +410,31 @@ class _Played:
 Known = Mapping[str, Learned]
 
 
-def _side_by_side(
-    played: _Played, lineup: Lineup, reference: str | None, progress: Progress
+def _on_shared_nodes(
+    outcomes: _Outcomes, compared: Policies, reference: str | None, progress: Progress
 ) -> dict[str, Any]:
-    """Let policies play where jobs share nodes; return attributes of the leaderboard."""
+    """Run policies where jobs share nodes; return attributes of the leaderboard."""
     always = {name: COSCHEDULERS[name] for name in OF_SHARED_NODES}
-    rows = lineup.policies | {n: one for n, one in always.items() if n not in lineup.policies}
-    compared = compared_row(reference or OF_SHARED_NODES[-1], rows, {}, lineup)
-    with progress("evaluating", len(rows) * len(played.chosen)) as step:
+    rows = compared.policies | {n: one for n, one in always.items() if n not in compared.policies}
+    against = find_reference(reference or OF_SHARED_NODES[-1], rows, {}, compared)
+    with progress("evaluating", len(rows) * len(outcomes.chosen)) as step:
         for row, policy in rows.items():
-            played.play(row, policy, step)
-    return {"reference": compared, "compared": True, "others": MAKESPANS}
+            outcomes.run(row, policy, step)
+    return {"reference": against, "compared": True, "others": MAKESPANS}
 
 
 def _with_references(
-    played: _Played,
-    lineup: Lineup,
+    outcomes: _Outcomes,
+    compared: Policies,
     whole: Workload,
     reference: str | None,
     budget: int,
     seed: int,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Let policies and references play; return attributes of the leaderboard."""
-    stage, part, chosen = played.stage, played.part, played.chosen
-    site, machine = stage.site, stage.machine
+    """Run policies and references; return attributes of the leaderboard."""
+    environments, part, chosen = outcomes.environments, outcomes.part, outcomes.chosen
+    platform, machine = environments.platform, environments.machine
     jobs = part.workload if part.alone else whole
     check_jobs(jobs, machine.processors)
     needs_on(jobs, machine)
@@ -440,32 +442,36 @@ def _with_references(
     if budget > 0:
         first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
         training = [first.workload_of(one) for one in first.named(first.usual, seed + 1)]
-        check_static(stage.rules)
+        check_static(environments.rules)
     slices = [part.workload_of(episode) for episode in chosen]
-    always = (OF_BUDGETS,) if has_budgets(site.limits, slices) else ()
-    rows, row_of = rows_of(lineup, stage, slices, always)
+    always = (OF_BUDGETS,) if has_budgets(platform.limits, slices) else ()
+    rows, row_of = rows_of(compared, environments, slices, always)
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    weighed = [Scheduler().but(**stage.rules)] if stage.counts_usage else []
-    warn_of_unused([jobs], [*known, *weighed], stage.features if weighed else ())
-    by_chance, found = chance(stage, len(part.workload), seed)
-    rows[by_chance], static = found, static_row(stage)
+    weighed = [Scheduler().but(**environments.rules)] if environments.counts_usage else []
+    warn_of_unused([jobs], [*known, *weighed], environments.features if weighed else ())
+    by_chance, found = chance(environments, len(part.workload), seed)
+    rows[by_chance], static = found, static_row(environments)
     row_of |= {RANDOM: by_chance, STATIC: static}
-    compared = row_of[always[0] if always else references(stage.rules)[0]]
+    against = row_of[always[0] if always else references(environments.rules)[0]]
     if reference is not None:
-        compared = compared_row(reference, [*rows, *([static] if training else [])], row_of, lineup)
+        against = find_reference(
+            reference, [*rows, *([static] if training else [])], row_of, compared
+        )
     total = budget + (len(rows) + bool(training)) * len(chosen)
     weights: dict[str, float] = {}
     with told_already(), progress("evaluating", total) as step:
         if training:
-            plain = static_rules(stage, stage.features)
-            weights = best_static(training, stage.features, plain, budget, seed, step, site)
+            plain = static_rules(environments, environments.features)
+            weights = best_static(
+                training, environments.features, plain, budget, seed, step, platform
+            )
             rows[static] = plain.but(policy=weights)
         for name, policy in rows.items():
-            played.play(name, policy, step, _learned(policy, jobs, part, chosen, machine))
+            outcomes.run(name, policy, step, _learned(policy, jobs, part, chosen, machine))
     return {
-        "reference": compared,
+        "reference": against,
         "compared": bool(reference or always),
-        "others": () if site.limits is None else ENERGIES,
+        "others": () if platform.limits is None else ENERGIES,
         "static_weights": weights,
     }
 
@@ -499,9 +505,11 @@ def _check_grouping(by: str | None, metric: str) -> None:
         )
 
 
-def _check_sharing(lineup: Lineup, sharing: bool, rules: Mapping[str, Any], by: str | None) -> None:
+def _check_sharing(
+    compared: Policies, sharing: bool, rules: Mapping[str, Any], by: str | None
+) -> None:
     """Raise an HpcgymError for what is not for jobs that share nodes, or only for these."""
-    for name, policy in lineup.policies.items():
+    for name, policy in compared.policies.items():
         if not sharing and of_shared_nodes(policy):
             raise HpcgymError(
                 f"{name} is for jobs that share nodes: it needs --env CoSchedule (env={SHARED!r})"
@@ -522,7 +530,8 @@ def _left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int
     """Return how many jobs of the weeks or months that are chosen cross the end of theirs."""
     if part.kind not in PERIODS or not part.alone:
         return 0
-    submitted = int(np.isin(_periods(whole, part.kind), _numbers(chosen)).sum())
+    numbers = [episode.period for episode in chosen]
+    submitted = int(np.isin(_periods(whole, part.kind), numbers).sum())
     return submitted - sum(episode.stop - episode.start for episode in chosen)
 
 
@@ -533,7 +542,7 @@ def _warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Epis
     length, label = PERIODS[part.kind]
     last = int(_periods(whole, part.kind)[-1])
     told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
-    if last in _numbers(chosen) and 2 * told < length:
+    if last == max(episode.period for episode in chosen) and 2 * told < length:
         warn_caller(
             f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
             f" much as a whole {label}",
@@ -544,11 +553,6 @@ def _warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Epis
 def _periods(whole: Workload, kind: str) -> NDArray[np.int64]:
     """Return the number of the week or month that each job was submitted in."""
     return (whole.submit_time - whole.first_submit_s) // PERIODS[kind][0]
-
-
-def _numbers(chosen: Sequence[Episode]) -> list[int]:
-    """Return the numbers of weeks or months."""
-    return [int(episode.name.rpartition(" ")[2]) for episode in chosen]
 
 
 def _warn_of_failures(board: Leaderboard) -> None:

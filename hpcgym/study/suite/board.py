@@ -15,7 +15,7 @@ from hpcgym.report.tables import shown
 from hpcgym.schedule.metrics import Metric
 from hpcgym.study.evaluation.leaderboard import interval_in_words
 from hpcgym.study.intervals import FEWEST, Floats, draw, iqm
-from hpcgym.study.suite.ground import LONGEST, METRICS, Ground
+from hpcgym.study.suite.evaluation import LONGEST, METRICS, Evaluation
 from hpcgym.study.suite.proofs import PROVED, Proof, prove
 from hpcgym.study.suite.submissions import Submission, easy_of, static_of
 from hpcgym.study.suite.tasks import suite, tasks
@@ -185,7 +185,7 @@ class Board:
     ----------
     values : agent -> task -> metric -> (seeds, slices), as they were proved; nan in a task whose
         proof failed.
-    easy, best : task -> metric -> (1, slices), of EASY and of the best static scheduler, played
+    easy, best : task -> metric -> (1, slices), of EASY and of the best static scheduler, run
         here.
     proofs : agent -> task -> whether its schedules and metrics were proved; who is not there, was.
     resamples, seed : of the intervals.
@@ -352,7 +352,7 @@ def board_of(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Board:
-    """Return submissions side by side, each proved again; EASY and the best static one are played.
+    """Return submissions side by side, each proved again; EASY and the best static one are run.
 
     Parameters
     ----------
@@ -377,13 +377,13 @@ def board_of(
     check_each_once("submissions", agents)
     with (progress or silent)("verifying", len(common) * len(submissions)) as step:
         for name in common:
-            with Ground(tasks()[name]) as ground:
-                board.easy[name] = _played(ground, easy_of(ground.task))
-                board.best[name] = _played(ground, static_of(ground.task))
+            with Evaluation(tasks()[name]) as evaluation:
+                board.easy[name] = _found(evaluation, easy_of(evaluation.task))
+                board.best[name] = _found(evaluation, static_of(evaluation.task))
                 for agent, one in zip(agents, submissions, strict=True):
                     step(f"{agent}: {name}")
-                    proof = prove(one, ground)
-                    values = _proved(one, proof, len(ground.slices))
+                    proof = prove(one, evaluation)
+                    values = _proved(one, proof, len(evaluation.slices))
                     board.values.setdefault(agent, {})[name] = values
                     board.proofs.setdefault(agent, {})[name] = proof
     return board
@@ -398,9 +398,9 @@ def _proved(one: Submission, proof: Proof, slices: int) -> dict[str, Floats]:
     return {**told, LONGEST: proof.longest}
 
 
-def _played(ground: Ground, scheduler: Any) -> dict[str, Floats]:
+def _found(evaluation: Evaluation, scheduler: Any) -> dict[str, Floats]:
     """Return the metrics of a scheduler in a task, (1, slices) each."""
-    rows = [ground.reached(ground.play(scheduler, one), one) for one in ground.slices]
+    rows = [evaluation.reached(evaluation.run(scheduler, one), one) for one in evaluation.slices]
     return {name: np.array([[row[name] for row in rows]]) for name in (*METRICS, LONGEST)}
 
 

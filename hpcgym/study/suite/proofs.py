@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.schedule.result import Result
-from hpcgym.study.suite.ground import LONGEST, METRICS, Ground
+from hpcgym.study.suite.evaluation import LONGEST, METRICS, Evaluation
 from hpcgym.study.suite.submissions import Submission
 from hpcgym.study.suite.tasks import tasks
 from hpcgym.validation.validate import validate_schedule
@@ -46,8 +46,8 @@ class Proof:
     task : its id.
     equal : whether all schedules are possible, and all metrics as told.
     text : what was proved, or the first thing that is wrong, in a line.
-    longest : (seeds, slices) the longest wait, :data:`hpcgym.study.suite.ground.LONGEST` [s], of
-        what was proved. It is not told, but computed here.
+    longest : (seeds, slices) the longest wait, :data:`hpcgym.study.suite.evaluation.LONGEST` [s],
+        of what was proved. It is not told, but computed here.
     """
 
     task: str
@@ -75,28 +75,28 @@ def verify(
     for name in submission.tasks if only is None else only:
         if step is not None:
             step(name)
-        with Ground(tasks()[name]) as ground:
-            found.append(prove(submission, ground))
+        with Evaluation(tasks()[name]) as evaluation:
+            found.append(prove(submission, evaluation))
     return found
 
 
-def prove(submission: Submission, ground: Ground) -> Proof:
+def prove(submission: Submission, evaluation: Evaluation) -> Proof:
     """Prove one task of a submission, see :func:`verify`."""
     try:
-        return Proof(ground.task.name, True, *_proved(submission, ground))
+        return Proof(evaluation.task.name, True, *_proved(submission, evaluation))
     except HpcgymError as error:
-        return Proof(ground.task.name, False, str(error))
+        return Proof(evaluation.task.name, False, str(error))
 
 
-def _proved(submission: Submission, ground: Ground) -> tuple[str, NDArray[np.float64]]:
+def _proved(submission: Submission, evaluation: Evaluation) -> tuple[str, NDArray[np.float64]]:
     """Return what was proved of a task, and longest waits.
 
     Else an HpcgymError has the first thing that is wrong.
     """
-    task, told = ground.task, submission.tasks[ground.task.name]
+    task, told = evaluation.task, submission.tasks[evaluation.task.name]
     if told.get("jobs") != task.digest or told.get("task") != task.fingerprint:
-        raise HpcgymError("it was played with other jobs or rules than the suite has")
-    names = [episode.name for episode in ground.slices]
+        raise HpcgymError("it was run with other jobs or rules than the suite has")
+    names = [episode.name for episode in evaluation.slices]
     if told["slices"] != names:
         raise HpcgymError(f"it has other slices than the {len(names)} of the task")
     seeds = told["seeds"]
@@ -105,12 +105,12 @@ def _proved(submission: Submission, ground: Ground) -> tuple[str, NDArray[np.flo
     proofs: tuple[str, ...] = ()
     longest = np.empty((len(seeds), len(names)))
     for row, seed in enumerate(seeds):
-        for place, episode in enumerate(ground.slices):
+        for place, episode in enumerate(evaluation.slices):
             where = f"{episode.name}, seed {seed}"
             try:
-                result = ground.result(submission.kept(task.name, seed, place), episode)
-                proofs = validate_schedule(served(result) if ground.surrounded else result)
-                metrics = ground.metrics(result, episode)
+                result = evaluation.result(submission.kept(task.name, seed, place), episode)
+                proofs = validate_schedule(served(result) if evaluation.surrounded else result)
+                metrics = evaluation.metrics(result, episode)
             except (HpcgymError, ArithmeticError, LookupError) as error:
                 raise HpcgymError(f"{where}: {error}") from None
             _compare(metrics, told["metrics"], row, place, where)

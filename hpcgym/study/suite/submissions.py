@@ -1,4 +1,4 @@
-"""Submissions: what plays tasks of the suite, and what is kept of it in a folder."""
+"""Submissions: agents on tasks of the suite, and what is kept of that in a folder."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.progress import Progress, silent
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.evaluation.brought import acts, own_name
-from hpcgym.study.evaluation.lineup import STATIC, find_policy, of_shared_nodes, scheduler_of
-from hpcgym.study.suite.ground import METRICS, Ground
-from hpcgym.study.suite.ground import STATIC as STATIC_RULES
+from hpcgym.study.evaluation.policies import STATIC, find_policy, of_shared_nodes, scheduler_of
+from hpcgym.study.evaluation.user_policies import acts, own_name
+from hpcgym.study.suite.evaluation import METRICS, Evaluation
+from hpcgym.study.suite.evaluation import STATIC as STATIC_RULES
 from hpcgym.study.suite.tasks import Task, environment, suite, tasks
 from hpcgym.version import __version__
 
-# --- What plays a task ----------------------------------------------------------------------------
+# --- Agents ---------------------------------------------------------------------------------------
 
 #: Names of references; other schedulers may be named as well.
 REFERENCES = (RANDOM, "fcfs", "easy", "sjf", "saf", "f1", STATIC, "saf-typical")
@@ -46,8 +46,8 @@ _MOST_AGENT = 1 << 32  # bytes of a file
 
 
 @dataclass(frozen=True)
-class Player:
-    """What plays a task.
+class Agent:
+    """What is evaluated on a task: an agent, or a scheduler.
 
     Attributes
     ----------
@@ -62,39 +62,39 @@ class Player:
     make: Callable[..., Any]
 
 
-def player(agent: str, ground: Ground) -> Player:
-    """Return what plays a task under a name.
+def agent_of(agent: str, evaluation: Evaluation) -> Agent:
+    """Return what is evaluated on a task under a name.
 
     Parameters
     ----------
     agent : a name of :data:`REFERENCES`, of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
         of a saved agent, or ``package.module:Class``; see :func:`hpcgym.study.evaluate`. If it
         is no file and has a method ``train(make, seed, steps)``, this is called once for each seed
-        of the task, of an object of its own, before it plays. ``make(part="train",
+        of the task, of an object of its own, before it acts. ``make(part="train",
         num_envs=None)`` returns the task's environment with the jobs of its train part, or those of
         "validation". A ``train`` that has an argument ``log`` is given one, see
         :mod:`hpcgym.agents.practice`.
 
     Raises
     ------
-    HpcgymError : it is none of these, or cannot play this task.
+    HpcgymError : it is none of these, or cannot act in this task.
     """
-    task = ground.task
+    task = evaluation.task
     if agent == RANDOM:
-        ground.chance(0)
-        return Player(task.seeds, False, ground.chance)
+        evaluation.chance(0)
+        return Agent(task.seeds, False, evaluation.chance)
     if agent == STATIC:
         best = static_of(task)
-        return Player((0,), False, lambda seed: best)
+        return Agent((0,), False, lambda seed: best)
     found = _found(agent, task)
     if agent in TRAINED:  # which know what they can do before they have learned it
-        found.check(ground.env)
+        found.check(evaluation.env)
     else:
-        ground.check(agent, found)
+        evaluation.check(agent, found)
     saved = digest_of_agent(agent) is not None or is_released(agent)
     if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
-        return Player((0,), False, lambda seed: found)
-    return Player(task.seeds, True, partial(_trained, agent, task))
+        return Agent((0,), False, lambda seed: found)
+    return Agent(task.seeds, True, partial(_trained, agent, task))
 
 
 def easy_of(task: Task) -> Scheduler:
@@ -248,37 +248,37 @@ def run(
     progress: Progress | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Submission:
-    """Let an agent play tasks, and write down what it did; go on with what is there.
+    """Evaluate an agent on tasks, and write down what it did; go on with what is there.
 
-    Tasks that the folder has already are not played again.
+    Tasks that the folder has already are not run again.
 
     Parameters
     ----------
-    agent : see :func:`hpcgym.study.suite.submissions.player`.
+    agent : see :func:`hpcgym.study.suite.submissions.agent_of`.
     chosen : the tasks.
     folder : of the submission; it is made.
-    named : whether all of these tasks must be played; else those that the agent cannot play, or
+    named : whether all of these tasks must be run; else those in which the agent cannot act, or
         whose jobs are not here, are left out, and ``note`` is told.
     progress : as of :func:`hpcgym.study.evaluate`.
 
     Raises
     ------
-    HpcgymError : an agent that is none, a task that it cannot play, what it did wrong there, or a
-        folder with another submission, or that cannot be written.
+    HpcgymError : an agent that is none, a task in which it cannot act, what it did wrong there, or
+        a folder with another submission, or that cannot be written.
     """
     done = _begun(Path(folder), agent)
     left = [task for task in chosen if task.name not in done.tasks]
     if len(left) < len(chosen):
         note(f"{folder} has {len(chosen) - len(left)} of these tasks already")
-    held: list[str] = []  # why tasks are left out, until one is played: if none is, one will do
+    held: list[str] = []  # why tasks are left out, until one is run: if none is, one will do
     for task in left:
         try:
-            ground = Ground(task)
-            with ground:
-                who = player(agent, ground)
+            evaluation = Evaluation(task)
+            with evaluation:
+                who = agent_of(agent, evaluation)
                 check_writable(done.folder / FACTS, folders=True)  # before hours of training
-                _play(done, ground, agent, who, progress or silent)
-        except _PlayError as error:
+                _evaluate(done, evaluation, agent, who, progress or silent)
+        except _AgentError as error:
             raise HpcgymError(error) from None
         except HpcgymError as error:
             if named:
@@ -296,8 +296,8 @@ def run(
     return done
 
 
-class _PlayError(HpcgymError):
-    """What an agent did wrong while it played: that ends the run, whatever the task."""
+class _AgentError(HpcgymError):
+    """What an agent did wrong while it acted: that ends the run, whatever the task."""
 
 
 def _begun(folder: Path, agent: str) -> Submission:
@@ -314,9 +314,11 @@ def _begun(folder: Path, agent: str) -> Submission:
     return found
 
 
-def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: Progress) -> None:
-    """Let an agent play a task, and add what it did."""
-    task, slices = ground.task, ground.slices
+def _evaluate(
+    done: Submission, evaluation: Evaluation, agent: str, who: Agent, progress: Progress
+) -> None:
+    """Evaluate an agent on a task, and add what it did."""
+    task, slices = evaluation.task, evaluation.slices
     found: dict[str, list[list[float]]] = {metric: [] for metric in METRICS}
     arrays: dict[str, NDArray[Any]] = {}
     with progress(f"{agent} on {task.name}", len(who.seeds) * len(slices)) as step:
@@ -326,11 +328,11 @@ def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: P
             rows = []
             for place, episode in enumerate(slices):
                 step(f"{agent} on {task.name}: {episode.name}")
-                # a scheduler that cannot play a task is no mistake of the user's code
+                # a scheduler that cannot run a task is no mistake of the user's code
                 with _blaming(f"{agent} on {task.name}, {episode.name}", acts(policy)):
-                    kept = ground.play(policy, episode)
+                    kept = evaluation.run(policy, episode)
                 arrays |= {f"{task.name}/{seed}/{place}/{k}": a for k, a in kept.items()}
-                rows.append(ground.reached(kept, episode))
+                rows.append(evaluation.reached(kept, episode))
             for metric, values in found.items():
                 values.append([row[metric] for row in rows])
     done.arrays |= arrays
@@ -345,7 +347,7 @@ def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: P
     }
 
 
-def _made(who: Player, agent: str, folder: Path, seed: int) -> Any:
+def _made(who: Agent, agent: str, folder: Path, seed: int) -> Any:
     """Return the policy of a seed; what its training leaves is kept in a folder."""
     if not who.trained:
         return who.make(seed)
@@ -358,13 +360,13 @@ def _made(who: Player, agent: str, folder: Path, seed: int) -> Any:
 
 @contextmanager
 def _blaming(where: str, anyway: bool = True) -> Iterator[None]:
-    """Turn what a user's code does wrong into a _PlayError; an HpcgymError only if ``anyway``."""
+    """Turn what a user's code does wrong into a _AgentError; an HpcgymError only if ``anyway``."""
     try:
         yield
     except Exception as error:  # whatever a user's code does
         known = isinstance(error, HpcgymError)
         if known and not anyway:
             raise
-        raise _PlayError(
+        raise _AgentError(
             f"{where}: {error if known else f'{type(error).__name__}: {error}'}"
         ) from None

@@ -20,7 +20,7 @@ from hpcgym.progress import silence
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.study.evaluation.lineup import lineup_of
+from hpcgym.study.evaluation.policies import read_policies
 from hpcgym.study.executors import open_executor
 from hpcgym.study.intervals import FEWEST, against, bootstrap
 from hpcgym.study.tuning.space import Rules, SharedSpace, Space
@@ -424,8 +424,8 @@ def _early(log: Workload, split: float) -> tuple[Workload, float]:
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
     others = [one for one in against if one not in plan.space.references]
-    lineup = lineup_of([*plan.space.references, *others], lambda one: scheduler_of(one, {}))
-    found: dict[str, Scheduler] = lineup.policies
+    named = read_policies([*plan.space.references, *others], lambda one: scheduler_of(one, {}))
+    found: dict[str, Scheduler] = named.policies
     if TUNED in found:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
     return found

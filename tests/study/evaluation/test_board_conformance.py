@@ -34,8 +34,8 @@ from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.study import Leaderboard, evaluate
+from hpcgym.study.evaluation.platform import Platform, energies
 from hpcgym.study.evaluation.references import OF_SHARED_NODES, best_static
-from hpcgym.study.evaluation.site import Site, energies
 from hpcgym.workload import Workload, load_workload
 
 QUEUES = load_workload("lublin:jobs=900,processors=64,seed=4,load=1.2")
@@ -317,8 +317,8 @@ def test_static_weights_are_the_best_on_the_machine(cluster: Any) -> None:
     steps: list[str] = []
     training = [EURORA.take(slice(k, k + 60)) for k in (0, 60, 120)]
     rules = Scheduler("spf", backfill_order="spf")
-    site = Site(find_cluster(cluster) if isinstance(cluster, str) else cluster)
-    found = best_static(training, WEIGHTED_FEATURES, rules, 20, 1, steps.append, site)
+    platform = Platform(find_cluster(cluster) if isinstance(cluster, str) else cluster)
+    found = best_static(training, WEIGHTED_FEATURES, rules, 20, 1, steps.append, platform)
     means = means_of(training, rules, 20, cluster=cluster)
     assert found == candidates(training, WEIGHTED_FEATURES, 20, 1)[int(np.argmin(means))]
     assert len(steps) == 20
@@ -330,8 +330,8 @@ def test_one_way_of_choosing_static_weights_is_the_other() -> None:
     rules = Scheduler("spf", backfill_order="spf")
     nodes = Cluster(groups=(NodeGroup("all", 16, {"core": 4}),))  # of single cores: a pool
     one, other = (
-        best_static(training, WEIGHTED_FEATURES, rules, 30, 7, lambda text: None, site)
-        for site in (None, Site(nodes))
+        best_static(training, WEIGHTED_FEATURES, rules, 30, 7, lambda text: None, platform)
+        for platform in (None, Platform(nodes))
     )
     assert one == other
     one_job = [TRACE.take(slice(0, 1))]  # all are equal: the first

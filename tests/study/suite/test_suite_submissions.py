@@ -17,7 +17,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.study import evaluate
 from hpcgym.study.suite.board import board_of
-from hpcgym.study.suite.ground import METRICS, Ground
+from hpcgym.study.suite.evaluation import METRICS, Evaluation
 from hpcgym.study.suite.proofs import verify
 from hpcgym.study.suite.submissions import FACTS, SCHEDULES, read, run
 from hpcgym.study.suite.tasks import environment, find_tasks, jobs_of, tasks
@@ -77,11 +77,11 @@ def test_metrics_are_those_of_evaluations(tmp_path: Path) -> None:
 def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated(policy: Any) -> None:
     """The environment scales weights, the scheduler does not."""
     task = tasks()["pool-weights"]
-    with Ground(task) as ground:
-        for episode in ground.slices:
-            acted = ground.play(find_baseline(policy), episode)
+    with Evaluation(task) as evaluation:
+        for episode in evaluation.slices:
+            acted = evaluation.run(find_baseline(policy), episode)
             rules = find_scheduler("saf").but(policy=policy, backfill_order="spf")
-            same = ground.play(rules, episode)
+            same = evaluation.run(rules, episode)
             assert np.array_equal(acted["start"], same["start"])
 
 
@@ -173,8 +173,8 @@ def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
         """Each job starts when it is submitted."""
         for key in arrays:
             if key.endswith(("/start", "/start_ticks")):
-                with Ground(tasks()[name]) as ground:
-                    blank = ground._blank(ground.slices[int(key.split("/")[2])])
+                with Evaluation(tasks()[name]) as evaluation:
+                    blank = evaluation._blank(evaluation.slices[int(key.split("/")[2])])
                     ticks = 1 if blank.coschedule is None else blank.coschedule.ticks
                     initial = blank.workload.initial
                     moved = blank.workload.submit_time * ticks
@@ -192,9 +192,9 @@ def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
         changed(folder, at_once)
         facts = json.loads((folder / FACTS).read_text())
         found = read(folder)
-        with Ground(tasks()[name]) as ground:  # a liar who computes well
-            for place, episode in enumerate(ground.slices):
-                values = ground.reached(found.kept(name, 0, place), episode)
+        with Evaluation(tasks()[name]) as evaluation:  # a liar who computes well
+            for place, episode in enumerate(evaluation.slices):
+                values = evaluation.reached(found.kept(name, 0, place), episode)
                 for metric in METRICS:
                     facts["tasks"][name]["metrics"][metric][0][place] = values[metric]
         (folder / FACTS).write_text(json.dumps(facts))
@@ -373,10 +373,10 @@ def test_who_starves_jobs_is_seen_whenever_they_came(tmp_path: Path) -> None:
     play("lcfs", "pool-order", tmp_path)
     done = read(tmp_path)
     longest, before = [], 0
-    with Ground(tasks()["pool-order"]) as ground:
-        for place, episode in enumerate(ground.slices):
+    with Evaluation(tasks()["pool-order"]) as evaluation:
+        for place, episode in enumerate(evaluation.slices):
             start = done.kept("pool-order", 0, place)["start"].tolist()
-            jobs = ground._blank(episode).workload
+            jobs = evaluation._blank(episode).workload
             initial, stop = jobs.initial, episode.last - episode.start
             first = episode.first - episode.start
             over = max(start[first:stop])

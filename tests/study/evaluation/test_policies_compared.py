@@ -29,8 +29,8 @@ from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation import lineup
-from hpcgym.study.evaluation.lineup import find_policy, lineup_of, queue_order
+from hpcgym.study.evaluation import policies as module
+from hpcgym.study.evaluation.policies import find_policy, queue_order, read_policies
 from hpcgym.workload import load_workload
 
 ENV: dict[str, Any] = {"env": "hpcgym/JobSelection-v0"}
@@ -168,7 +168,7 @@ def test_a_dispatcher_that_answers_wrongly_fails(as_policy: Any) -> None:
 
 
 def named(policies: Any) -> list[str]:
-    return list(lineup_of(policies).policies)
+    return list(read_policies(policies).policies)
 
 
 def called(name: str) -> Any:
@@ -176,10 +176,10 @@ def called(name: str) -> Any:
 
 
 def test_nothing_else_gets_the_row_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lineup, "load_agent", lambda path: called("saved"))
+    monkeypatch.setattr(module, "load_agent", lambda path: called("saved"))
     mine = [called(one) for one in ("lookahead", "0.5,0,0,0,-0.5,0", "powercap", "sjf")]
     policies = [*mine, "lookahead", "0.5,0,0,0,-0.5,0", Path("sjf"), "runs/one.pt", "random"]
-    found = lineup_of(policies).policies
+    found = read_policies(policies).policies
     assert list(found) == [
         "lookahead (2)", "0.5,0,0,0,-0.5,0 (acting)", "powercap (acting)", "sjf (acting)",
         "lookahead", "0.5,0,0,0,-0.5,0", "sjf (acting) (2)", "runs/one.pt",
@@ -191,7 +191,7 @@ def test_nothing_else_gets_the_row_of_a_name(monkeypatch: pytest.MonkeyPatch) ->
     assert named([FirstPair(), "first-pairs"]) == ["first-pairs (acting)", "first-pairs"]
     assert named([called("filler-co")]) == ["filler-co (acting)"]
     assert named({"mine": "saf", 3: called("x"), "easy-co": "easy-co"}) == ["mine", "3", "easy-co"]
-    assert lineup_of(lineup_of(policies)).policies.keys() == found.keys()
+    assert read_policies(read_policies(policies)).policies.keys() == found.keys()
 
 
 def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
@@ -280,13 +280,13 @@ def test_text_names_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     files = ("ppo: a.pt", "ppo: b.pt")
     for given in ("ppo=a.pt, b.pt", {"ppo": ["a.pt", "b.pt"]}):
-        found = lineup_of(given, find)
+        found = read_policies(given, find)
         assert found.trainings == {"ppo": files}
         assert tuple(found.policies) == files
     assert seen == ["a.pt", "b.pt"] * 2
     Path("a=b.pt").touch()  # an existing file is no list
     others = ["saf:threshold=1", "wait == 3", "runs/lr=1/agent.pt", "0,0,0,1,0,0", "a=b.pt"]
-    assert lineup_of(others, find).trainings == {}
+    assert read_policies(others, find).trainings == {}
     assert seen[4:] == others
 
 

@@ -30,8 +30,8 @@ from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.brought import check_spaces
-from hpcgym.study.evaluation.stage import PLAIN, Asked, around_of, warn_of_seen
+from hpcgym.study.evaluation.environments import PLAIN, Agents, around_of, warn_of_seen
+from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.workload import Workload, load_workload
 
 LONG = load_workload("lublin:jobs=900,processors=64,seed=4,load=0.9")
@@ -346,22 +346,22 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
 def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versions() -> None:
     nothing: dict[str, Any] = {}
     newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
-    assert around_of(nothing, Asked({}, {})) == PLAIN
-    assert around_of(nothing, Asked({}, {}, "hpcgym/JobSelection-v1")) == newer
+    assert around_of(nothing, Agents({}, {})) == PLAIN
+    assert around_of(nothing, Agents({}, {}, "hpcgym/JobSelection-v1")) == newer
     agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
-    assert around_of(nothing, Asked(agents, {})) == {**newer, "horizon": "3d"}
+    assert around_of(nothing, Agents(agents, {})) == {**newer, "horizon": "3d"}
     given = {"start": "saf", "horizon": None}
     expected = {**newer, **given}
-    assert around_of(given, Asked(agents, {}, options={"horizon": "2d"})) == expected
-    assert around_of(nothing, Asked(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
+    assert around_of(given, Agents(agents, {}, options={"horizon": "2d"})) == expected
+    assert around_of(nothing, Agents(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
     # one that was trained elsewhere acts where it is asked to
-    assert around_of(nothing, Asked(agents, {}, "hpcgym/QueueOrdering-v0")) == PLAIN
+    assert around_of(nothing, Agents(agents, {}, "hpcgym/QueueOrdering-v0")) == PLAIN
     alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
-    assert around_of(nothing, Asked(alike, {}))["start"] == "warm"
+    assert around_of(nothing, Agents(alike, {}))["start"] == "warm"
     alike["b"].env_options["horizon"] = "8d"
     with pytest.raises(HpcgymError, match=r"of b has horizon='8d', and that of a '7d'; give hor"):
-        around_of(nothing, Asked(alike, {}))
-    assert around_of({"horizon": "1d"}, Asked(alike, {}))["horizon"] == "1d"
+        around_of(nothing, Agents(alike, {}))
+    assert around_of({"horizon": "1d"}, Agents(alike, {}))["horizon"] == "1d"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where a task is played: schedules of its slices, by agents or schedulers, and their metrics."""
+"""The evaluation of a task: schedules of its slices, by agents or schedulers, and their metrics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hpcgym.schedule.measures import metrics_within, over_at
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.evaluation.brought import check_spaces
-from hpcgym.study.evaluation.site import site_of
-from hpcgym.study.evaluation.stage import act_out
+from hpcgym.study.evaluation.environments import run_episode
+from hpcgym.study.evaluation.platform import platform_of
+from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.study.suite.tasks import Task, environment, jobs_of, part_of
 
-# --- Where a task is played -----------------------------------------------------------------------
+# --- The evaluation of a task ---------------------------------------------------------------------
 
 #: Of a slice, the arrays of its schedule by name.
 Kept = Mapping[str, NDArray[Any]]
@@ -52,12 +52,12 @@ _TICKS = ("start_ticks", "end_ticks", "shape")
 STATIC = Scheduler(policy="spf", backfill_order="spf")
 
 
-class Ground:
-    """A part of a task.
+class Evaluation:
+    """The evaluation of policies and schedulers on a part of a task.
 
     Parameters
     ----------
-    task : to be played.
+    task : what is evaluated on.
     part : one of :data:`hpcgym.study.suite.tasks.PARTS`; submissions are of the test part.
 
     Raises
@@ -69,9 +69,9 @@ class Ground:
         self.task, self._part = task, part
         self.env = environment(task, part)
         self._episodes: Episodes = self.env.unwrapped.episodes
-        self._site = site_of(self.env.unwrapped)
+        self._platform = platform_of(self.env.unwrapped)
 
-    def __enter__(self) -> Ground:
+    def __enter__(self) -> Evaluation:
         return self
 
     def __exit__(self, *about: object) -> None:
@@ -82,10 +82,10 @@ class Ground:
         """The slices, in order of time."""
         return self._episodes.listing
 
-    # -- playing -----------------------------------------------------------------------------------
+    # -- schedules of policies ---------------------------------------------------------------------
 
     def check(self, name: str, policy: Any) -> None:
-        """Raise an HpcgymError if this policy, or scheduler, cannot play here at all."""
+        """Raise an HpcgymError if this policy, or scheduler, cannot act here at all."""
         if isinstance(policy, Scheduler):
             return
         made_for = getattr(policy, "env_id", None)
@@ -110,7 +110,7 @@ class Ground:
                     f"{name} is for {option}={there!r}, and {self.task.name} has {here!r}"
                 )
 
-    def play(self, policy: Any, episode: Episode) -> Kept:
+    def run(self, policy: Any, episode: Episode) -> Kept:
         """Return the schedule of a slice: of a scheduler by simulation, else of what acts.
 
         Raises
@@ -118,13 +118,16 @@ class Ground:
         HpcgymError : the policy cannot act here, or its schedule has no end.
         Exception : whatever a policy of the user's raises.
         """
-        if isinstance(policy, Scheduler):
-            if self._site.limits is not None:
-                policy = policy.but(power=self._site.limits.power)
-            jobs, rows = self._told.workload_of(episode), slice(episode.start, episode.stop)
-            return self._kept(self._site.simulate(jobs, policy, rows), episode)
-        act_out(self.env, policy, self.env.reset(seed=0, options={"slice": episode.name}))
-        return self._kept(self.env.unwrapped.result(), episode)
+        limits, env = self._platform.limits, self.env
+        if isinstance(policy, Scheduler) and limits is not None:
+            policy = policy.but(power=limits.power)
+
+        def enter() -> tuple[Any, Any, Any]:
+            return env, *env.reset(seed=0, options={"slice": episode.name})
+
+        slices = self._told if isinstance(policy, Scheduler) else self._episodes
+        ran = run_episode(policy, episode, slices, self._platform, enter)
+        return self._kept(ran.result(), episode)
 
     def chance(self, seed: int) -> Any:
         """Return random actions; where there are none, a random order."""

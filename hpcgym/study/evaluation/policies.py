@@ -30,7 +30,7 @@ from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import POWER, Scheduler
-from hpcgym.study.evaluation.brought import acts, as_policy, imported, load_agent, own_name
+from hpcgym.study.evaluation.user_policies import acts, as_policy, imported, load_agent, own_name
 
 #: The row of the best static weights.
 STATIC = "best-static"
@@ -57,7 +57,7 @@ _TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
 
 
 @dataclass(frozen=True)
-class Lineup:
+class Policies:
     """The policies of an evaluation.
 
     Attributes
@@ -76,7 +76,7 @@ class Lineup:
         return {name: one for name, one in self.policies.items() if acts(one)}
 
 
-def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup:
+def read_policies(policies: Any, find: Callable[[Any], Any] | None = None) -> Policies:
     """Return the policies of an evaluation by the names of their rows, found.
 
     Text that was given is the name itself, and a saved agent is called by its path. What else has
@@ -85,7 +85,7 @@ def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup
 
     Parameters
     ----------
-    policies : as :func:`hpcgym.study.evaluate` takes them; a lineup is returned as it is.
+    policies : as :func:`hpcgym.study.evaluate` takes them; ``Policies`` are returned as they are.
     find : says what each is; by default :func:`find_policy`.
 
     Raises
@@ -93,7 +93,7 @@ def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup
     HpcgymError : what holds no policies; as of ``find``; the same name or path twice; or a name in
         a mapping that stands for something else.
     """
-    if isinstance(policies, Lineup):
+    if isinstance(policies, Policies):
         return policies
     find, entries = find or find_policy, _entries(policies)
     own = [one if name is None else name for name, one in entries]
@@ -125,7 +125,7 @@ def lineup_of(policies: Any, find: Callable[[Any], Any] | None = None) -> Lineup
             rows |= one
         else:
             rows[row] = one
-    return Lineup(rows, trainings)
+    return Policies(rows, trainings)
 
 
 def _is_text(policy: Any) -> bool:
@@ -330,7 +330,7 @@ def queue_order(policy: str) -> Scheduler:
     return learned
 
 
-def schedulers_of(lineup: Lineup, rules: Mapping[str, Any]) -> list[Scheduler]:
+def schedulers_of(compared: Policies, rules: Mapping[str, Any]) -> list[Scheduler]:
     """Return the schedulers for which the jobs of an evaluation must be fit.
 
     The first has the rules that are given, or that agents bring along from their training; others
@@ -344,8 +344,10 @@ def schedulers_of(lineup: Lineup, rules: Mapping[str, Any]) -> list[Scheduler]:
     ------
     HpcgymError : a rule that a row cannot have.
     """
-    kept = settled(OF_JOBS, rules, map(options_of, lineup.acting.values()))
-    simulated = [one for one in lineup.policies.values() if not (acts(one) or of_shared_nodes(one))]
+    kept = settled(OF_JOBS, rules, map(options_of, compared.acting.values()))
+    simulated = [
+        one for one in compared.policies.values() if not (acts(one) or of_shared_nodes(one))
+    ]
     lifted = lifted_by(rules)
     own = (under_site_rules(scheduler_of(one, kept), kept, lifted) for one in simulated)
     return [Scheduler().but(**kept), *own]

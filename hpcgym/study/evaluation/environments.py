@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,9 +33,9 @@ from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
-from hpcgym.study.evaluation.brought import check_spaces
-from hpcgym.study.evaluation.lineup import options_of
-from hpcgym.study.evaluation.site import Site, energies, site_of
+from hpcgym.study.evaluation.platform import Platform, energies, platform_of
+from hpcgym.study.evaluation.policies import options_of
+from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.workload import Workload
 
 #: The environment in which jobs share nodes.
@@ -67,21 +68,51 @@ def fitting() -> Iterator[None]:
         raise MisfitError(error) from error
 
 
-def act_out(env: Any, policy: Any, first: tuple[Any, Any]) -> tuple[bool, Mapping[str, Any]]:
-    """Let a policy act from what a reset returned to the end of an episode.
+class Ran(NamedTuple):
+    """What became of an episode.
 
-    A policy may have ``begin(env)``, called before, and ``end(observation, info)``, called after.
+    Attributes
+    ----------
+    result : returns its schedule.
+    whole : whether it ended by itself; else it was cut short.
+    info : the last of its environment; empty where it was simulated.
+    """
 
-    Returns
-    -------
-    whole : whether the episode ended by itself; else it was cut short.
-    info : the last.
+    result: Callable[[], Result]
+    whole: bool = True
+    info: Mapping[str, Any] = MappingProxyType({})
+
+
+def run_episode(
+    policy: Any,
+    episode: Episode,
+    slices: Episodes,
+    platform: Platform,
+    enter: Callable[[], tuple[Any, Any, Any]],
+    learned: Learned | None = None,
+) -> Ran:
+    """Simulate an episode under a scheduler, or let a policy act from its beginning to its end.
+
+    A policy that acts may have ``begin(env)``, called before, and ``end(observation, info)``,
+    called after.
+
+    Parameters
+    ----------
+    slices : which have the jobs for a scheduler.
+    platform : on which it is simulated.
+    enter : returns an environment that is reset to the episode, with its observation and info.
+    learned : what a scheduler knows of run times before.
 
     Raises
     ------
     MisfitError : the policy cannot act in this environment.
     """
-    (observation, info), terminated, truncated = first, False, False
+    if isinstance(policy, Scheduler):
+        rows = slice(episode.start, episode.stop)
+        result = platform.simulate(slices.workload_of(episode), policy, rows, learned)
+        return Ran(lambda: result)
+    env, observation, info = enter()
+    terminated = truncated = False
     if getattr(policy, "begin", None) is not None:  # it wants to look at the episode
         with fitting():
             policy.begin(env.unwrapped)
@@ -90,10 +121,10 @@ def act_out(env: Any, policy: Any, first: tuple[Any, Any]) -> tuple[bool, Mappin
         observation, _, terminated, truncated, info = env.step(action)
     if getattr(policy, "end", None) is not None:
         policy.end(observation, info)
-    return terminated, info
+    return Ran(env.unwrapped.result, terminated, info)
 
 
-class Asked(NamedTuple):
+class Agents(NamedTuple):
     """Who is to act, where, and under which rules.
 
     Attributes
@@ -121,14 +152,14 @@ class Asked(NamedTuple):
         return found
 
 
-class Stage:
+class Environments:
     """The environments of an evaluation, and the machine of all that is simulated.
 
     Parameters
     ----------
     workload, cluster, part : the whole workload, what it runs on and the slices to evaluate on;
         cluster None: the usual one of the workload, or that of environments which have their own.
-    asked : who acts, where, and under which rules.
+    agents : who acts, where, and under which rules.
     seed : of resets.
 
     Attributes
@@ -138,10 +169,10 @@ class Stage:
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
-    machine, site : what all run on; and that with its limits, and speedups of codes.
+    machine, platform : what all run on; and that with its limits, and speedups of codes.
     unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
         those for which these were more.
-    result : returns the schedule that was played last.
+    result : returns the schedule of the slice that was run last.
 
     Raises
     ------
@@ -155,10 +186,10 @@ class Stage:
         workload: Workload,
         cluster: Cluster | None,
         part: Episodes,
-        asked: Asked,
+        agents: Agents,
         seed: int,
     ) -> None:
-        acting, rules, env, given = asked
+        acting, rules, env, given = agents
         self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self.counts_usage = False
@@ -186,8 +217,8 @@ class Stage:
             if env != SHARED:
                 self._agree(name, one.unwrapped)
         self.machine = machine_of(workload, cluster, None)
-        self.site = self._settled()
-        self.machine = self.site.cluster or self.machine
+        self.platform = self._settled()
+        self.machine = self.platform.cluster or self.machine
         usual = Scheduler().correction
         if rules.get("correction") is None and self.rules.get("correction") == usual:
             del self.rules["correction"]  # nobody asked for it, and dispatchers have another
@@ -205,10 +236,10 @@ class Stage:
             self._envs[name] = self._envs[place]
         return place is not None
 
-    def play(
+    def run(
         self, name: str, policy: Any, episode: Episode, learned: Learned | None = None
     ) -> Mapping[str, float | int]:
-        """Let a policy play a slice; return the metrics of its schedule.
+        """Run a policy on a slice; return the metrics of its schedule.
 
         Parameters
         ----------
@@ -220,25 +251,23 @@ class Stage:
         ------
         MisfitError : the environment has other jobs, or the policy cannot act in it.
         """
-        if isinstance(policy, Scheduler):
-            jobs, rows = self._part.workload_of(episode), slice(episode.start, episode.stop)
-            result = self.site.simulate(jobs, policy, rows, learned)
-            self.result = lambda: result
-            if not self._part.alone:
-                return metrics_within(result, *counted(episode))
-            metrics: Mapping[str, float | int] = result.metrics
-        else:
-            env = self._envs[name]
-            self.result = env.unwrapped.result
-            whole, info = act_out(env, policy, self._enter(name, episode))
-            if not whole and self._part.around["horizon"] is None:
+        enter = partial(self._enter, name, episode)
+        ran = run_episode(policy, episode, self._part, self.platform, enter, learned)
+        self.result = ran.result
+        metrics: Mapping[str, float | int]
+        if not isinstance(policy, Scheduler):
+            if not ran.whole and self._part.around["horizon"] is None:
                 raise RuntimeError("truncated before all jobs of the slice had started")
-            metrics = info["metrics"]
+            metrics = ran.info["metrics"]
             self._note_unseen(name, int(metrics.get("max_queue_length", 0)))
-        return metrics if self.site.limits is None else {**metrics, **energies(self.result())}
+        elif self._part.alone:
+            metrics = ran.result().metrics
+        else:
+            return metrics_within(ran.result(), *counted(episode))
+        return metrics if self.platform.limits is None else {**metrics, **energies(self.result())}
 
-    def _enter(self, name: str, episode: Episode) -> tuple[Any, Any]:
-        """Reset a policy's environment to a slice; return the first observation and info."""
+    def _enter(self, name: str, episode: Episode) -> tuple[Any, Any, Any]:
+        """Return a policy's environment, reset to a slice, its observation and info."""
         env = self._envs[name]
         options: dict[str, Any] = {"slice": episode.name}
         if (
@@ -254,7 +283,7 @@ class Stage:
                 f"the environment of {name} has other jobs in {episode.name}, or another machine,"
                 " than the evaluation"
             )
-        return observation, info
+        return env, observation, info
 
     def _note_unseen(self, name: str, waiting: int) -> None:
         """Keep how many jobs waited at once at most, if a policy acts on a window of fewer."""
@@ -309,25 +338,25 @@ class Stage:
         self._made.append(env)
         return env
 
-    def _settled(self) -> Site:
+    def _settled(self) -> Platform:
         """Return what the environments run on; raise an HpcgymError if that is not the same."""
-        usual = Site(self.machine)
-        found = {name: site_of(env.unwrapped) for name, env in self._envs.items()}
+        usual = Platform(self.machine)
+        found = {name: platform_of(env.unwrapped) for name, env in self._envs.items()}
         sites = {
             name: usual if one.limits is None and one.speedups is None else one
             for name, one in found.items()
         }
-        first, site = next(iter(sites.items()), ("", usual))
-        others = {name: one for name, one in sites.items() if one is not site}
+        first, platform = next(iter(sites.items()), ("", usual))
+        others = {name: one for name, one in sites.items() if one is not platform}
         slices = [self._part.workload_of(one) for one in self._part.named()] if others else []
         for name, one in others.items():
-            if not site.is_like(one, slices):
+            if not platform.is_like(one, slices):
                 raise HpcgymError(
                     f"the environments of {first} and {name} set other limits, or have other"
                     " speedups or another machine; give both (--speedups, --cluster), or evaluate"
                     " apart"
                 )
-        return site
+        return platform
 
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""
@@ -388,10 +417,10 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def restrictions(asked: Asked) -> dict[str, Any]:
+def restrictions(agents: Agents) -> dict[str, Any]:
     """Return the quotas and windows of an evaluation: those given, or those of environments."""
-    there = [asked.options, *map(options_of, asked.acting.values())]
-    found = settled(OF_MACHINES, asked.rules, there)
+    there = [agents.options, *map(options_of, agents.acting.values())]
+    found = settled(OF_MACHINES, agents.rules, there)
     return {rule: value for rule, value in found.items() if value is not None}
 
 
@@ -399,13 +428,13 @@ def restrictions(asked: Asked) -> dict[str, Any]:
 PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
 
 
-def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+def around_of(given: Mapping[str, Any], agents: Agents) -> dict[str, Any]:
     """Return what is around the slices of an evaluation.
 
     Parameters
     ----------
     given : those of the four arguments of :data:`PLAIN` that the user has given.
-    asked : who acts, and where.
+    agents : who acts, and where.
 
     Raises
     ------
@@ -413,7 +442,7 @@ def around_of(given: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     """
     around = dict(PLAIN)
     told: dict[str, str] = {}  # by whom
-    for name, theirs in asked.environments().items():
+    for name, theirs in agents.environments().items():
         for key in PLAIN:
             if key in given or key not in theirs:
                 continue

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     power: str
 
 
-class Site(NamedTuple):
+class Platform(NamedTuple):
     """What simulations run on.
 
     Attributes
@@ -65,7 +65,7 @@ class Site(NamedTuple):
             limits=None if self.limits is None else self.limits.of(jobs),
         )  # fmt: skip
 
-    def is_like(self, other: Site, slices: Sequence[Workload]) -> bool:
+    def is_like(self, other: Platform, slices: Sequence[Workload]) -> bool:
         """Tell whether another has the same machine, and the same limits to the same slices."""
         one, two = (
             each.limits and (each.limits.power, [each.limits.of(jobs) for jobs in slices])
@@ -75,15 +75,16 @@ class Site(NamedTuple):
         return one == two and len(digests) == 1 and self.cluster == other.cluster
 
 
-def site_of(env: Any) -> Site:
+def platform_of(env: Any) -> Platform:
     """Return what an environment of hpcgym runs on; of any other nothing is known."""
     from hpcgym.envs import SchedulingEnv  # takes long to import
 
     if not isinstance(env, SchedulingEnv):
-        return Site()
-    limits_of = env.simulations.machines.limits_of
-    limits = None if limits_of is None else Limits(limits_of, env.options.scheduler.power)
-    return Site(env.options.cluster, limits, getattr(env, "speedups", None))
+        return Platform()
+    limits = None
+    if env.limits_of is not None:
+        limits = Limits(env.limits_of, env.options.scheduler.power)
+    return Platform(env.options.cluster, limits, getattr(env, "speedups", None))
 
 
 #: Metrics of a schedule under limits that have intervals of their own [J].
