@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import freeze_suite
 import numpy as np
@@ -20,6 +18,7 @@ from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.study.evaluation.references import best_static
 from hpcgym.study.suite.tasks import (
     PARTS,
+    Task,
     check_frozen,
     cuts_of,
     environment,
@@ -30,7 +29,6 @@ from hpcgym.study.suite.tasks import (
     tasks,
 )
 from hpcgym.workload import load_workload
-from hpcgym.workload.archive import TRACES, is_trace
 
 
 def test_a_frozen_id_is_what_it_was() -> None:
@@ -46,18 +44,13 @@ def test_the_archive_has_the_names_of_what_is_not_frozen() -> None:
         check_frozen(tasks()["ctc-order"])
 
 
-@pytest.mark.parametrize("name", [name for name, task in tasks().items() if task.frozen])
-def test_jobs_are_those_that_were_frozen(
-    name: str, trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = tasks()[name]
-    if is_trace(task.workload):
-        file = trace(TRACES[task.workload].file)  # which skips the test where it is not here
-        monkeypatch.setenv("HPCGYM_DATA", str(file.parent))
-    jobs = jobs_of(task)
-    assert jobs.processors == task.processors
-    other = replace(task, digest="0" * 64)
-    with pytest.raises(HpcgymError, match=f"{name}: .* has other jobs than the suite was frozen"):
+def test_jobs_are_those_that_were_frozen(frozen_task: Task) -> None:
+    jobs = jobs_of(frozen_task)
+    assert jobs.processors == frozen_task.processors
+    other = replace(frozen_task, digest="0" * 64)
+    with pytest.raises(
+        HpcgymError, match=f"{other.name}: .* has other jobs than the suite"
+    ):
         jobs_of(other)
 
 

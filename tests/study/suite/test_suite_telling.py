@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from bringing import frozen
 from freeze_suite import OF_PAIRS, POLICIES, Known, Told, told_by, told_of
 
-from hpcgym.study.suite.tasks import tasks
-from hpcgym.workload.archive import TRACES, is_trace
+from hpcgym.study.suite.tasks import Task, tasks
 
 #: Id -> pairs that it does not tell apart: of random, SJF, SAF and F1; where jobs share nodes, of
 #: four co-schedulers. The second time slice by slice, which tells more apart.
@@ -33,16 +30,9 @@ def pairs(told: Told) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, task in tasks().items() if task.frozen])
-def test_what_a_task_tells_apart(
-    name: str, trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = tasks()[name]
-    if is_trace(task.workload):
-        file = trace(TRACES[task.workload].file)  # which skips the test where it is not here
-        monkeypatch.setenv("HPCGYM_DATA", str(file.parent))
-    told = told_by(task, known=KNOWN)
-    assert set(told.ends) == set(OF_PAIRS if task.kind == "pairs" else POLICIES)
+def test_what_a_task_tells_apart(frozen_task: Task) -> None:
+    name, told = frozen_task.name, told_by(frozen_task, known=KNOWN)
+    assert set(told.ends) == set(OF_PAIRS if frozen_task.kind == "pairs" else POLICIES)
     assert pairs(told) == ALIKE[name], told.text
     assert {tuple(sorted(pair)) for pair in told.alike_in_pairs} == ALIKE_IN_PAIRS[name], told.text
 
