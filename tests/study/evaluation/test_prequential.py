@@ -79,7 +79,16 @@ def learn(learner: Any, log: Workload, interval: Any) -> tuple[Any, int]:
 
 @pytest.fixture(scope="module")
 def board(log: Workload) -> Prequential:
-    return prequential({"bandit": WeightBandit(), "same": Saf()}, log, budget=30)
+    """Two learners; progress is shown in as many steps as it says."""
+    steps: list[str] = []
+
+    @contextmanager
+    def shows(title: str, total: int) -> Iterator[Callable[[str], None]]:
+        yield steps.append
+        assert (steps[0], len(steps)) == ("bandit", total)
+
+    learners = {"bandit": WeightBandit(), "same": Saf()}
+    return prequential(learners, log, budget=30, progress=shows)
 
 
 # --- What learners are told -----------------------------------------------------------------
@@ -268,16 +277,3 @@ def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
     part = log.with_columns(wait_time=0 * log.run_time).extract(int(log.submit_time[2000]))
     with pytest.raises(HpcgymError, match="a stream begins with an empty machine"):
         prequential(**{**usual, "workload": part})
-
-
-def test_progress_has_as_many_steps_as_it_says(log: Workload) -> None:
-    said: list[str] = []
-
-    @contextmanager
-    def shows(title: str, total: int) -> Iterator[Callable[[str], None]]:
-        said.append(str(total))
-        yield said.append
-
-    prequential({"me": Saf()}, log, interval="week", budget=5, progress=shows)
-    assert int(said[0]) == len(said[1:])
-    assert said[1] == "me"

@@ -48,9 +48,7 @@ def test_jobs_are_those_that_were_frozen(frozen_task: Task) -> None:
     jobs = jobs_of(frozen_task)
     assert jobs.processors == frozen_task.processors
     other = replace(frozen_task, digest="0" * 64)
-    with pytest.raises(
-        HpcgymError, match=f"{other.name}: .* has other jobs than the suite"
-    ):
+    with pytest.raises(HpcgymError, match=f"{other.name}: .* has other jobs than the suite"):
         jobs_of(other)
 
 

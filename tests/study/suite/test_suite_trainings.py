@@ -9,7 +9,6 @@ import pytest
 from bringing import play
 
 from hpcgym.agents import load
-from hpcgym.errors import HpcgymError
 from hpcgym.study.suite.proofs import verify
 from hpcgym.study.suite.submissions import read
 
@@ -68,21 +67,3 @@ def test_look_ahead_plays_where_weights_are_set(tmp_path: Path) -> None:
     assert done.tasks["pool-weights"]["seeds"] == [0]
     fcfs = play("easy", "pool-weights", tmp_path / "easy")
     assert done.values("pool-weights").mean() < fcfs.values("pool-weights").mean()
-
-
-@pytest.mark.parametrize(
-    ("agent", "task", "said"),
-    [
-        ("lookahead", "pool-order", "lookahead acts in hpcgym/MixedPolicy-v0, and pool-order is"),
-        ("xnes", "pool-order", "xnes acts in environments of weights, not in this one"),
-        ("maskable-ppo", "pool-order", "maskable-ppo acts in environments of selection"),
-    ],
-)
-def test_where_an_agent_cannot_act_is_said(
-    agent: str, task: str, said: str, tmp_path: Path
-) -> None:
-    if "ppo" in agent:
-        pytest.importorskip("torch")
-    with pytest.raises(HpcgymError, match=said):
-        play(agent, task, tmp_path)
-    assert not (tmp_path / "submission.json").exists()

@@ -373,13 +373,28 @@ def test_what_is_damaged_is_named_by_all(statement: str, message: str, whole: Pa
         assert message in line
 
 
-def test_a_file_that_is_no_sweep_is_named_and_left(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("the user's own")
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (None, "is damaged: file is not a database"),
+        ("results (id INTEGER)", "is no file of a sweep: it has results; choose another folder"),
+        ("jobs (name TEXT)", "is no file of a sweep: it has jobs; choose another folder"),
+    ],
+)
+def test_a_file_that_is_no_sweep_is_named_and_left(
+    table: str | None, message: str, tmp_path: Path
+) -> None:
+    """A text, or a file of SQLite with other tables than a sweep."""
+    if table is None:
+        (tmp_path / FILE).write_text("the user's own")
+    else:
+        changed(tmp_path, f"CREATE TABLE {table}")
+    before = (tmp_path / FILE).read_bytes()
     for function in (
         status,
         read_results,
         lambda folder: run_tasks(chores.square, numbers(1), folder, "serial"),
     ):
-        with pytest.raises(HpcgymError, match="is damaged: file is not a database"):
+        with pytest.raises(HpcgymError, match=f"{tmp_path / FILE} {message}"):
             function(tmp_path)
-    assert (tmp_path / FILE).read_text() == "the user's own"
+    assert (tmp_path / FILE).read_bytes() == before

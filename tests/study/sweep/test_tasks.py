@@ -22,7 +22,6 @@ from typing import Any
 import chores
 import pytest
 from chores import numbers
-from sweep_files import changed
 
 from hpcgym.errors import HpcgymError
 from hpcgym.study import read_failures, read_results, run_tasks
@@ -403,17 +402,6 @@ def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
     assert 9 < len(kept) < 200
     summary = run_tasks(chores.square, numbers(200), tmp_path, "serial")
     assert (summary.done, summary.new, summary.damaged) == (200, 200 - len(kept), 0)
-
-
-@pytest.mark.parametrize("table", ["results (id INTEGER)", "jobs (name TEXT)"])
-def test_a_file_of_somebody_else_is_left_as_it_is(table: str, tmp_path: Path) -> None:
-    changed(tmp_path, f"CREATE TABLE {table}")
-    before = (tmp_path / FILE).read_bytes()
-    told = f"{tmp_path / FILE} is no file of a sweep: it has {table.split()[0]}; choose another"
-    for use in (lambda: read_results(tmp_path), lambda: run_tasks(chores.square, [], tmp_path)):
-        with pytest.raises(HpcgymError, match=told):
-            use()
-    assert (tmp_path / FILE).read_bytes() == before
 
 
 def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) -> None:

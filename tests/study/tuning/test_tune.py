@@ -182,11 +182,6 @@ def test_schedulers_to_compare_with(log: Workload) -> None:
     assert bounds == pytest.approx(expected.to_dict())
 
 
-def test_who_cannot_be_simulated_is_said_before_the_search(log: Workload) -> None:
-    with pytest.raises(HpcgymError, match="co-scheduling"):
-        tune(log, PLAN, against=["easy-co"], executor="serial", progress=lambda *told: 1 / 0)
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -203,16 +198,22 @@ def test_what_is_no_plan(given: dict[str, object], said: str) -> None:
         Plan(**given)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_tuned() -> None:
-    few = load_workload("lublin:jobs=150,processors=8,seed=1")
-    with pytest.raises(HpcgymError, match="each must be at least 100"):
-        tune(few, executor="serial")
-    with pytest.raises(HpcgymError, match="unknown scheduler 'saff'"):
-        tune(load_workload("lublin:jobs=500,processors=8"), against=["saff"], executor="serial")
+FEW = load_workload("lublin:jobs=150,processors=8,seed=1")
 
 
-def test_spaces_and_speedups_go_together(log: Workload) -> None:
-    with pytest.raises(HpcgymError, match="needs speedups"):
-        tune(log, Plan(SHARED))
-    with pytest.raises(HpcgymError, match="it is a SharedSpace"):
-        tune(log, Plan(Space()), cluster="20x2x24", speedups=PAIRS)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"workload": FEW}, "each must be at least 100"),
+        ({"against": ["saff"]}, "unknown scheduler 'saff'"),
+        ({"against": ["easy-co"]}, "co-scheduling"),
+        ({"plan": Plan(SHARED)}, "needs speedups"),
+        ({"plan": Plan(Space()), "cluster": "20x2x24", "speedups": PAIRS}, "it is a SharedSpace"),
+    ],
+)
+def test_what_cannot_be_tuned_is_said_before_the_search(
+    given: dict[str, Any], said: str, log: Workload
+) -> None:
+    usual = {"workload": log, "executor": "serial", "progress": lambda *told: 1 / 0}
+    with pytest.raises(HpcgymError, match=said):
+        tune(**{**usual, **given})
