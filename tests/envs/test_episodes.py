@@ -77,6 +77,14 @@ def test_what_is_listed(workload: Workload, given: Any, expected: list[Any]) -> 
     assert [episodes.find({"slice": name}) for name, *_ in expected] == episodes.listing
 
 
+@pytest.mark.parametrize("around", [{}, {"horizon": "9d"}, {"start": "warm"}], ids=str)
+def test_weeks_know_their_number_whatever_is_around_them(around: dict[str, Any]) -> None:
+    jobs = a_week_a_job(4)
+    jobs = jobs.with_columns(requested_time=jobs.run_time, requested_processors=jobs.run_time)
+    listing = Episodes(jobs, "weeks", part="test", **around).listing
+    assert [(one.name, one.period) for one in listing] == [("week 3", 3), ("week 4", 4)]
+
+
 @pytest.mark.parametrize(
     ("n_weeks", "share", "n_train"), [(4, 0.5, 2), (3, 0.5, 2), (10, 0.7, 7), (10, 0.29, 3)]
 )

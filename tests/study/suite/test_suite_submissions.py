@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from bringing import play
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
+from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import METRICS, Evaluation
 from hpcgym.study.suite.proofs import verify
-from hpcgym.study.suite.submissions import FACTS, SCHEDULES, read, run
+from hpcgym.study.suite.submissions import FACTS, SCHEDULES, easy_of, read, run
 from hpcgym.study.suite.tasks import environment, find_tasks, jobs_of, tasks
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -58,19 +60,20 @@ def test_metrics_are_those_of_the_environment(tmp_path: Path) -> None:
     assert unserved > 0  # or else the end of slices is not looked at
 
 
-def test_metrics_are_those_of_evaluations(tmp_path: Path) -> None:
-    """A scheduler's, as leaderboards have them."""
+@pytest.mark.parametrize("name", ["saf", "easy++"])
+def test_metrics_are_those_of_evaluations(name: str, tmp_path: Path) -> None:
+    """A scheduler's, as leaderboards have them; EASY++ has learned from the jobs before a slice."""
     task = tasks()["pool-order"]
-    done = play("saf", "pool-order", tmp_path / "made")
+    done = play(name, "pool-order", tmp_path / "made")
     jobs = jobs_of(task)
     around = {n: task.options[n] for n in ("start", "warmup", "arrivals", "horizon")}
     n = len(done.tasks["pool-order"]["slices"])
     for metric in ("mean_bsld", "p99_wait_s", "max_wait_s"):
         board = evaluate(
-            "saf", jobs, jobs=task.window, train_share=0.8, n=n,
+            name, jobs, jobs=task.window, train_share=0.8, n=n,
             budget=0, metric=metric, **around,
         )  # fmt: skip
-        assert board.by_slice["saf"].tolist() == done.values("pool-order", metric)[0].tolist()
+        assert board.by_slice[name].tolist() == done.values("pool-order", metric)[0].tolist()
 
 
 @pytest.mark.parametrize("policy", ["saf", {"area": -1.0, "wait": 300.0, "processors": -9e4}])
@@ -83,6 +86,19 @@ def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated(policy: Any) ->
             rules = find_scheduler("saf").but(policy=policy, backfill_order="spf")
             same = evaluation.run(rules, episode)
             assert np.array_equal(acted["start"], same["start"])
+
+
+@pytest.mark.parametrize("power", ["none", "powercap"])
+def test_schedulers_keep_limits_by_the_rule_of_the_task(power: str) -> None:
+    task = tasks()["nodes-power"]
+    with Evaluation(replace(task, options={**task.options, "power": power})) as evaluation:
+        episode, env = evaluation.slices[0], evaluation.env.unwrapped
+        kept = evaluation.run(easy_of(task), episode)
+        evaluation.env.reset(options={"slice": episode.name})
+        jobs = env.episode_workload
+        rules, limits = easy_of(task).but(power=power), env.limits_of(jobs)
+        expected = simulate(jobs, rules, cluster=env.options.cluster, limits=limits)
+        assert kept["start"].tolist() == expected.start.tolist()
 
 
 # --- What is tampered with ------------------------------------------------------------------------
