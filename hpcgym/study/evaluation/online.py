@@ -372,35 +372,35 @@ def prequential(
     acting = {name: _Learning(one) for name, one in compared.acting.items()}
     agents = Agents(acting, rules, options={"interval": interval})
     machine = machine_of(whole, cluster, None)
-    environments = Environments(whole, machine, episodes, agents, seed)
+    envs = Environments(whole, machine, episodes, agents, seed)
     results: dict[str, Result] = {}
     try:
-        rows, row_of = rows_of(compared, environments, [stream], _ALWAYS)
+        rows, row_of = rows_of(compared, envs, [stream], _ALWAYS)
         with (progress or silent)("one pass", budget + len(rows) + 1) as step:
             for name, one in rows.items():
                 step(name)
                 if acts(one):
-                    _learn(environments, name, acting[name], episode)
+                    _learn(envs, name, acting[name], episode)
                 else:
-                    environments.run(name, one, episode)
-                results[name] = environments.result()
-            plain = static_rules(environments)
+                    envs.run(name, one, episode)
+                results[name] = envs.result()
+            plain = static_rules(envs)
             weights = best_static(
-                [stream], WEIGHTED_FEATURES, plain, budget, seed, step, environments.platform
+                [stream], WEIGHTED_FEATURES, plain, budget, seed, step, envs.platform
             )
             step(FIXED)
-            environments.run(FIXED, plain.but(policy=weights), episode)
-            results[FIXED] = environments.result()
+            envs.run(FIXED, plain.but(policy=weights), episode)
+            results[FIXED] = envs.result()
     finally:
-        environments.close()
+        envs.close()
     decisions = {name: one.decisions for name, one in acting.items()}
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 
-def _learn(environments: Environments, name: str, learning: _Learning, episode: Episode) -> None:
+def _learn(envs: Environments, name: str, learning: _Learning, episode: Episode) -> None:
     """Let a learner go through the stream; what it does wrong is an HpcgymError that names it."""
     try:
-        environments.run(name, learning, episode)
+        envs.run(name, learning, episode)
     except Exception as error:  # whatever a user's learner does
         what = error if isinstance(error, HpcgymError) else f"{type(error).__name__}: {error}"
         said = f"{name} failed at its decision {learning.decisions}: {what}"

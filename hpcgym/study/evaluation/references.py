@@ -73,10 +73,7 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def rows_of(
-    compared: Policies,
-    environments: Environments,
-    slices: Sequence[Workload],
-    always: Sequence[str] = (),
+    compared: Policies, envs: Environments, slices: Sequence[Workload], always: Sequence[str] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return all that is to be run, the user's policies, then the references; and their rows.
 
@@ -98,7 +95,7 @@ def rows_of(
     HpcgymError : two rows of one name, rules or limits that a row cannot keep, or shares of users
         that nobody looks at.
     """
-    rules, limits = environments.rules, environments.platform.limits
+    rules, limits = envs.rules, envs.platform.limits
     rows: dict[str, Any] = {}
     row_of: dict[str, str] = {}
     names = (*references(rules), *always)
@@ -106,14 +103,14 @@ def rows_of(
         row, one = name, policy
         if not acts(policy):
             usual, one = (_scheduler(policy, some, limits) for some in ({}, rules))
-            one = under_site_rules(one, rules, environments.lifted)
+            one = under_site_rules(one, rules, envs.lifted)
             if isinstance(policy, Scheduler) or name == policy:
                 row = labelled(name, usual, one)
         if row in rows:
             raise HpcgymError(f"two policies are called {row!r}")
         row_of[name], rows[row] = row, one
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    looks = environments.counts_usage or any(any(one.usage_orders) for one in known)
+    looks = envs.counts_usage or any(any(one.usage_orders) for one in known)
     check_fair_share(rules.get("fair_share"), looks)
     _check_limits(rows, limits, slices)
     # the user's policies first
@@ -141,10 +138,8 @@ def find_reference(
     HpcgymError : no such row.
     """
     members = {one for each in compared.trainings.values() for one in each}
-    row, known = (
-        row_of.get(name, name),
-        [*(r for r in rows if r not in members), *compared.trainings],
-    )
+    row = row_of.get(name, name)
+    known = [*(one for one in rows if one not in members), *compared.trainings]
     if row not in known:
         also = f"{name} if it is among the policies, too" if is_known(name) else ""
         raise HpcgymError(unknown("reference", name, known, also))
@@ -189,18 +184,18 @@ def _check_limits(
 # --- Chance, and the best static weights ----------------------------------------------------------
 
 
-def chance(environments: Environments, jobs: int, seed: int) -> tuple[str, Any]:
+def chance(envs: Environments, jobs: int, seed: int) -> tuple[str, Any]:
     """Return what the row of chance is called, and who that is, for so many jobs."""
     acting = f"{RANDOM} (acting)"
-    if environments.add_random(acting):
+    if envs.add_random(acting):
         return acting, RandomActions(seed)
-    found = random_order(static_rules(environments), jobs, seed)
+    found = random_order(static_rules(envs), jobs, seed)
     return _under_site_rules(RANDOM, found), found
 
 
-def static_row(environments: Environments) -> str:
+def static_row(envs: Environments) -> str:
     """Return what the row of the best static weights is called."""
-    return _under_site_rules(STATIC, static_rules(environments))
+    return _under_site_rules(STATIC, static_rules(envs))
 
 
 def _under_site_rules(name: str, scheduler: Scheduler) -> str:
@@ -208,16 +203,16 @@ def _under_site_rules(name: str, scheduler: Scheduler) -> str:
     return labelled(name, Scheduler(), scheduler, SITE_RULES)
 
 
-def static_rules(environments: Environments, features: Sequence[str] = ()) -> Scheduler:
+def static_rules(envs: Environments, features: Sequence[str] = ()) -> Scheduler:
     """Return all rules of static weights over features but the weights.
 
     Raises
     ------
     HpcgymError : rules that they cannot be chosen under.
     """
-    found = _scheduler("spf", environments.rules, environments.platform.limits)
+    found = _scheduler("spf", envs.rules, envs.platform.limits)
     if counts_usage(found, features):
-        found = found.but(fair_share=environments.rules.get("fair_share"))
+        found = found.but(fair_share=envs.rules.get("fair_share"))
     return found
 
 

@@ -230,17 +230,17 @@ def evaluate(
     _warn_of_short_period(whole, part, chosen)
     warn_of_seen(acting, whole, part)
     with told_already():
-        environments = Environments(whole, machine, part, agents, seed)
-    outcomes = _Outcomes(environments, part, chosen, compared.trainings, metric, by)
+        envs = Environments(whole, machine, part, agents, seed)
+    outcomes = _Outcomes(envs, part, chosen, compared.trainings, metric, by)
     shows = progress or silent
     try:
         if sharing:
             told = _on_shared_nodes(outcomes, compared, reference, shows)
         else:
-            check_allocation(rules.get("allocation") or "first-fit", environments.machine)
+            check_allocation(rules.get("allocation") or "first-fit", envs.machine)
             told = _with_references(outcomes, compared, whole, reference, budget, seed, shows)
     finally:
-        environments.close()
+        envs.close()
     left_out = _left_out(whole, part, chosen)
     board = outcomes.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
     _warn_of_failures(board)
@@ -256,7 +256,7 @@ class _Outcomes:
 
     Attributes
     ----------
-    environments, part, chosen : where they act, and the slices.
+    envs, part, chosen : where they act, and the slices.
     trainings : of the policies.
     metric, by : of :func:`evaluate`.
     schedulers : row -> its scheduler; None for what acts.
@@ -265,7 +265,7 @@ class _Outcomes:
     groups : rows of :attr:`hpcgym.study.Leaderboard.groups`, but for the workload.
     """
 
-    environments: Environments
+    envs: Environments
     part: Episodes
     chosen: Sequence[Episode]
     trainings: Mapping[str, tuple[str, ...]]
@@ -299,9 +299,7 @@ class _Outcomes:
             step(f"{name}: {episode.name}")
             found: Mapping[str, float | int] = {}
             try:
-                found = self.environments.run(
-                    name, policy, episode, (known or {}).get(episode.name)
-                )
+                found = self.envs.run(name, policy, episode, (known or {}).get(episode.name))
             except MisfitError:
                 raise
             except Exception as error:  # whatever a user's policy does
@@ -318,7 +316,7 @@ class _Outcomes:
     def _group(self, name: str, episode: Episode) -> None:
         """Keep the metric of each class of jobs, or user."""
         by, metric = str(self.by), self.metric
-        result = self.environments.result()
+        result = self.envs.result()
         if not self.part.alone:
             result = result_within(result, *counted(episode))
         for group, found in metrics_by(result, by, [metric]).items():
@@ -378,7 +376,7 @@ class _Outcomes:
             intervals_of=tuple(others),
             groups=self._groups(workload, row_of, {name for name, _ in failures}),
             around=self.part.around,
-            unseen=self.environments.unseen,
+            unseen=self.envs.unseen,
             **told,
         )
 
@@ -433,8 +431,8 @@ def _with_references(
     progress: Progress,
 ) -> dict[str, Any]:
     """Run policies and references; return attributes of the leaderboard."""
-    environments, part, chosen = outcomes.environments, outcomes.part, outcomes.chosen
-    platform, machine = environments.platform, environments.machine
+    envs, part, chosen = outcomes.envs, outcomes.part, outcomes.chosen
+    platform, machine = envs.platform, envs.machine
     jobs = part.workload if part.alone else whole
     check_jobs(jobs, machine.processors)
     needs_on(jobs, machine)
@@ -442,17 +440,17 @@ def _with_references(
     if budget > 0:
         first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
         training = [first.workload_of(one) for one in first.named(first.usual, seed + 1)]
-        check_static(environments.rules)
+        check_static(envs.rules)
     slices = [part.workload_of(episode) for episode in chosen]
     always = (OF_BUDGETS,) if has_budgets(platform.limits, slices) else ()
-    rows, row_of = rows_of(compared, environments, slices, always)
+    rows, row_of = rows_of(compared, envs, slices, always)
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    weighed = [Scheduler().but(**environments.rules)] if environments.counts_usage else []
-    warn_of_unused([jobs], [*known, *weighed], environments.features if weighed else ())
-    by_chance, found = chance(environments, len(part.workload), seed)
-    rows[by_chance], static = found, static_row(environments)
+    weighed = [Scheduler().but(**envs.rules)] if envs.counts_usage else []
+    warn_of_unused([jobs], [*known, *weighed], envs.features if weighed else ())
+    by_chance, found = chance(envs, len(part.workload), seed)
+    rows[by_chance], static = found, static_row(envs)
     row_of |= {RANDOM: by_chance, STATIC: static}
-    against = row_of[always[0] if always else references(environments.rules)[0]]
+    against = row_of[always[0] if always else references(envs.rules)[0]]
     if reference is not None:
         against = find_reference(
             reference, [*rows, *([static] if training else [])], row_of, compared
@@ -461,10 +459,8 @@ def _with_references(
     weights: dict[str, float] = {}
     with told_already(), progress("evaluating", total) as step:
         if training:
-            plain = static_rules(environments, environments.features)
-            weights = best_static(
-                training, environments.features, plain, budget, seed, step, platform
-            )
+            plain = static_rules(envs, envs.features)
+            weights = best_static(training, envs.features, plain, budget, seed, step, platform)
             rows[static] = plain.but(policy=weights)
         for name, policy in rows.items():
             outcomes.run(name, policy, step, _learned(policy, jobs, part, chosen, machine))

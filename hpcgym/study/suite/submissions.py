@@ -273,8 +273,7 @@ def run(
     held: list[str] = []  # why tasks are left out, until one is run: if none is, one will do
     for task in left:
         try:
-            evaluation = Evaluation(task)
-            with evaluation:
+            with Evaluation(task) as evaluation:
                 who = agent_of(agent, evaluation)
                 check_writable(done.folder / FACTS, folders=True)  # before hours of training
                 _evaluate(done, evaluation, agent, who, progress or silent)
@@ -360,7 +359,7 @@ def _made(who: Agent, agent: str, folder: Path, seed: int) -> Any:
 
 @contextmanager
 def _blaming(where: str, anyway: bool = True) -> Iterator[None]:
-    """Turn what a user's code does wrong into a _AgentError; an HpcgymError only if ``anyway``."""
+    """Turn what a user's code does wrong into an _AgentError; HpcgymErrors only if ``anyway``."""
     try:
         yield
     except Exception as error:  # whatever a user's code does
