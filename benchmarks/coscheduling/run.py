@@ -82,8 +82,8 @@ def reproduce(
     head = tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)
     if measured is None:
         head += "\n" + tables.NO_MEASURED.format(file=MEASURED_FILE)
-    made, pictures = make_tables(outcomes, timings), _draw(outcomes, folder)
-    return folder.publish(head, made, tables.TEXTS, pictures, "few jobs and heatmaps" * quick)
+    made = make_tables(outcomes, timings)
+    return folder.publish(head, made, tables.TEXTS, {}, "few jobs and heatmaps" * quick)
 
 
 def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, pd.DataFrame]:
@@ -114,17 +114,3 @@ def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
         speedups = read_speedups(measured)
         tasks += runs.of_mixes(speedups, sizes) + runs.of_shuffles(speedups, sizes)
     return tasks
-
-
-def _draw(outcomes: dict[str, Outcomes], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures; return heading -> file."""
-    drawings = {
-        "pairs": ("Improvement by mean speedup", tables.draw_pairs),
-        "mixes": ("Mixes of process counts, drawn", tables.draw_mixes),
-        "shuffles": ("Shuffles of measured codes, drawn", tables.draw_shuffles),
-    }
-    return {
-        heading: folder.picture(draw(outcomes[part]), f"{part}.png")
-        for part, (heading, draw) in drawings.items()
-        if part in outcomes
-    }

@@ -1,9 +1,9 @@
-"""Tables, pictures and report of the study of co-scheduling, ours beside the published values."""
+"""Tables and report of the study of co-scheduling, ours beside the published values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,17 +11,10 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.coscheduling import runs
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS, TRACES
-from hpcgym.benchmarks.coscheduling.runs import ALIKE, IN_USE
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.naming import HOUR_S
-from hpcgym.report.canvas import BLACK, DARK_GREY, line_style, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # --- The tables of the study, ours beside the published values ------------------------------------
 
@@ -313,96 +306,6 @@ def _correlation(x: Floats, y: Floats) -> str:
     known = resampled[np.isfinite(resampled)]
     low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
     return f"{pearson(x, y):+.2f} [{low:+.2f}, {high:+.2f}]"
-
-
-# --- The pictures of the study --------------------------------------------------------------------
-
-_GAIN = "makespan improvement over EASY (%)"
-_USED = "cores in use until the queue is empty (share)"
-
-
-def draw_pairs(outcomes: Outcomes) -> Figure:
-    """Draw improvements by mean speedup, of pairs and of a run's jobs, under the main reading."""
-    figure = new_figure(10, 4.6)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for name in SHARING:
-        gains = over_heatmaps(outcomes, runs.MAIN, name, "improvement")
-        left.plot(list(gains), [of.mean() for of in gains.values()], label=name, **_style(name))
-    speedups = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "job_speedup")
-    gains = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "improvement")
-    x, y = (np.concatenate(list(of.values())) for of in (speedups, gains))
-    right.plot(x, y, ".", markersize=3, label=f"{SIMPLE}, a heatmap each", color=DARK_GREY)
-    for axes in (left, right):
-        axes.plot(
-            list(IMPROVEMENTS), list(IMPROVEMENTS.values()), "D", color=BLACK, label="published"
-        )
-    tables.finish(left, x="mean speedup of all pairs", y=_GAIN, grid="both")
-    tables.finish(right, x="mean speedup of the jobs of a run", grid="both")
-    _finish(figure, left, right, heading="500 jobs of 256 processes on 100 nodes of 48 cores")
-    return figure
-
-
-def draw_mixes(outcomes: Outcomes) -> Figure:
-    """Draw improvements and utilisations by mix of process counts."""
-    figure = new_figure(13, 4.6)
-    panels = figure.subplots(1, 4)
-    mixes = list(dict.fromkeys(task["mix"] for task, _ in outcomes))
-    drawn = (
-        ("improvement", runs.MEASURED, SHARING, _GAIN),
-        ("improvement", IN_USE, SHARING, f"the same, {IN_USE} (%)"),
-        ("improvement", ALIKE, SHARING, f"the same, {ALIKE} (%)"),
-        ("utilisation", runs.MEASURED, [runs.REFERENCE, *SHARING], _USED),
-    )
-    for axes, (what, kind, names, label) in zip(panels, drawn, strict=True):
-        for name in names:
-            means = [_of_mix(outcomes, mix, kind, name, what) for mix in mixes]
-            axes.plot(range(len(mixes)), means, label=name, **_style(name))
-        axes.set_xticks(range(len(mixes)), [mix.replace("+", "\n+") for mix in mixes])
-        tables.finish(axes, x="processes of jobs", y=label)
-    for axes in panels[1:-1]:
-        axes.sharey(panels[0])
-    panels[0].autoscale(axis="y")
-    _finish(figure, panels[-1], heading="Mixes of process counts, 200 nodes of 20 cores")
-    return figure
-
-
-def _of_mix(outcomes: Outcomes, mix: str, kind: str, name: str, what: str) -> float:
-    of = [out for task, out in outcomes if (task["mix"], task["kind"]) == (mix, kind)]
-    return float(np.nanmean(pooled(of, name, what)))
-
-
-def draw_shuffles(outcomes: Outcomes) -> Figure:
-    """Draw improvements against job speedups and utilisations: a point for each shuffle."""
-    sets = by_set(outcomes)
-    figure = new_figure(10, 1.2 + 3.8 * len(sets))
-    rows = figure.subplots(len(sets), 2, sharey="row", squeeze=False)
-    for (codes, of), line in zip(sets.items(), rows, strict=True):
-        for axes, what in zip(line, ("job_speedup", "utilisation"), strict=True):
-            for name in SHARING:
-                gain = pooled(of, name, "improvement")
-                style = _style(name) | {"linestyle": "", "markersize": 3, "label": name}
-                axes.plot(pooled(of, name, what), gain, "o", **style)
-        tables.finish(line[0], x="mean speedup of jobs", y=f"{_GAIN}\n{codes}", grid="both")
-        tables.finish(line[1], x=_USED, grid="both")
-    _finish(figure, rows[0][0], heading="Shuffles of measured codes, 200 nodes of 20 cores")
-    return figure
-
-
-def _style(name: str) -> dict[str, Any]:
-    """Return how a scheduler is drawn, EASY dotted."""
-    if name == runs.REFERENCE:
-        return {"color": BLACK, "linestyle": ":", "linewidth": 1.6}
-    return line_style(COSCHEDULERS.index(name)) | {"linewidth": 1.2}
-
-
-def _finish(figure: Figure, *drawn: Axes, heading: str) -> None:
-    """Write the heading and, below all, a legend of what some axes have."""
-    tables.heading_above(figure, heading)
-    found: dict[str, Any] = {}
-    for axes in drawn:
-        handles, labels = axes.get_legend_handles_labels()
-        found |= dict(zip(labels, handles, strict=True))
-    tables.legend_below(figure, list(found.values()), list(found), 6)
 
 
 # --- The report of the study ----------------------------------------------------------------------

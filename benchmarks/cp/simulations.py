@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -317,14 +316,12 @@ class Findings:
     outcomes : run -> what :func:`simulations.simulate_one` returns, if it came to schedules.
     stopped : the same of those that did not.
     instances : driver -> what :func:`instances.compare_one` returns.
-    pictures : heading -> file, relative to the folder of the report.
     """
 
     load: Load
     outcomes: dict[configurations.Run, dict[str, Any]]
     stopped: dict[configurations.Run, dict[str, Any]] = field(default_factory=dict)
     instances: dict[configurations.Run, dict[str, Any]] = field(default_factory=dict)
-    pictures: dict[str, Path] = field(default_factory=dict)
 
     @property
     def machine(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,26 +183,6 @@ def by_queue(found: Findings) -> pd.DataFrame:
 # --- Comparisons ----------------------------------------------------------------------------------
 
 
-def gains(found: Findings) -> pd.DataFrame:
-    """Return how far below EASY and PRB the mean slowdown of each dispatcher is [%].
-
-    Against either allocation: HCP'19, PCP'19 and PCP'20 allocate by best fit in any case.
-    """
-    means = {run: _value(outcome, "slowdown") for run, outcome in found.outcomes.items()}
-    rows = []
-    for run, mean in means.items():
-        if run.dispatcher in configurations.HEURISTICS[:3]:
-            continue
-        row: dict[str, Any] = {"run": str(run), "mean slowdown": mean}
-        for name, allocation in product(("easy", "prb"), ("first-fit", "best-fit")):
-            other = means.get(configurations.Run(name, run.duration, allocation))
-            share = 100 * (1 - mean / other) if other else float("nan")
-            row[f"below {name.upper()}, {allocation} %"] = share
-        rows.append(row)
-    table = pd.DataFrame(rows).dropna(axis="columns", how="all")
-    return table if table.shape[1] > 2 else table.iloc[:0]  # with neither of them
-
-
 def statements(found: Findings) -> pd.DataFrame:
     """Return what the text of Remediani 2017 says of its figures, and what ours are.
 
@@ -324,17 +303,6 @@ def hints(findings: Sequence[Findings]) -> pd.DataFrame:
 
 
 _HINTED = {"found": "found %", "better": "better than the list %", "gap": "mean gap %"}
-
-
-# --- Growth ---------------------------------------------------------------------------------------
-
-
-def grown(rows: Sequence[Mapping[str, Any]], by: str) -> pd.DataFrame:
-    """Return the mean time of a dispatch [ms]: a row a dispatcher, a column a size."""
-    cells: dict[str, dict[str, float]] = {}
-    for row in sorted(rows, key=lambda row: int(row[by])):
-        cells.setdefault(str(row["dispatcher"]), {})[f"{row[by]:,} {by}"] = float(row["ms"])
-    return pd.DataFrame([{"dispatcher": name, **of} for name, of in cells.items()])
 
 
 # --- The documents' figures -----------------------------------------------------------------------
@@ -487,37 +455,4 @@ def draw_ratios(found: Findings) -> Figure:
         axes.axhline(at, color=canvas.DARK_GREY, linewidth=0.8)
         heading, side = f"PCP'20 to PCP'19: {label}", f"ratio: {label}"
         finish(axes, heading, found.machine, x="instance", y=side, log="y")
-    return figure
-
-
-def draw_by_queue(found: Findings) -> Figure:
-    """How the time of a dispatch grows with the number of queued jobs."""
-    runs = {run: of["by_queue"] for run, of in found.outcomes.items() if of.get("solved")}
-    last: dict[str, tuple[configurations.Run, Any]] = {
-        run.dispatcher: (run, of) for run, of in runs.items()
-    }
-    lines = {
-        str(run): ([row["queued"] for row in of], [row["mean_ms"] for row in of])
-        for run, of in last.values()
-    }
-    return _lines(lines, f"Time of a dispatch: {found.machine}", "queued jobs, from")
-
-
-def draw_by_nodes(grown: Sequence[Mapping[str, Any]]) -> Figure:
-    """How it grows with the number of nodes, the queue the same."""
-    lines: dict[str, tuple[list[float], list[float]]] = {}
-    for row in grown:
-        x, y = lines.setdefault(str(row["dispatcher"]), ([], []))
-        x.append(row["nodes"])
-        y.append(row["ms"])
-    return _lines(lines, "Time of a dispatch by size of the machine", "nodes")
-
-
-def _lines(lines: Mapping[str, tuple[Any, Any]], heading: str, label: str) -> Figure:
-    """Return a figure of times [ms] on logarithmic axes."""
-    figure = canvas.new_figure(6.5, 4.2)
-    axes = figure.add_subplot()
-    for place, (name, (x, y)) in enumerate(lines.items()):
-        axes.plot(x, y, marker="o", markersize=4, label=name, **canvas.line_style(place))
-    finish(axes, heading, x=label, y="mean time of a dispatch (ms)", log="xy", grid="both")
     return figure

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +25,10 @@ from hpcgym.benchmarks.energy.budget import (
 )
 from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, check_names, load_jobs
+from hpcgym.benchmarks.studies.harness import Folder, grouped, load_jobs, load_sources, task_of
 from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,22 +154,16 @@ def readings() -> pd.DataFrame:
 
 
 def statements(outcomes: Outcomes) -> pd.DataFrame:
-    """Return what the text of chapter 5 says, and whether it is so here, for each reading."""
-    return _statements(outcomes)
+    """Return what the text of chapter 5 says, and whether it is so here.
 
-
-def statements_by_trace(outcomes: Outcomes) -> pd.DataFrame:
-    """Return the same for each trace, as written."""
-    return _statements({trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()})
-
-
-def _statements(outcomes: Outcomes) -> pd.DataFrame:
-    """Return two columns for each of what there are outcomes of."""
+    Of each reading, or of each trace as one of its own; without any there is no row.
+    """
     found = {
         name: [check(cells_of(traces), _rows(traces)) for _, _, check in _STATEMENTS]
         for name, traces in outcomes.items()
     }
-    return tables.statements_table("Glesser 2016, chapter 5", _STATEMENTS, found)
+    said = _STATEMENTS if found else ()
+    return tables.statements_table("Glesser 2016, chapter 5", said, found)
 
 
 def line(budget: Any) -> Any:
@@ -187,38 +182,30 @@ def _named(setting: Setting) -> str:
     return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
 
 
-def _first(cells: Cells, name: str, budgets: Sequence[float], measure: str) -> tables.Finding:
-    """Return whether a mechanism has the most, with and without shutdown, at all of budgets."""
-    if not budgets:
-        return tables.NOT_SIMULATED
-    words, so = [], True
-    for budget in budgets:
-        for shutdown in (False, True):
-            ours = {one: mean(cells, (one, shutdown), budget, measure) for one in MECHANISMS}
-            best = max(ours, key=lambda one: ours[one])
-            so &= ours[name] >= ours[best]
-            which = "all alike" if min(ours.values()) == ours[best] else best
-            words.append(f"{percent(budget)}{' with shutdown' if shutdown else ''}: {which}")
-    return "; ".join(words), so
-
-
 def _within(cells: Cells, low: float, high: float) -> list[float]:
     return [budget for budget in budgets_of(cells) if low <= budget <= high]
 
 
-def _high_budgets(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    return _first(cells, "energyBud", _within(cells, 0.75, 0.95), "utilisation")
+def _first(cells: Cells, _: Sequence[Row], name: str, low: float, high: float) -> tables.Finding:
+    """Return whether a mechanism has most utilisation, with and without shutdown, at budgets."""
+    words, so = [], True
+    for budget, shutdown in product(_within(cells, low, high), (False, True)):
+        ours = {one: mean(cells, (one, shutdown), budget, "utilisation") for one in MECHANISMS}
+        best = max(ours, key=lambda one: ours[one])
+        so &= ours[name] >= ours[best]
+        which = "all alike" if min(ours.values()) == ours[best] else best
+        words.append(f"{percent(budget)}{' with shutdown' if shutdown else ''}: {which}")
+    return ("; ".join(words), so) if words else tables.NOT_SIMULATED
 
 
-def _low_budgets(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    return _first(cells, "reducePC", _within(cells, 0.0, 0.5), "utilisation")
-
-
-def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) -> tables.Finding:
+def _above(
+    cells: Cells, _: Sequence[Row], settings: Sequence[Setting], low: float, high: float
+) -> tables.Finding:
+    """Return whether some mechanisms are above the line at budgets."""
     points = {
         (setting, budget): mean(cells, setting, budget, "utilisation") - line(budget)
         for setting in settings
-        for budget in budgets
+        for budget in _within(cells, low, high)
     }
     if not points:
         return tables.NOT_SIMULATED
@@ -227,17 +214,12 @@ def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) 
     return words + (f"; below: {', '.join(below)}" if below else ""), not below
 
 
-def _all_at_90(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    return _above(cells, SETTINGS, _within(cells, 0.85, 0.95))
-
-
-def _bud_at_80(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    settings = [("energyBud", False), ("energyBud", True)]
-    return _above(cells, settings, _within(cells, 0.75, 0.85))
-
-
-def _reduced_when_low(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    return _above(cells, [("reducePC", True)], _within(cells, 0.0, 0.5))
+_high_budgets = partial(_first, name="energyBud", low=0.75, high=0.95)
+_low_budgets = partial(_first, name="reducePC", low=0.0, high=0.5)
+_all_at_90 = partial(_above, settings=SETTINGS, low=0.85, high=0.95)
+_BUD = [("energyBud", False), ("energyBud", True)]
+_bud_at_80 = partial(_above, settings=_BUD, low=0.75, high=0.85)
+_reduced_when_low = partial(_above, settings=[("reducePC", True)], low=0.0, high=0.5)
 
 
 def _best_bsld(cells: Cells, _: Sequence[Row]) -> tables.Finding:
@@ -262,42 +244,41 @@ def _comparable(cells: Cells, _: Sequence[Row]) -> tables.Finding:
 
 
 def _saves(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    changes = [
-        mean(cells, (name, True), b, "energy") - mean(cells, (name, False), b, "energy")
-        for name in MECHANISMS
-        for b in budgets_of(cells)
+    less = [
+        mean(cells, (name, True), b, "energy") < mean(cells, (name, False), b, "energy")
+        for name, b in product(MECHANISMS, budgets_of(cells))
     ]
-    less = sum(change < 0 for change in changes)
-    return f"in {less} of {len(changes)}", less == len(changes)
+    return f"in {sum(less)} of {len(less)}", all(less)
 
 
 def _consumes(cells: Cells, _: Sequence[Row]) -> tables.Finding:
     ordered = []
-    for shutdown in (False, True):
-        for b in _within(cells, 0.0, 0.95):
-            ours = [
-                mean(cells, (name, shutdown), b, "energy")
-                for name in ("energyBud", "reducePC", "powercap")
-            ]
-            ordered.append(ours[0] >= ours[1] >= ours[2])
+    for shutdown, b in product((False, True), _within(cells, 0.0, 0.95)):
+        names = ("energyBud", "reducePC", "powercap")
+        first, second, third = (mean(cells, (name, shutdown), b, "energy") for name in names)
+        ordered.append(first >= second >= third)
     return f"in {sum(ordered)} of {len(ordered)}", sum(ordered) > len(ordered) / 2
 
 
-def _most_of_it(cells: Cells, rows: Sequence[Row]) -> tables.Finding:
-    gains = {}
-    for measure in ("utilisation", "AVEbsld"):
-        for name in MECHANISMS:
-            with_it, without = (
-                np.mean([mean(cells, (name, on), b, measure) for b in budgets_of(cells)])
-                for on in (True, False)
-            )
-            gains[measure, name] = 100 * (with_it / without - 1)
-    words = "; ".join(
-        f"{measure}: " + ", ".join(f"{name} {gains[measure, name]:+.1f} %" for name in MECHANISMS)
+def _gained(cells: Cells, measure: str, name: str) -> float:
+    """Return by how many percent shutdown changes a measure, the mean over budgets."""
+    with_it, without = (
+        np.mean([mean(cells, (name, on), b, measure) for b in budgets_of(cells)])
+        for on in (True, False)
+    )
+    return float(100 * (with_it / without - 1))
+
+
+def _most_of_it(cells: Cells, _: Sequence[Row]) -> tables.Finding:
+    used, late = (
+        {name: _gained(cells, measure, name) for name in MECHANISMS}
         for measure in ("utilisation", "AVEbsld")
     )
-    more = max(MECHANISMS, key=lambda name: gains["utilisation", name]) == "energyBud"
-    return words, more and min(MECHANISMS, key=lambda n: gains["AVEbsld", n]) == "energyBud"
+    form = "{:+.1f} %"
+    words = f"utilisation: {tables.listed(used, form)}; AVEbsld: {tables.listed(late, form)}"
+    return words, max(used.values()) == used["energyBud"] and (
+        min(late.values()) == late["energyBud"]
+    )
 
 
 def _like_easy(_: Cells, rows: Sequence[Row]) -> tables.Finding:
@@ -427,11 +408,16 @@ def reproduce(
     folder.begin(HEAD)
     tasks = _tasks(sources, number, seed, quick)
     found = folder.run(simulated.measure, tasks, "weeks")
-    outcomes: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
-    for task, outcome in zip(tasks, found, strict=True):
-        by_trace = outcomes.setdefault(task["reading"], {})
-        by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
-    made = make_tables(outcomes)
+    outcomes: Outcomes = grouped(tasks, found, "reading", "trace", "week")
+    by_trace = {trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()}
+    made = {
+        "statements": statements(outcomes),
+        "statements-by-trace": statements(by_trace if len(by_trace) > 1 else {}),
+        "5.1": table_5_1(outcomes),
+        "figures": figures(outcomes),
+        "weeks": of_weeks(outcomes),
+        "readings": readings(),
+    }
     cells, traces = cells_of(outcomes[TEXT]), ", ".join(outcomes[TEXT])
     pictures = {
         f"Figure {figure}: {label}": folder.picture(
@@ -454,35 +440,14 @@ def reproduce(
     )
 
 
-def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:
-    """Return the tables of the report by name."""
-    made = {"statements": statements(outcomes)}
-    if len(outcomes[TEXT]) > 1:
-        made["statements-by-trace"] = statements_by_trace(outcomes)
-    return made | {
-        "5.1": table_5_1(outcomes),
-        "figures": figures(outcomes),
-        "weeks": of_weeks(outcomes),
-        "readings": readings(),
-    }
-
-
 def _tasks(
     sources: Sequence[str], number: int | None, seed: int, quick: bool
 ) -> list[dict[str, Any]]:
     """Return the tasks."""
-    traces = {source: load_jobs(source) for source in sources}
-    check_names(traces.values())
+    budgets = list(QUICK_BUDGETS if quick else BUDGETS)
     return [
-        {
-            "source": source,
-            "trace": workload.name,
-            "jobs_sha256": fingerprint([workload]),
-            "reading": reading,
-            "week": week,
-            "budgets": list(QUICK_BUDGETS if quick else BUDGETS),
-        }
+        task_of(source, workload, reading=reading, week=week, budgets=budgets)
+        for source, workload in load_sources(sources, load_jobs).items()
         for reading in READINGS
-        for source, workload in traces.items()
         for week in weeks_of(workload, number, seed)
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from hpcgym.benchmarks.energy.plans import algorithm_2, best_plan
 from hpcgym.benchmarks.energy.powercap import OF_SHORT, SUBSTITUTE, measure
 from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of
 from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
@@ -27,7 +28,6 @@ from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,138 +169,126 @@ def over(shapes: Shapes, cap: float, policy: str, what: str) -> float:
     return float(np.mean([mean(cells, cap, policy, what) for cells in shapes.values()]))
 
 
-def _grid(shapes: Shapes) -> list[tuple[Cells, float]]:
-    """Return all intervals under all caps."""
-    return [(cells, cap) for cells in shapes.values() for cap in caps_of(shapes)]
+def _of_all(
+    shapes: Shapes, cap: float, what: str, names: Iterable[str] = SWITCHING
+) -> dict[str, float]:
+    """Return the mean over intervals of each of some policies."""
+    return {name: over(shapes, cap, name, what) for name in names}
+
+
+def _grid(shapes: Shapes) -> list[tuple[Shapes, float]]:
+    """Return all intervals, each by itself, under all caps."""
+    return [({name: shapes[name]}, cap) for name in shapes for cap in caps_of(shapes)]
+
+
+def _most(values: Mapping[str, float]) -> str:
+    return max(values, key=lambda name: values[name])
+
+
+def _least(values: Mapping[str, float]) -> str:
+    return min(values, key=lambda name: values[name])
 
 
 def _more_work(shapes: Shapes) -> tables.Finding:
-    gaps = [
-        mean(cells, cap, "DVFS", "work") - mean(cells, cap, "SHUT", "work")
-        for cells, cap in _grid(shapes)
-    ]
-    by_cap = []
-    for cap in caps_of(shapes):
-        gap = over(shapes, cap, "DVFS", "work") - over(shapes, cap, "SHUT", "work")
-        by_cap.append(f"{cap:.0%}: {100 * gap:+.1f}")
+    def gap(of: Shapes, cap: float) -> float:
+        return over(of, cap, "DVFS", "work") - over(of, cap, "SHUT", "work")
+
+    gaps = [gap(*one) for one in _grid(shapes)]
     more = sum(gap > 0 for gap in gaps)
+    by_cap = [f"{cap:.0%}: {100 * gap(shapes, cap):+.1f}" for cap in caps_of(shapes)]
     return f"in {more} of {len(gaps)}; points at {', '.join(by_cap)}", more == len(gaps)
 
 
 def _least_energy(shapes: Shapes) -> tables.Finding:
-    best = [
-        min(SWITCHING, key=lambda name, c=cells, p=cap: mean(c, p, name, "energy"))  # type: ignore[misc]
-        for cells, cap in _grid(shapes)
-    ]
-    counts = ", ".join(f"{name} {best.count(name)}" for name in SWITCHING)
-    return f"least energy: {counts}", best.count("MIX") > len(best) / 2
+    best = [_least(_of_all(*one, "energy")) for one in _grid(shapes)]
+    counts = {name: best.count(name) for name in SWITCHING}
+    return f"least energy: {tables.listed(counts, '{}')}", counts["MIX"] > len(best) / 2
 
 
 def _same_order(shapes: Shapes) -> tables.Finding:
-    apart = [
-        mean(cells, cap, "MIX", "work")
-        / np.mean([mean(cells, cap, name, "work") for name in ("SHUT", "DVFS")])
-        - 1
-        for cells, cap in _grid(shapes)
-    ]
+    works = [_of_all(*one, "work") for one in _grid(shapes)]
+    apart = [work["MIX"] / np.mean([work["SHUT"], work["DVFS"]]) - 1 for work in works]
     so = bool(max(map(abs, apart)) < 0.2)
     return f"{100 * min(apart):+.0f} to {100 * max(apart):+.0f} %", so
 
 
 def _falls(shapes: Shapes) -> tables.Finding:
     falling = []
-    for cells in shapes.values():
-        for name in SWITCHING:
-            for what in ("work", "energy"):
-                values = [mean(cells, cap, name, what) for cap in (1.0, *caps_of(shapes))]
-                falling.append(bool((np.diff(values) < 0).all()))
+    for cells, name, what in product(shapes.values(), SWITCHING, ("work", "energy")):
+        values = [mean(cells, cap, name, what) for cap in (1.0, *caps_of(shapes))]
+        falling.append(bool((np.diff(values) < 0).all()))
     return f"in {sum(falling)} of {len(falling)} rows", all(falling)
 
 
 def _more_rapidly(shapes: Shapes) -> tables.Finding:
-    high, low = caps_of(shapes)[-2:] if len(caps_of(shapes)) > 1 else (1.0, caps_of(shapes)[0])
-    falls = {
-        name: over(shapes, high, name, "work") - over(shapes, low, name, "work")
-        for name in SWITCHING
-    }
-    words = ", ".join(f"{name} {-100 * fall:+.1f}" for name, fall in falls.items())
-    so = falls["DVFS"] > max(falls["SHUT"], falls["MIX"])
-    return f"work from {high:.0%} to {low:.0%}, points: {words}", so
+    high, low = [1.0, *caps_of(shapes)][-2:]
+    before, after = (_of_all(shapes, cap, "work") for cap in (high, low))
+    gains = {name: -100 * (before[name] - after[name]) for name in SWITCHING}
+    words = f"work from {high:.0%} to {low:.0%}, points: {tables.listed(gains, '{:+.1f}')}"
+    return words, gains["DVFS"] < min(gains["SHUT"], gains["MIX"])
 
 
 def _tradeoff(shapes: Shapes) -> tables.Finding:
     words, so = [], []
     for what in ("work", "computed"):
+        pairs = [(_of_all(*one, "energy"), _of_all(*one, what)) for one in _grid(shapes)]
         cost = {
-            name: np.mean(
-                [
-                    mean(cells, cap, name, "energy") / mean(cells, cap, name, what)
-                    for cells, cap in _grid(shapes)
-                ]
-            )
+            name: float(np.mean([energy[name] / done[name] for energy, done in pairs]))
             for name in SWITCHING
         }
-        numbers = ", ".join(f"{name} {value:.2f}" for name, value in cost.items())
-        words.append(f"energy / {what}: {numbers}")
+        words.append(f"energy / {what}: {tables.listed(cost, '{:.2f}')}")
         so.append(max(cost["SHUT"], cost["MIX"]) < cost["DVFS"])
     return "; ".join(words), so[0]
 
 
-def _idle_is_worst(shapes: Shapes) -> tables.Finding:
-    by_cap, worst = [], True
+def _idle_beside(shapes: Shapes, what: str) -> dict[str, float]:
+    """Return by how many percent idle nodes alone have more than the mean of others, by cap."""
+    found = {}
     for cap in caps_of(shapes):
-        work = {name: over(shapes, cap, name, "work") for name in powercap.POLICIES}
-        less = 1 - work["none"] / np.mean([work[name] for name in SWITCHING])
-        by_cap.append((cap, less))
-        worst &= min(work.values()) == work["none"]
-    words = ", ".join(f"{cap:.0%}: {-100 * less:+.0f} %" for cap, less in by_cap)
-    lowest = by_cap[-1][1]
-    return f"against the mean of the others, {words}", worst and bool(
-        abs(lowest - NONE_LESS) < 0.15
-    )
+        others = float(np.mean([*_of_all(shapes, cap, what).values()]))
+        found[f"{cap:.0%}:"] = 100 * (over(shapes, cap, "none", what) / others - 1)
+    return found
+
+
+def _idle_is_worst(shapes: Shapes) -> tables.Finding:
+    works = [_of_all(shapes, cap, "work", powercap.POLICIES) for cap in caps_of(shapes)]
+    worst = all(min(work.values()) == work["none"] for work in works)
+    more = _idle_beside(shapes, "work")
+    words = f"against the mean of the others, {tables.listed(more, '{:+.0f} %')}"
+    lowest = -[*more.values()][-1] / 100
+    return words, worst and abs(lowest - NONE_LESS) < 0.15
 
 
 def _idle_same_energy(shapes: Shapes) -> tables.Finding:
-    apart = []
-    for cap in caps_of(shapes):
-        others = np.mean([over(shapes, cap, name, "energy") for name in SWITCHING])
-        apart.append(over(shapes, cap, "none", "energy") / others - 1)
-    words = ", ".join(
-        f"{cap:.0%}: {100 * one:+.0f} %" for cap, one in zip(caps_of(shapes), apart, strict=True)
-    )
-    return words, bool(max(map(abs, apart)) < 0.1)
+    apart = _idle_beside(shapes, "energy")
+    return tables.listed(apart, "{:+.0f} %"), max(map(abs, apart.values())) < 10
 
 
-def _day_work(shapes: Shapes) -> tables.Finding:
-    cells, cap = shapes["24h"], caps_of(shapes)[-1]
-    ours = {name: mean(cells, cap, name, "work") for name in DAY_WORK}
-    words = ", ".join(f"{name} {share:.0%}" for name, share in ours.items())
+def _day_work(day: Shapes) -> tables.Finding:
+    cap = caps_of(day)[-1]
+    ours = _of_all(day, cap, "work", DAY_WORK)
     so = all(abs(ours[name] - share) < 0.05 for name, share in DAY_WORK.items())
-    return f"{words} at {cap:.0%}", so
+    return f"{tables.listed(ours, '{:.0%}')} at {cap:.0%}", so
 
 
-def _day_order(shapes: Shapes) -> tables.Finding:
-    cells, cap = shapes["24h"], caps_of(shapes)[-1]
-    ours = {name: mean(cells, cap, name, "work") for name in SWITCHING}
-    return " > ".join(sorted(ours, key=lambda name: -ours[name])), max(ours, key=ours.get) == "SHUT"  # type: ignore[arg-type]
+def _day_order(day: Shapes) -> tables.Finding:
+    ours = _of_all(day, caps_of(day)[-1], "work")
+    return " > ".join(sorted(ours, key=lambda name: -ours[name])), _most(ours) == "SHUT"
 
 
-def _day_energy(shapes: Shapes) -> tables.Finding:
-    cells, cap = shapes["24h"], caps_of(shapes)[-1]
-    ours = {name: mean(cells, cap, name, "energy") for name in SWITCHING}
-    words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ours.items())
-    return words, min(ours, key=ours.get) == "MIX"  # type: ignore[arg-type]
+def _day_energy(day: Shapes) -> tables.Finding:
+    ours = _of_all(day, caps_of(day)[-1], "energy")
+    shares = {name: 100 * share for name, share in ours.items()}
+    return tables.listed(shares, "{:.1f} %"), _least(ours) == "MIX"
 
 
 def _most_for_energy(shapes: Shapes, place: int, policy: str) -> tables.Finding:
     """Return whether a policy computes most for each joule, under one of the caps."""
     cap = caps_of(shapes)[place]
-    best = {
-        name: over(shapes, cap, name, "computed") / over(shapes, cap, name, "energy")
-        for name in SWITCHING
-    }
-    words = ", ".join(f"{name} {value:.3f}" for name, value in best.items())
-    return f"computed / energy at {cap:.0%}: {words}", max(best, key=best.get) == policy  # type: ignore[arg-type]
+    done, energy = (_of_all(shapes, cap, what) for what in ("computed", "energy"))
+    best = {name: done[name] / energy[name] for name in SWITCHING}
+    words = f"computed / energy at {cap:.0%}: {tables.listed(best, '{:.3f}')}"
+    return words, _most(best) == policy
 
 
 _shut_when_low = partial(_most_for_energy, place=-1, policy="SHUT")
@@ -552,9 +540,14 @@ def reproduce(
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for task, outcome in zip(tasks, found, strict=True):
         outcomes.setdefault(_key(task), []).append(outcome)
+    made = {
+        "statements": statements(outcomes),
+        "4.6": figure_4_6(outcomes),
+        "4.3": table_4_3(),
+        "intervals": of_intervals(outcomes),
+    }
     head, cut = _head(find_cluster(cluster).name), "one short workload, one cap" * quick
-    made, pictures = make_tables(outcomes), _draw(outcomes, tasks, folder)
-    return folder.publish(head, made, TEXTS, pictures, cut)
+    return folder.publish(head, made, TEXTS, _draw(outcomes, tasks, folder), cut)
 
 
 def _head(cluster: str) -> str:
@@ -578,16 +571,6 @@ def _head(cluster: str) -> str:
     return head + "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
 
 
-def make_tables(outcomes: Outcomes) -> dict[str, pd.DataFrame]:
-    """Return the tables of the report by name."""
-    return {
-        "statements": statements(outcomes),
-        "4.6": figure_4_6(outcomes),
-        "4.3": table_4_3(),
-        "intervals": of_intervals(outcomes),
-    }
-
-
 def trace_of(workload: str) -> str:
     """Return the trace that a workload counts to: all substitutes are one."""
     return SUBSTITUTE if workload.startswith(f"{SUBSTITUTE} ") else workload
@@ -595,32 +578,21 @@ def trace_of(workload: str) -> str:
 
 def _tasks(sources: Sequence[str], cluster: str, quick: bool) -> list[dict[str, Any]]:
     """Return the tasks."""
-    machine = find_cluster(cluster)
-    tasks, loaded = [], {}
+    machine, tasks = find_cluster(cluster), []
     jobs = powercap.QUICK_JOBS if quick else powercap.JOBS
-    for source in sources:
-        generated = source.startswith(f"{SUBSTITUTE}:")
-        for requests in powercap.REQUESTS if generated else (powercap.AS_GENERATED,):
-            workload = powercap.load(source, requests, machine, jobs)
-            loaded[source] = workload
-            tasks += [
-                {
-                    "source": source,
-                    "workload": workload.name,
-                    "requests": requests,
-                    "capped": of,
-                    "interval": name,
-                    "caps": list(powercap.QUICK_CAPS if quick else powercap.CAPS),
-                    "cluster": cluster,
-                    "jobs": jobs,
-                    "jobs_sha256": fingerprint([workload]),
-                }
-                for of in (
-                    [powercap.MACHINE] if requests == OF_SHORT else powercap.ways_to_cap(machine)
-                )
-                for name in ([QUICK] if quick else powercap.INTERVALS)
-            ]
-    check_names(loaded.values())
+    caps = list(powercap.QUICK_CAPS if quick else powercap.CAPS)
+    given = {"caps": caps, "cluster": cluster, "jobs": jobs}
+    generated = [source for source in sources if source.startswith(f"{SUBSTITUTE}:")]
+    for requests in powercap.REQUESTS:
+        here = sources if requests == powercap.AS_GENERATED else generated
+        load = partial(powercap.load, requests=requests, machine=machine, jobs=jobs)
+        ways = [powercap.MACHINE] if requests == OF_SHORT else powercap.ways_to_cap(machine)
+        tasks += [
+            task_of(source, workload, requests=requests, capped=of, interval=name, **given)
+            for source, workload in load_sources(here, load).items()
+            for of in ways
+            for name in ([QUICK] if quick else powercap.INTERVALS)
+        ]
     return tasks
 
 
@@ -666,7 +638,7 @@ def _key(task: dict[str, Any]) -> tuple[str, str, str]:
     """
     of = task["capped"]
     reading = task["requests"] if of == powercap.MACHINE else f"{task['requests']}, a cap on {of}"
-    return trace_of(task["workload"]), reading, task["interval"]
+    return trace_of(task["trace"]), reading, task["interval"]
 
 
 def _first_kept(outcomes: list[dict[str, Any]], cap: float, policy: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,12 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.benchmarks.energy import shares, shares_tables
-from hpcgym.benchmarks.energy.published_shares import FREQUENCIES, TABLE_6_1
+from hpcgym.benchmarks.energy.published_shares import FREQUENCIES
 from hpcgym.benchmarks.energy.shares import FIGURES
-from hpcgym.benchmarks.energy.shares_tables import CELLS, ratios
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder, check_names, folder_name
+from hpcgym.benchmarks.studies.harness import Folder, grouped, load_sources, task_of
 from hpcgym.report import canvas
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,32 +26,7 @@ if TYPE_CHECKING:
 
 # --- The pictures of the study of energy fair share -----------------------------------------------
 
-_COLOURS = dict(zip(shares.EFFICIENCIES, (canvas.GREEN, canvas.VERMILLION), strict=True))
 _USERS = (canvas.GREEN, canvas.BLUE, canvas.VERMILLION)
-
-
-def draw_users(outcome: Mapping[str, Any], trace: str) -> Figure:
-    """Table 6.1 as a picture: a mark for each user, our mean and the published one."""
-    figure = canvas.new_figure(7, 4.2)
-    axes = figure.add_subplot()
-    found, theirs = ratios(outcome), TABLE_6_1.get(trace, {})
-    for place, cell in enumerate(CELLS):
-        values = np.sort(found[cell])
-        beside = place + np.linspace(-0.22, 0.22, len(values))
-        colour = _COLOURS[cell[1]]
-        axes.plot(beside, values, "o", color=colour, markersize=4, alpha=0.7)
-        axes.plot(
-            [place - 0.3, place + 0.3], [values.mean()] * 2, color=canvas.BLACK, linewidth=1.5
-        )
-        if cell in theirs:
-            axes.plot(place, theirs[cell].mean, "D", color=canvas.BLUE, markersize=6, zorder=3)
-    axes.axhline(1, color=canvas.DARK_GREY, linewidth=0.8, linestyle=":")
-    axes.set_xticks(range(len(CELLS)), [f"{policy}\n{name}" for policy, name in CELLS])
-    for line, name in zip(axes.get_lines(), ("one user", "mean", "published mean"), strict=False):
-        line.set_label(name if theirs or name != "published mean" else "_")
-    heading = f"Users who save or waste energy: {trace}"
-    tables.finish(axes, heading, y="stretch / stretch under FS", log="y")
-    return figure
 
 
 def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
@@ -211,8 +185,21 @@ def reproduce(
         folder.progress("light-esp on 180 cores", place, len(shares.LOADS))
         on_180[load] = shares.run_180(load, seeds)
     bursts = shares.run_burst()
-    made = make_tables(outcomes, experiments) | tables_of_180(on_180, bursts)
-    pictures = _draw(outcomes, experiments, folder) | _draw_180(on_180, bursts, folder)
+    made = {
+        "6.1": shares_tables.table_6_1(outcomes),
+        "6.1-by-jobs": shares_tables.by_jobs(outcomes),
+        "readings": shares_tables.of_readings(outcomes),
+        "late": shares_tables.of_late(outcomes),
+        "light-esp": shares_tables.of_esp(experiments),
+        "statements": shares_tables.statements(experiments),
+        "frequencies": shares_tables.of_frequencies(),
+        "light-esp-180": shares_tables.of_users_180(on_180, bursts),
+        "statements-180": shares_tables.statements_180(on_180, bursts),
+    }
+    pictures = {
+        heading: folder.picture(figure, f"{name}.png")
+        for name, (heading, figure) in _drawn(experiments, on_180, bursts).items()
+    }
     head, cut = HEAD.format(version=__version__), "few jobs, users and orders" * quick
     return folder.publish(head, made, TEXTS, pictures, cut)
 
@@ -220,90 +207,36 @@ def reproduce(
 def run_readings(sources: Sequence[str], folder: Folder, quick: bool) -> dict[str, dict[str, Any]]:
     """Return trace -> reading -> its outcome."""
     readings = [shares.TEXT, "per timestamp"] if quick else list(shares.READINGS)
-    jobs = shares.QUICK_JOBS if quick else None
+    jobs, users = (shares.QUICK_JOBS, shares.QUICK_USERS) if quick else (None, shares.USERS)
     tasks: list[dict[str, Any]] = []
     for reading in readings:
-        loaded = {
-            source: shares.load_trace(source, shares.READINGS[reading], jobs) for source in sources
-        }
-        check_names(loaded.values())
+        load = partial(shares.load_trace, reading=shares.READINGS[reading], jobs=jobs)
         tasks += [
-            {
-                "source": source,
-                "trace": workload.name,
-                "reading": reading,
-                "jobs": jobs,
-                "users": shares.QUICK_USERS if quick else shares.USERS,
-                "jobs_sha256": fingerprint([workload]),
-            }
-            for source, workload in loaded.items()
+            task_of(source, workload, reading=reading, jobs=jobs, users=users)
+            for source, workload in load_sources(sources, load).items()
         ]
     found = folder.run(shares.measure, tasks, "readings", chunk=1)
-    outcomes: dict[str, dict[str, Any]] = {}
-    for task, outcome in zip(tasks, found, strict=True):
-        outcomes.setdefault(task["trace"], {})[task["reading"]] = outcome
+    outcomes: dict[str, dict[str, Any]] = grouped(tasks, found, "trace", "reading")
     return outcomes
 
 
-def make_tables(
-    outcomes: shares_tables.Outcomes, experiments: Sequence[shares.EspOutcome]
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of the report by name, those without a row left out."""
-    made = {
-        "6.1": shares_tables.table_6_1(outcomes),
-        "6.1-by-jobs": shares_tables.by_jobs(outcomes),
-        "readings": shares_tables.of_readings(outcomes),
-        "late": shares_tables.of_late(outcomes),
-        "users": shares_tables.of_users(outcomes),
-        "light-esp": shares_tables.of_esp(experiments),
-        "statements": shares_tables.statements(experiments),
-    }
-    return {name: table for name, table in made.items() if len(table)}
-
-
-def tables_of_180(
-    outcomes: shares_tables.Outcomes180, bursts: shares_tables.Bursts
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of Light-ESP on 180 cores by name."""
-    return {
-        "frequencies": shares_tables.of_frequencies(),
-        "light-esp-180": shares_tables.of_users_180(outcomes, bursts),
-        "statements-180": shares_tables.statements_180(outcomes, bursts),
-    }
-
-
-def _draw(
-    outcomes: Mapping[str, Mapping[str, Any]],
+def _drawn(
     experiments: Sequence[shares.EspOutcome],
-    folder: Folder,
-) -> dict[str, Path]:
-    """Draw the pictures; return heading -> file."""
-    pictures = {}
-    for trace, readings in outcomes.items():
-        drawn = draw_users(readings[shares.TEXT], trace)
-        file = f"users-{folder_name(trace)}.png"
-        pictures[f"Users who save or waste energy: {trace}"] = folder.picture(drawn, file)
-    usual = [one for one in experiments if one.load == shares.LOADS[0]]
-    of_three = folder.picture(draw_esp(usual), "light-esp.png")
-    return pictures | {"Three users of Light-ESP (figures 6.2 and 6.3)": of_three}
-
-
-def _draw_180(
-    outcomes: shares_tables.Outcomes180, bursts: shares_tables.Bursts, folder: Folder
-) -> dict[str, Path]:
-    """Draw figures 6.4 to 6.8, and the users' counters as in figure 6.1; return heading -> file."""
-    usual = outcomes[shares.LOADS[0]]
-    drawn = {"6.4": ("Linpack by frequency", draw_frequencies())}
-    for policy, number in shares.FIGURES.items():
-        heading = f"{policy}, Light-ESP on 180 cores (figure {number})"
-        found = draw_distributions(usual[policy], heading)
-        drawn[number] = (heading, found)
-    least = min(shares.BURST_SAVED)
-    heading = f"EFS, a burst, {least:.0%} saved (figure 6.8)"
-    drawn["6.8"] = (heading, draw_distributions(bursts[least], heading))
-    counters = draw_counters(usual, "Counters")
-    drawn["6.1-180"] = ("Energy that is counted for users of 180 cores (as figure 6.1)", counters)
-    return {
-        heading: folder.picture(figure, f"figure-{number}.png")
-        for number, (heading, figure) in drawn.items()
+    on_180: shares_tables.Outcomes180,
+    bursts: shares_tables.Bursts,
+) -> dict[str, tuple[str, Figure]]:
+    """Return the pictures by the names of their files, each with its heading."""
+    usual, least = on_180[shares.LOADS[0]], min(shares.BURST_SAVED)
+    of_three = [one for one in experiments if one.load == shares.LOADS[0]]
+    drawn = {
+        "light-esp": ("Three users of Light-ESP (figures 6.2 and 6.3)", draw_esp(of_three)),
+        "figure-6.4": ("Linpack by frequency", draw_frequencies()),
     }
+    shown = {
+        number: (f"{policy}, Light-ESP on 180 cores (figure {number})", usual[policy])
+        for policy, number in shares.FIGURES.items()
+    } | {"6.8": (f"EFS, a burst, {least:.0%} saved (figure 6.8)", bursts[least])}
+    for number, (heading, outcome) in shown.items():
+        drawn[f"figure-{number}"] = heading, draw_distributions(outcome, heading)
+    heading = "Energy that is counted for users of 180 cores (as figure 6.1)"
+    return drawn | {"figure-6.1-180": (heading, draw_counters(usual, "Counters"))}

@@ -18,7 +18,7 @@ from hpcgym.benchmarks.energy.published_shares import (
     UTILISATION,
     Row,
 )
-from hpcgym.benchmarks.studies.tables import Finding, interval, statements_table
+from hpcgym.benchmarks.studies.tables import Finding, interval, listed, statements_table
 
 # --- The tables of the study of energy fair share -------------------------------------------------
 
@@ -60,7 +60,7 @@ def table_6_1(outcomes: Outcomes, by: str = "by_means") -> pd.DataFrame:
                 if name == "mean":
                     row["interval of the mean"] = interval(found[cell])
             rows.append(row)
-    return _without_empty(pd.DataFrame(rows))
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
 def _named(trace: str, cell: tuple[str, str]) -> dict[str, Any]:
@@ -112,19 +112,7 @@ def of_late(outcomes: Outcomes) -> pd.DataFrame:
             row["published"] = None if theirs is None else theirs.mean
             row["mean over jobs' ratios"] = float(jobs.mean())
             rows.append(row)
-    return _without_empty(pd.DataFrame(rows))
-
-
-def of_users(outcomes: Outcomes) -> pd.DataFrame:
-    """Return each user's ratios, as written."""
-    rows = []
-    for trace, readings in outcomes.items():
-        outcome = readings[shares.TEXT]
-        for place, user in enumerate(outcome["users"]):
-            row = {"trace": trace, "user": user, "stretch, FS": outcome["baseline"][place]}
-            found = ratios(outcome)
-            rows.append(row | {" ".join(cell): float(found[cell][place]) for cell in CELLS})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
 def of_esp(outcomes: Sequence[shares.EspOutcome]) -> pd.DataFrame:
@@ -218,11 +206,6 @@ _STATEMENTS = (
 )
 
 
-def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table without columns of which nothing is published."""
-    return table.dropna(axis="columns", how="all")
-
-
 # --- What section 6 -------------------------------------------------------------------------------
 
 #: load -> policy -> what became of the jobs.
@@ -295,39 +278,39 @@ def statements_180(outcomes: Outcomes180, bursts: Bursts) -> pd.DataFrame:
 Policies = Mapping[str, shares.Outcome180]
 
 
-def _means_180(values: Mapping[str, shares.Floats], digits: int) -> tuple[dict[str, float], str]:
+def _means_180(values: Mapping[str, shares.Floats], form: str) -> tuple[dict[str, float], str]:
     """Return the mean of each user, and all in words."""
     found = {user: float(of.mean()) for user, of in values.items()}
-    return found, ", ".join(f"{user} {value:,.{digits}f}" for user, value in found.items())
+    return found, listed(found, form)
 
 
-def _stretches(policies: Policies, policy: str) -> tuple[dict[str, float], str]:
-    return _means_180(policies[policy].stretch, 1)
+Test = Callable[[Mapping[str, float]], bool]
 
 
-def _waits(policies: Policies, policy: str) -> tuple[dict[str, float], str]:
-    return _means_180(policies[policy].wait, 0)
+def _stretch(policies: Policies, policy: str, so: Test) -> Finding:
+    """Return whether something is so of the users' mean stretches."""
+    found, words = _means_180(policies[policy].stretch, "{:,.1f}")
+    return words, so(found)
 
 
-def _green_first(policies: Policies) -> Finding:
-    found, words = _stretches(policies, "EFS")
-    return words, found["green"] < found["normal"]
+def _wait(policies: Policies, policy: str, so: Test) -> Finding:
+    """Return whether something is so of the users' mean waits."""
+    found, words = _means_180(policies[policy].wait, "{:,.0f}")
+    return words, so(found)
 
 
-def _green_like_gluttonous(policies: Policies) -> Finding:
-    found, words = _stretches(policies, "EFS")
-    pair = found["green"], found["gluttonous"]
-    return words, abs(pair[0] - pair[1]) <= ALIKE * max(pair)
+def _both(policies: Policies, policy: str, so: Test) -> Finding:
+    """Return whether something is so of the users' mean stretches and of their mean waits."""
+    (words, one), (more, other) = (of(policies, policy, so) for of in (_stretch, _wait))
+    return f"stretch {words}; wait {more}", one and other
 
 
-def _gluttonous_wait(policies: Policies) -> Finding:
-    found, words = _waits(policies, "EFS")
-    return words, found["gluttonous"] > (1 + CLEARLY) * max(found["green"], found["normal"])
+def _alike_within(found: Mapping[str, float], one: str, other: str) -> bool:
+    return abs(found[one] - found[other]) <= ALIKE * max(found[one], found[other])
 
 
-def _green_waits_less(policies: Policies) -> Finding:
-    found, words = _waits(policies, "EFS")
-    return words, (1 - CLEARLY) * found["normal"] < found["green"] < found["normal"]
+def _gluttonous_above(found: Mapping[str, float], by: float) -> bool:
+    return found["gluttonous"] > (1 + by) * max(found["green"], found["normal"])
 
 
 def _alike_at_first(policies: Policies) -> Finding:
@@ -347,61 +330,59 @@ def _apart_180(waits: Mapping[str, shares.Floats], first: float, last: float) ->
     return float((parts.max(axis=0) - parts.min(axis=0)).max(initial=0.0))
 
 
+def _green_first(policies: Policies) -> Finding:
+    return _stretch(policies, "EFS", lambda user: user["green"] < user["normal"])
+
+
+def _green_like_gluttonous(policies: Policies) -> Finding:
+    return _stretch(policies, "EFS", lambda user: _alike_within(user, "green", "gluttonous"))
+
+
+def _gluttonous_wait(policies: Policies) -> Finding:
+    return _wait(policies, "EFS", lambda user: _gluttonous_above(user, CLEARLY))
+
+
+def _green_waits_less(policies: Policies) -> Finding:
+    least = 1 - CLEARLY
+    return _wait(policies, "EFS", lambda u: least * u["normal"] < u["green"] < u["normal"])
+
+
 def _normal_best(policies: Policies) -> Finding:
-    stretch, words = _stretches(policies, "FS")
-    wait, more = _waits(policies, "FS")
-    so = all(min(found, key=lambda user: found[user]) == "normal" for found in (stretch, wait))
-    return f"stretch {words}; wait {more}", so
+    return _both(policies, "FS", lambda user: min(user.values()) == user["normal"])
 
 
 def _gluttonous_worst(policies: Policies) -> Finding:
-    stretch, words = _stretches(policies, "FS")
-    wait, more = _waits(policies, "FS")
-    so = all(max(found, key=lambda user: found[user]) == "gluttonous" for found in (stretch, wait))
-    return f"stretch {words}; wait {more}", so
+    return _both(policies, "FS", lambda user: max(user.values()) == user["gluttonous"])
 
 
 def _disadvantage(policies: Policies) -> Finding:
-    found, words = _waits(policies, "FS+EFS")
-    return words, found["gluttonous"] > (1 + ALIKE) * max(found["green"], found["normal"])
+    return _wait(policies, "FS+EFS", lambda user: _gluttonous_above(user, ALIKE))
 
 
 def _degraded(policies: Policies) -> Finding:
-    both = {name: _stretches(policies, name)[0]["gluttonous"] for name in ("FS+EFS", "EFS")}
-    words = ", ".join(f"{name} {value:.1f}" for name, value in both.items())
-    return words, both["FS+EFS"] > (1 + CLEARLY) * both["EFS"]
+    names = ("FS+EFS", "EFS")
+    both = {name: float(policies[name].stretch["gluttonous"].mean()) for name in names}
+    return listed(both, "{:.1f}"), both["FS+EFS"] > (1 + CLEARLY) * both["EFS"]
 
 
 def _similarly_good(policies: Policies) -> Finding:
-    found, words = _stretches(policies, "FS+EFS")
-    wait, more = _waits(policies, "FS+EFS")
-    pairs = [(one["green"], one["normal"]) for one in (found, wait)]
-    so = all(abs(a - b) <= ALIKE * max(a, b) for a, b in pairs)
-    return f"stretch {words}; wait {more}", so
+    return _both(policies, "FS+EFS", lambda user: _alike_within(user, "green", "normal"))
 
 
 def _slight_advantage(policies: Policies) -> Finding:
-    stretch, words = _stretches(policies, "FS+EFS")
-    wait, more = _waits(policies, "FS+EFS")
-    so = all(found["normal"] < found["green"] for found in (stretch, wait))
-    return f"stretch {words}; wait {more}", so
+    return _both(policies, "FS+EFS", lambda user: user["normal"] < user["green"])
 
 
 def _improved(bursts: Bursts) -> Finding:
     """Return whether the green user is clearly better with the least saving that was assumed."""
-    words = []
-    for saved, outcome in bursts.items():
-        waits = _means_180(outcome.wait, 0)[1]
-        words.append(
-            f"{saved:.1%} saved: stretch {_means_180(outcome.stretch, 1)[1]}; wait {waits}"
-        )
-    least = bursts[min(shares.BURST_SAVED)]
-    so = all(
-        found[shares.BURST_USERS[0]]
-        < (1 - CLEARLY) * min(found[one] for one in shares.BURST_USERS[1:])
-        for found in (_means_180(least.stretch, 1)[0], _means_180(least.wait, 0)[0])
-    )
-    return ". ".join(words), so
+
+    def better(found: Mapping[str, float]) -> bool:
+        green, *others = (found[user] for user in shares.BURST_USERS)
+        return green < (1 - CLEARLY) * min(others)
+
+    found = {saved: _both({"EFS": outcome}, "EFS", better) for saved, outcome in bursts.items()}
+    words = [f"{saved:.1%} saved: {ours}" for saved, (ours, _) in found.items()]
+    return ". ".join(words), found[min(shares.BURST_SAVED)][1]
 
 
 #: What is said, how it is published, what finds ours.

@@ -21,18 +21,20 @@ from hpcgym.benchmarks.mixed_policies.optimum import (
 )
 from hpcgym.benchmarks.mixed_policies.study import READINGS, THRESHOLD_S, Study, grid
 from hpcgym.benchmarks.mixed_policies.tables import gains, order_agreement
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
-from hpcgym.benchmarks.studies.tables import table_text
+from hpcgym.benchmarks.studies.harness import Folder, folder_name
+from hpcgym.benchmarks.studies.tables import read_texts
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
 
 # --- The report -----------------------------------------------------------------------------------
 
-#: What reports of this study begin with.
-HEAD = "# Mixed policies, computed anew\n"
+#: What reports of this study begin with; of each table its heading, and what is said below it.
+HEAD, TEXTS = read_texts(__file__, threshold=THRESHOLD_S)
+#: The table of all traces and readings.
+_ALL = "how-close"
 
-#: Of a picture: heading, and the figure of the paper that it stands for.
+#: Name of a picture -> heading, and the figure of the paper that it stands for.
 _PICTURES = {
     "distribution": "Weekly mean BSLD of the pure policies (figure 1)",
     "saf": "SAF and the best pure policy of each week (figures 2, 6, 9, 12)",
@@ -42,61 +44,34 @@ _PICTURES = {
     "months": "Mixed policies on each month (figure 15)",
 }
 
-_LONGEST = (
-    "As logged. Section 10 has them as why 20 hours is too short a threshold; those that ran for"
-    " longer than they requested are dropped by the cleaning, and are in no simulation here.\n"
-)
 
-
-def report_text(findings: Sequence[Findings]) -> str:
-    """Return the report as Markdown."""
-    parts = [
-        HEAD,
-        "A. Legrand, D. Trystram and S. Zrigui: Adapting Batch Scheduling to Workload"
-        " Characteristics: What can we expect From Online Learning? Inria research report 9212,"
-        f" 2018. Computed by hpcgym {__version__}; columns named *paper* are the report's own."
-        " Sums are of the mean bounded slowdown (BSLD) of each week; gains are relative to FCFS;"
-        " all policies backfill by requested time (SPF).\n",
-        "Two readings of the paper:\n",
-        *(f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()),
-    ]
-    if any(found.study.quick for found in findings):
-        parts.append("\n**A quick cut: few weeks and a coarse grid. Not to be compared.**")
-    parts += ["", account_text(findings)]
+def write(findings: Sequence[Findings], folder: Folder) -> Path:
+    """Write all tables so far, and a report of them; return its file."""
+    made, texts, pictures = {_ALL: closeness(findings)}, {_ALL: TEXTS[_ALL]}, {}
     for found in findings:
-        parts.append(_section(found))
-    return "\n".join(parts)
+        said = f"{found.study.trace}, reading {found.study.reading.name}"
+        for name, (heading, note) in TEXTS.items():
+            texts[found.place(name)] = f"{said}: {heading}", note
+        made |= {found.place(name): table for name, table in found.tables.items()}
+        pictures |= {f"{said}: {_PICTURES[name]}": of for name, of in found.pictures.items()}
+    cut = "few weeks and a coarse grid" * any(found.study.quick for found in findings)
+    return folder.publish(_head(findings), made, texts, pictures, cut, begin="")[0]
 
 
-def _section(found: Findings) -> str:
-    """Return everything about one trace under one reading."""
-    study = found.study
-    parts = [f"## {study.trace}, reading: {study.reading.name}\n"]
-    numbers = " in the paper's numbers" if study.trace in WEEKS else ""
-    parts.append(f"Weeks {min(study.weeks)} to {max(study.weeks)}{numbers}.\n")
-    parts.append(table_text(found.tables["jobs"]))
-    number = published.THRESHOLD_TABLE.get(study.trace)
-    heading = "Thresholds" + (f" (table {number})" if number else "")
-    parts += [f"### {heading}\n", table_text(found.tables["thresholds"])]
-    if "longest" in found.tables:
-        parts += ["### The longest jobs (table 7)\n", _LONGEST, table_text(found.tables["longest"])]
-    heading = "Training and testing" + (" (table 2)" if study.trace == "SDSC-SP2" else "")
-    halves = (
-        f"Weeks {study.train[0]} to {study.train[-1]}, and {study.test[0]} to {study.test[-1]},"
-        f" with the threshold of {THRESHOLD_S:,} s.\n"
-    )
-    parts += [f"### {heading}\n", halves, table_text(found.tables["split"]), *_cost(found)]
-    if "units" in found.tables:
-        text = "The best of the same random vectors, with times in other units than seconds.\n"
-        parts += ["### Units\n", text, table_text(found.tables["units"])]
-    for name, heading in _PICTURES.items():
-        if name in found.pictures:
-            if name == "searches":
-                parts += ["### XNES\n", table_text(found.tables["searches"])]
-            if name == "months":
-                parts += ["### Months (section 11)\n", table_text(found.tables["months"])]
-            parts.append(f"{heading}:\n\n![{heading}]({found.pictures[name].as_posix()})\n")
-    return "\n".join(parts)
+def _head(findings: Sequence[Findings]) -> str:
+    """Return what the report begins with: the readings, and what weeks there are of each trace."""
+    lines = [f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()]
+    parts = [HEAD.format(version=__version__), "Two readings of the paper:\n", *lines, ""]
+    for found in findings:
+        study = found.study
+        numbers = " in the paper's numbers" if study.trace in WEEKS else ""
+        parts.append(
+            f"- {study.trace}, reading {study.reading.name}: weeks {min(study.weeks)} to"
+            f" {max(study.weeks)}{numbers}; training on {study.train[0]} to {study.train[-1]},"
+            f" testing on {study.test[0]} to {study.test[-1]}."
+        )
+        parts += _cost(found)
+    return "\n".join(parts) + "\n"
 
 
 def _cost(found: Findings) -> list[str]:
@@ -106,38 +81,26 @@ def _cost(found: Findings) -> list[str]:
         if optimum is not None:
             pairs = optimum.vectors * len(optimum.numbers)
             lines.append(
-                f"All {optimum.vectors:,} different vectors on {len(optimum.numbers)} {label},"
+                f"  All {optimum.vectors:,} different vectors on {len(optimum.numbers)} {label},"
                 f" {pairs:,} schedules, took {optimum.seconds:,.0f} s of computing,"
-                " summed over processes and earlier runs.\n"
+                " summed over processes and earlier runs."
             )
     return lines
 
 
 # --- How near the sums are to the paper's ---------------------------------------------------------
 
-#: Where the differences are told.
-_DIFFERENCES = "`benchmarks/mixed_policies/README.md`, *What differs, and why*"
-
-
-def account_text(findings: Sequence[Findings]) -> str:
-    """Return the account as Markdown; empty if the paper has no values of these traces."""
-    compared = [found for found in findings if "paper" in found.tables["thresholds"]]
-    if not compared:
-        return ""
-    note = (
-        "Sums without a threshold, ours divided by the paper's; pairs of policies that are in the"
-        " same order; the largest difference of a gain over FCFS, in percentage points. What"
-        f" differs from the paper, and why as far as that is known: {_DIFFERENCES}.\n"
-    )
-    table = table_text(closeness(compared))
-    return f"## How close\n\n{note}\n{table}"
-
 
 def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
-    """Return how near the sums without a threshold are to the paper's, by trace and reading."""
+    """Return how near the sums without a threshold are to the paper's, by trace and reading.
+
+    Those of other traces than the paper's have no row.
+    """
     rows = []
     for found in findings:
         study, table = found.study, found.tables["thresholds"]
+        if "paper" not in table:
+            continue
         free = table[table["threshold (s)"] == "none"].set_index("policy")
         ours = {str(name): float(value) for name, value in free["ours"].items()}
         paper = {name: row[0] for name, row in published.TABLES_3_TO_6[study.trace].items()}
@@ -185,6 +148,14 @@ class Findings:
     months: Optimum | None = None
     searched: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
+    def place(self, name: str) -> str:
+        """Return the name of a table or picture of these findings, in a folder of their own."""
+        return f"{folder_name(f'{self.study.trace}-{self.study.reading.name}')}/{name}"
+
+    def draw(self, folder: Folder, name: str, figure: Any) -> None:
+        """Write a picture."""
+        self.pictures[name] = folder.picture(figure, self.place(f"{name}.png"))
+
 
 def reproduce(
     sources: Sequence[str],
@@ -224,15 +195,13 @@ def reproduce(
     folder.begin(HEAD)
     for found in findings:
         add_pure(found, folder)
-        _write_tables(found, folder)
-    path = folder.report(report_text(findings))
+    path = write(findings, folder)
     for found in findings:
         if found.study.reading.name == reading:
             cover_on(found.study, found.source, folder)
             for add in (add_units, add_optimum, add_searches, add_months):
                 add(found, folder)
-                _write_tables(found, folder)
-                folder.report(report_text(findings))
+                write(findings, folder)
     return path, findings
 
 
@@ -246,10 +215,8 @@ def add_pure(found: Findings, folder: Folder) -> None:
     found.tables["weekly"] = weekly = tables.weekly(study)
     if study.trace in published.TABLE_7:
         found.tables["longest"] = tables.longest(study, load_workload(found.source, clean="none"))
-    found.pictures = {
-        "distribution": _drawn(found, folder, "distribution", tables.draw_distribution, weekly),
-        "saf": _drawn(found, folder, "saf", tables.draw_saf, weekly),
-    }
+    found.draw(folder, "distribution", tables.draw_distribution(weekly, _name(study)))
+    found.draw(folder, "saf", tables.draw_saf(weekly, _name(study)))
 
 
 def add_units(found: Findings, _: Folder) -> None:
@@ -263,15 +230,14 @@ def add_optimum(found: Findings, folder: Folder) -> None:
     found.optimum = find_optimum(study, study.weeks, study.train, study.points)
     found.tables["split"] = tables.split(study, found.optimum)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum)
-    draw = tables.draw_comparison
     halves = (study.train, study.test)
-    found.pictures["weeks"] = _drawn(found, folder, "weeks", draw, weekly, "week", *halves)
+    found.draw(folder, "weeks", tables.draw_comparison(weekly, _name(study), "week", *halves))
     cubes = {
         week: covered(study, week, study.weeks[week], study.points)["values"]
         for week in _mapped(study)
     }
     spaces = tables.draw_spaces(cubes, grid(study.points).points, _name(study))
-    found.pictures["spaces"] = _saved(found, folder, "spaces", spaces)
+    found.draw(folder, "spaces", spaces)
 
 
 def add_searches(found: Findings, folder: Folder) -> None:
@@ -281,8 +247,7 @@ def add_searches(found: Findings, folder: Folder) -> None:
     found.searched = search_all(study)
     found.tables["searches"] = tables.searches(found.optimum, found.searched)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum, found.searched)
-    draw = tables.draw_searches
-    found.pictures["searches"] = _drawn(found, folder, "searches", draw, weekly)
+    found.draw(folder, "searches", tables.draw_searches(weekly, _name(study)))
 
 
 def add_months(found: Findings, folder: Folder) -> None:
@@ -294,8 +259,7 @@ def add_months(found: Findings, folder: Folder) -> None:
     found.months = find_optimum(study, study.months, halves[0], study.month_points)
     found.tables["months"] = tables.months(study, found.months)
     found.tables["monthly"] = monthly = tables.monthly(study, found.months)
-    draw = tables.draw_comparison
-    found.pictures["months"] = _drawn(found, folder, "months", draw, monthly, "month", *halves)
+    found.draw(folder, "months", tables.draw_comparison(monthly, _name(study), "month", *halves))
 
 
 def _mapped(study: Study) -> list[int]:
@@ -313,26 +277,3 @@ def _name(study: Study) -> str:
     """Return what pictures say of the trace, in one line that fits."""
     trace = study.trace if len(study.trace) <= 40 else f"{study.trace[:39]}…"
     return f"{trace}, reading: {study.reading.name}, threshold {THRESHOLD_S:,} s"
-
-
-def _drawn(
-    found: Findings, folder: Folder, name: str, draw: Any, table: pd.DataFrame, *others: Any
-) -> Path:
-    """Draw a picture of a table and return its file, relative to the folder."""
-    return _saved(found, folder, name, draw(table, _name(found.study), *others))
-
-
-def _saved(found: Findings, folder: Folder, name: str, figure: Any) -> Path:
-    """Write a picture and return its file, relative to the folder."""
-    return folder.picture(figure, _place(found, f"{name}.png"))
-
-
-def _write_tables(found: Findings, folder: Folder) -> None:
-    """Write all tables as CSV."""
-    for name, table in found.tables.items():
-        write_csv(table, folder.path / _place(found, f"{name}.csv"))
-
-
-def _place(found: Findings, file: str) -> Path:
-    """Return where a file of these findings is, relative to the folder."""
-    return Path(folder_name(f"{found.study.trace}-{found.study.reading.name}")) / file

@@ -49,26 +49,6 @@ def leave_one_out(values: Values) -> dict[str, str]:
     return chosen
 
 
-def table_7_7(findings: Sequence[Findings], published: Mapping[str, Published]) -> pd.DataFrame:
-    """Table 7.7: the triple that is best on the other traces, on this one.
-
-    Triples are chosen by our values on our other traces, and by the published values on all other
-    traces that have them.
-    """
-    ours = {one.trace: one.table["mean_bsld"] for one in findings}
-    theirs = {trace: one.table["mean_bsld"] for trace, one in published.items()}
-    return _choices(ours, theirs, TABLE_7_7)
-
-
-def table_7_7_medians(
-    findings: Sequence[Findings], published: Mapping[str, Published]
-) -> pd.DataFrame:
-    """Return table 7.7 with triples chosen and judged by their medians over variants."""
-    ours = {one.trace: medians(one.table["mean_bsld"]) for one in findings}
-    theirs = {trace: medians(one.table["mean_bsld"]) for trace, one in published.items()}
-    return _choices(ours, theirs, {})
-
-
 def _candidates(values: Values) -> dict[str, pd.Series[float]]:
     """Return the values of triples, those that learn and AVE2's, on traces that have most."""
     names = [str(one) for one in runs.thesis() if one.learned or one.estimate == "ave2"]
@@ -76,28 +56,28 @@ def _candidates(values: Values) -> dict[str, pd.Series[float]]:
     return {trace: part for trace, part in found.items() if len(part) >= _SHARE * len(names)}
 
 
-def _choices(
-    ours: Values, theirs: Values, printed: Mapping[str, tuple[float, ...]]
-) -> pd.DataFrame:
-    """Return a row for each trace that a triple is chosen for, by ours and by published values.
+def table_7_7(findings: Sequence[Findings], published: Mapping[str, Published]) -> pd.DataFrame:
+    """Table 7.7: the triple that is best on the other traces, on this one.
 
-    Parameters
-    ----------
-    ours, theirs : trace -> values by the text of the configuration, EASY's and EASY++'s among them.
-    printed : trace -> what the thesis prints, first of all the triple's value.
+    Triples are chosen by our values on our other traces, and by the published values on all other
+    traces that have them.
     """
+    given = {
+        "ours": {one.trace: one.table["mean_bsld"] for one in findings},
+        "published": {trace: one.table["mean_bsld"] for trace, one in published.items()},
+    }
     rows = []
-    for by, given in (("ours", ours), ("published", theirs)):
-        values = _candidates(given)
+    for by in given:
+        values = _candidates(given[by])
         for trace, name in leave_one_out(values).items():
             row: dict[str, Any] = {
                 "trace": trace,
                 "chosen on": f"{by}: {' '.join(other for other in values if other != trace)}",
                 "triple": name,
             }
-            for whose, judges in (("ours", ours), ("published", theirs)):
+            for whose, judges in given.items():
                 row |= _judged(whose, judges.get(trace), name)
-            rows.append({**row, "thesis": printed.get(trace, (_NONE,))[0]})
+            rows.append({**row, "thesis": TABLE_7_7.get(trace, (_NONE,))[0]})
     return pd.DataFrame(rows)
 
 
@@ -356,9 +336,9 @@ _POINTS = 2001  # of a distribution that are drawn
 _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
 
 
-def draw_against_published(found: Findings, table: pd.DataFrame) -> Figure:
-    """Each configuration of a table: our mean bounded slowdown against the published one."""
-    table = table[table["published"].notna()]
+def draw_against_published(found: Findings) -> Figure:
+    """Each configuration: our mean bounded slowdown against the published one."""
+    table = found.table[found.table["published"].notna()]
     heading = "Mean bounded slowdown of each configuration"
     figure = _scatter(table, ("published", "mean_bsld"), ("published", "ours"))
     values = table[["published", "mean_bsld"]].to_numpy()

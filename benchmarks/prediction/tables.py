@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,6 @@ class Findings:
     table : a row for each configuration, by its text.
     configurations : those of the rows.
     accuracy : predictor -> its predictions at submission and the run times, (2, n_jobs) [s].
-    pictures : name -> file, relative to the folder of the report.
     """
 
     source: str
@@ -51,7 +49,6 @@ class Findings:
     table: pd.DataFrame
     configurations: dict[str, runs.Configuration]
     accuracy: dict[str, Any] = field(default_factory=dict)
-    pictures: dict[str, Path] = field(default_factory=dict)
 
     @property
     def trace(self) -> str:
@@ -268,34 +265,6 @@ def _overview(found: Findings, column: str) -> dict[str, float]:
     return entries
 
 
-def best(findings: Sequence[Findings], number: int = 3) -> pd.DataFrame:
-    """Return the best triples that learn, by our values and by the published ones."""
-    rows = []
-    for found in findings:
-        learned = found.learned
-        columns = {"ours": "mean_bsld", "published": "published"}
-        ranks = {by: learned[column].rank() for by, column in columns.items()}
-        for by, column in columns.items():
-            for name, row in learned.dropna(subset=[column]).nsmallest(number, column).iterrows():
-                rows.append(
-                    {
-                        "trace": found.trace,
-                        "best by": by,
-                        "triple": str(name),
-                        "ours": row["mean_bsld"],
-                        "rank": _rank(ranks["ours"][str(name)]),
-                        "published": row["published"],
-                        "published: rank": _rank(ranks["published"][str(name)]),
-                        "of": f"{len(learned):,}",
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-def _rank(value: float) -> str | None:
-    return f"{value:g}" if np.isfinite(value) else None
-
-
 # --- The claim, and what predictions are like -----------------------------------------------------
 
 
@@ -360,25 +329,6 @@ def table_7_8(findings: Sequence[Findings]) -> pd.DataFrame:
                 "median (s)": _NONE,
             }
         )
-    return pd.DataFrame(rows)
-
-
-def cost(findings: Sequence[Findings]) -> pd.DataFrame:
-    """Return what the simulations took, summed over processes and earlier runs."""
-    rows = []
-    for found in findings:
-        learned = found.table["estimate"] == "regression"
-        for name, part in (("with learning", learned), ("without", ~learned)):
-            seconds = found.table.loc[part, "seconds"]
-            rows.append(
-                {
-                    "trace": found.trace,
-                    "simulations": name,
-                    "number": len(seconds),
-                    "median (s)": float(seconds.median()),
-                    "sum (s)": float(seconds.sum()),
-                }
-            )
     return pd.DataFrame(rows)
 
 

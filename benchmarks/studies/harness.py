@@ -120,7 +120,11 @@ class Folder:
     def write_tables(self, made: Mapping[str, pd.DataFrame], begin: str = "table-") -> None:
         """Write tables as CSV, each named after its name."""
         for name, table in made.items():
-            write_csv(table, self.path / f"{begin}{name}.csv")
+            write_csv(table, self.file_of(name, begin))
+
+    def file_of(self, table: str, begin: str = "table-") -> Path:
+        """Return the file of a table, whose name may begin with a folder in this one."""
+        return (self.path / table).with_name(f"{begin}{Path(table).name}.csv")
 
     def picture(self, figure: Figure, file: str | Path) -> Path:
         """Write a figure as PNG; return its file, relative to this folder."""
@@ -140,8 +144,11 @@ class Folder:
         texts: Texts,
         pictures: Mapping[str, Path],
         cut: str,
+        begin: str = "table-",
     ) -> tuple[Path, dict[str, pd.DataFrame]]:
-        """Write all tables, and a report of them; return its file, and the tables.
+        """Write all tables that have rows, and a report of them; return its file, and the tables.
+
+        Tables of before that have none now, such as those of other dispatchers, are removed.
 
         Parameters
         ----------
@@ -150,16 +157,49 @@ class Folder:
         texts : of the tables, see :func:`hpcgym.benchmarks.studies.tables.table_sections`.
         pictures : heading -> file.
         cut : what a quick cut has; "" of a whole study.
+        begin : how the names of the tables' files begin.
         """
         from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
 
-        self.write_tables(made)
+        made = {name: table for name, table in made.items() if len(table)}
+        self.write_tables(made, begin)
+        for name in texts.keys() - made.keys():
+            self.file_of(name, begin).unlink(missing_ok=True)
         quick = quick_note(cut) if cut else []
         parts = [head, *quick, *table_sections(made, texts), *picture_sections(pictures)]
-        return self.report("\n".join(parts)), dict(made)
+        return self.report("\n".join(parts)), made
+
+
+def grouped(tasks: Sequence[Mapping[str, Any]], outcomes: Iterable[Any], *keys: str) -> Any:
+    """Return the outcomes of tasks by what the tasks have: dicts in dicts, one level for a key."""
+    found: dict[Any, Any] = {}
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        place = found
+        for key in keys[:-1]:
+            place = place.setdefault(task[key], {})
+        place[task[keys[-1]]] = outcome
+    return found
 
 
 # --- The jobs of a study --------------------------------------------------------------------------
+
+
+def load_sources(sources: Iterable[str], load: Callable[[str], Workload]) -> dict[str, Workload]:
+    """Return the workload of each source.
+
+    Raises
+    ------
+    HpcgymError : one that cannot be read, or two of the same name.
+    """
+    found = {source: load(source) for source in sources}
+    check_names(found.values())
+    return found
+
+
+def task_of(source: str, workload: Workload, **given: Any) -> dict[str, Any]:
+    """Return a task on a workload, which workers load anew and know by its hash."""
+    jobs = fingerprint([workload])
+    return {"source": source, "trace": workload.name, "jobs_sha256": jobs, **given}
 
 
 def load_jobs(source: str, clean: str | Sequence[str] = "default") -> Workload:

@@ -82,20 +82,21 @@ def read_texts(
 Texts = Mapping[str, tuple[str, str]]
 
 
-def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts, level: str = "##") -> list[str]:
+def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts) -> list[str]:
     """Return the parts of a report that have tables.
 
     Parameters
     ----------
-    made : the tables by name.
+    made : the tables by name; columns without any value, such as of what is not published, are
+        left out.
     texts : name of a table -> heading, and what is said below it; the order of the report.
-    level : of the headings.
     """
     parts = []
     for name, (heading, note) in texts.items():
         if name in made:
             said = [f"{note}\n"] if note else []
-            parts += [f"{level} {heading}\n", *said, table_text(made[name])]
+            filled = made[name].dropna(axis="columns", how="all")
+            parts += [f"## {heading}\n", *said, table_text(filled)]
     return parts
 
 
@@ -127,6 +128,11 @@ def statements_table(
         table[f"ours, {name}"] = [ours for ours, _ in findings]
         table[f"so, {name}"] = ["" if so is None else "yes" if so else "no" for _, so in findings]
     return table
+
+
+def listed(values: Mapping[str, float], form: str) -> str:
+    """Return values by their names in one line; ``form`` is of a value, such as "{:.2f}"."""
+    return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
 
 
 # --- Intervals of means, by resamples of what was averaged ----------------------------------------

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cp_states import crowded
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.cp import configurations, instances, simulations, tables
+from hpcgym.benchmarks.cp import configurations, simulations, tables
 from hpcgym.benchmarks.cp.configurations import (
     MACHINES,
     NAME,
@@ -91,7 +92,7 @@ def test_the_solver_gets_nothing_of_the_list(monkeypatch: pytest.MonkeyPatch) ->
         return search(model, *limits, **how)
 
     monkeypatch.setattr(dispatcher, "search", noting)
-    view = instances.state_of(64, 8, 1)
+    view = crowded(8)
     AsPublished()(view)
     PCP19()(view)
     (hints, bare), (given, bounded) = seen

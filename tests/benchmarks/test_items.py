@@ -311,7 +311,7 @@ QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["--workload", SMALL],
         [
             *(f"figure-6.{name}.png" for name in ("1-180", "4", "5", "6", "7", "8")),
-            *("light-esp.png", "users-lublin-64_seed_1.png"),
+            "light-esp.png",
         ],
         ["lublin-64 seed 1"],
     ),

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.benchmarks.mixed_policies import Study, optimum, published, tables
 from hpcgym.benchmarks.mixed_policies.optimum import cover_on
-from hpcgym.benchmarks.mixed_policies.run import account_text, reproduce
+from hpcgym.benchmarks.mixed_policies.run import TEXTS, closeness, reproduce
 from hpcgym.benchmarks.mixed_policies.study import (
     PURE,
     READINGS,
@@ -322,7 +322,7 @@ def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_p
     ]
     report = (tmp_path / "out" / "report.md").read_text()
     assert "quick cut" in report
-    assert f"with the threshold of {THRESHOLD_S:,} s" in report
+    assert f"With the threshold of {THRESHOLD_S:,} s" in report
     assert "s of computing" in report
     for file in folder.glob("*.png"):
         assert f"bursts-numbers/{file.name}" in report
@@ -363,10 +363,10 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
             )
         },
     )
-    text = account_text([found])
+    text = table_text(closeness([found]))
     assert {name for name in WEEKS if name in text} == {trace}
     assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 | 0.00" in text
-    assert "README.md" in text
+    assert "README.md" in TEXTS["how-close"][1]
 
 
 def test_the_readme_says_by_which_reading_the_orders_are_the_papers() -> None:

@@ -180,7 +180,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 WORK: list[Any] = [
     *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
     *(beyond.compute, budget.measure, coscheduling.measure, frontier.simulate_rule),
-    *(instances.compare_one, instances.grow_one, instances.known_one, optimum.cover_one),
+    *(instances.compare_one, optimum.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
     *(simulations.simulate_one, speed.measure),
 ]
