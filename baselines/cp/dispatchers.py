@@ -98,13 +98,6 @@ class CPH(CPDispatcher):
 # objective; what differs is best fit. PCP'19 adds the allocation to it.
 
 
-def build_hcp19(problem: Problem) -> Model:
-    """Return the model of a problem."""
-    model = schedule(problem)
-    branch_on_starts(model)
-    return model
-
-
 class HCP19(CPDispatcher):
     """HCP'19 as a dispatcher."""
 
@@ -113,7 +106,7 @@ class HCP19(CPDispatcher):
     usual = POOLED
 
     def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__("hcp19", build_hcp19, sdprb, slowdown, limits)
+        super().__init__("hcp19", build_cph, sdprb, slowdown, limits)
 
 
 # --- PCP'19 ---------------------------------------------------------------------------------------

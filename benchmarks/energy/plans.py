@@ -27,17 +27,33 @@ class Plan(NamedTuple):
     watts: float
 
 
-def best_plan(
+class Plans(NamedTuple):
+    """Plans under a cap.
+
+    Attributes
+    ----------
+    best : that which computes most, by C1, C2 and C3. Nodes are switched off where rho is at least
+        0, else slowed down; and where not even all nodes at the lowest frequency keep under the
+        cap, some are switched off and all others are slow.
+    printed : that of algorithm 2 of Glesser 2016, as it is printed. It mixes where not even all
+        nodes at the lowest frequency keep under the cap, whatever rho is; else it switches off
+        where rho is at most 0, which is where slowing down computes more. So it never computes
+        more than the best.
+    """
+
+    best: Plan
+    printed: Plan
+
+
+def plans_under(
     nodes: int,
     watts: float,
     power: NodePower,
     degradation: float | None = None,
     lowest: int = 0,
-) -> Plan:
-    """Return the plan that computes most under a cap, by C1, C2 and C3.
+) -> Plans:
+    """Return the plan that computes most under a cap, and that of the printed algorithm.
 
-    Nodes are switched off where rho is at least 0, else slowed down; and where not even all nodes
-    at the lowest frequency keep under the cap, some are switched off and all others are slow.
     Numbers of nodes are whole, rounded so that the cap is kept.
 
     Parameters
@@ -50,31 +66,6 @@ def best_plan(
     ------
     HpcgymError : a cap that not even nodes that are off keep, or what ``rho`` raises.
     """
-    off, slow, _ = _ways(nodes, watts, power, degradation, lowest)
-    return off if rho(power, degradation, lowest) >= 0 else slow
-
-
-def algorithm_2(
-    nodes: int,
-    watts: float,
-    power: NodePower,
-    degradation: float | None = None,
-    lowest: int = 0,
-) -> Plan:
-    """Return the plan of algorithm 2 of Glesser 2016, as it is printed.
-
-    It mixes where not even all nodes at the lowest frequency keep under the cap, whatever rho is;
-    else it switches off where rho is at most 0, which is where slowing down computes more. So
-    :func:`best_plan` never computes less. Parameters and errors are its own.
-    """
-    off, slow, too_low = _ways(nodes, watts, power, degradation, lowest)
-    return slow if too_low or rho(power, degradation, lowest) > 0 else off
-
-
-def _ways(
-    nodes: int, watts: float, power: NodePower, degradation: float | None, lowest: int
-) -> tuple[Plan, Plan, bool]:
-    """Return the plan that only switches off, that which slows down first, if that falls short."""
     slow_w, fast_w, deg = slow_and_fast(power, degradation, lowest)
     nodes, cap, off_w = whole("nodes", nodes, 1, 2**31), cap_w(watts), power.off_w
     if cap < nodes * off_w:
@@ -90,7 +81,11 @@ def _ways(
     excess, too_low = max(nodes * fast_w - cap, 0), cap < nodes * slow_w
     on = -_up((nodes * off_w - cap) / (slow_w - off_w))  # if all of them are slow
     slowed = plan(nodes - on, on) if too_low else plan(0, _up(excess / (fast_w - slow_w)))
-    return plan(_up(excess / (fast_w - off_w)), 0), slowed, too_low
+    dark, better = plan(_up(excess / (fast_w - off_w)), 0), rho(power, degradation, lowest)
+    return Plans(
+        best=dark if better >= 0 else slowed,
+        printed=slowed if too_low or better > 0 else dark,
+    )
 
 
 def _up(number: float) -> int:

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import powercap
-from hpcgym.benchmarks.energy.plans import algorithm_2, best_plan
+from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.benchmarks.energy.powercap import OF_SHORT, SUBSTITUTE, measure
 from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
 from hpcgym.benchmarks.studies import tables
@@ -113,7 +113,7 @@ def table_4_3() -> pd.DataFrame:
     rows = []
     for one in TABLE_4_3:
         here = replace(power, slowdown=one.degradation)
-        by_equations, by_text = (plan(nodes, cap, here) for plan in (best_plan, algorithm_2))
+        by_equations, by_text = plans_under(nodes, cap, here)
         rows.append(
             {
                 "benchmark": one.name,

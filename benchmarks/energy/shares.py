@@ -298,12 +298,10 @@ class Outcome180:
     Attributes
     ----------
     wait, stretch : user -> a number for each of her jobs [s], [1].
-    counted : user -> when her jobs of the first order end [s], and the joules counted until then.
     """
 
     wait: dict[str, Floats] = field(default_factory=dict)
     stretch: dict[str, Floats] = field(default_factory=dict)
-    counted: dict[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
 
 def light_esp_of(seed: int, load: float) -> Workload:
@@ -404,18 +402,8 @@ def _outcome(results: list[Result], users: tuple[str, ...]) -> Outcome180:
         found.stretch[user] = _joined(
             [stretches(result)[of] for result, of in zip(results, mine, strict=True)]
         )
-        found.counted[user] = _counted(results[0], mine[0])
     return found
 
 
 def _joined(parts: list[Floats]) -> Floats:
     return np.sort(np.concatenate(parts))
-
-
-def _counted(result: Result, mine: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the ends of some jobs and the joules that have been counted at each of them."""
-    jobs = result.workload
-    joules = jobs.power_w * jobs.requested_processors * jobs.run_time
-    end = (result.start + jobs.run_time)[mine]
-    order = np.argsort(end, kind="stable")
-    return end[order].astype(np.float64), np.cumsum(joules[mine][order])

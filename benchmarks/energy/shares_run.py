@@ -13,7 +13,6 @@ import pandas as pd
 
 from hpcgym.benchmarks.energy import shares, shares_tables
 from hpcgym.benchmarks.energy.published_shares import FREQUENCIES
-from hpcgym.benchmarks.energy.shares import FIGURES
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, grouped, load_sources, task_of
 from hpcgym.report import canvas
@@ -55,7 +54,7 @@ def draw_esp(outcomes: Sequence[shares.EspOutcome]) -> Figure:
     return figure
 
 
-# --- Pictures as figures 6.1 and 6.4 to 6.8: Light-ESP on 180 cores -------------------------------
+# --- Pictures as figures 6.4 to 6.8: Light-ESP on 180 cores -------------------------------
 
 #: Where names stand beside their marks [points].
 _BESIDE = {"green": (-4, -13), "normal": (6, 6), "gluttonous": (-96, -4)}
@@ -120,24 +119,6 @@ def _distribution(axes: Axes, values: Mapping[str, shares.Floats]) -> None:
         axes.plot(of, share, style, drawstyle="steps-post", color=_COLOURS_180[user], linewidth=1.4,
                   label=user)  # fmt: skip
     axes.set_ylim(0, 1.02)
-
-
-def draw_counters(outcomes: Mapping[str, shares.Outcome180], heading: str) -> Figure:
-    """Draw the energy that is counted for each user over time, by policy (as figure 6.1)."""
-    figure = canvas.new_figure(10, 3.6)
-    panels = figure.subplots(1, len(outcomes), sharey=True)
-    for axes, outcome in zip(panels, outcomes.values(), strict=True):
-        for user, (end, joules) in outcome.counted.items():
-            axes.plot(end / 60, joules / 1e6, drawstyle="steps-post", color=_COLOURS_180[user],
-                      linewidth=1.4, label=user)  # fmt: skip
-        axes.set_xlabel("time (min)")
-        canvas.plain(axes)
-    panels[0].set_ylabel("energy counted (MJ)")
-    for axes, policy in zip(panels, outcomes, strict=True):
-        rows = canvas.legend_above(panels[0], list(_COLOURS_180)[:3]) if axes is panels[0] else 1
-        words = f"{heading}: {policy}" if axes is panels[0] else policy
-        canvas.title(axes, f"{words} (of figure {FIGURES[policy]})", legend_rows=rows)
-    return figure
 
 
 # --- The report on energy fair share --------------------------------------------------------------
@@ -238,5 +219,4 @@ def _drawn(
     } | {"6.8": (f"EFS, a burst, {least:.0%} saved (figure 6.8)", bursts[least])}
     for number, (heading, outcome) in shown.items():
         drawn[f"figure-{number}"] = heading, draw_distributions(outcome, heading)
-    heading = "Energy that is counted for users of 180 cores (as figure 6.1)"
-    return drawn | {"figure-6.1-180": (heading, draw_counters(usual, "Counters"))}
+    return drawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -277,13 +278,17 @@ def steadiness(findings: list[Findings]) -> pd.DataFrame:
     for found in findings:
         if found.published is None:
             continue
-        table = _published_table(found)
-        usual = _variant(table, {})
+        values = found.published.table["mean_bsld"].to_dict()
         for name, change in _CHANGES.items():
-            both = pd.concat([usual, _variant(table, change)], axis=1, join="inner").to_numpy()
+            pairs = [
+                (str(one), str(replace(one, estimate=replace(one.estimate, **change))))
+                for one in runs.thesis()
+                if isinstance(one.estimate, runs.Loss)
+            ]
+            both = np.array([[values[a], values[b]] for a, b in pairs if {a, b} <= values.keys()])
             if len(both) < _FEWEST:
                 continue
-            first, second = both[:, 0], both[:, 1]
+            first, second = both.T
             rows.append(
                 {
                     "trace": found.trace,
@@ -295,29 +300,6 @@ def steadiness(findings: list[Findings]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _published_table(found: Findings) -> pd.DataFrame:
-    """Return the published configurations with learning: what they are, and their values."""
-    assert found.published is not None
-    rows = [
-        {**one.words(), "value": found.published.table.loc[name, "mean_bsld"]}
-        for name, one in found.published.configurations.items()
-        if one.learned
-    ]
-    return pd.DataFrame(rows)
-
-
-def _variant(table: pd.DataFrame, change: dict[str, float]) -> pd.Series[float]:
-    """Return the values of the thesis's configurations with some parameters changed."""
-    wanted = {"over_scale": 1.0, "under_scale": 1.0, "threshold": 0.0, **change}
-    plain = table["over"].isin(["absolute", "squared"]) & table["under"].isin(
-        ["absolute", "squared"]
-    )
-    for column, value in wanted.items():
-        plain &= table[column] == value
-    keys = ["order", "correction", "over", "under", "weight"]
-    return table[plain].set_index(keys)["value"]
 
 
 # --- The thesis's figures, and ours against the published values ----------------------------------

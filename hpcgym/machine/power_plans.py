@@ -176,7 +176,7 @@ def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> 
     To save a watt, switching off costs 1 / (Pmax - Poff) of the work of a node, and slowing down
     (1 - 1/deg) / (Pmax - Pdvfs). So by C1 and C3 slowing down computes more if rho is below 0, and
     switching off if it is above. The document says the opposite; see
-    :func:`hpcgym.benchmarks.energy.plans.algorithm_2`.
+    :func:`hpcgym.benchmarks.energy.plans.plans_under`.
 
     Parameters
     ----------

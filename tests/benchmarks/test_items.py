@@ -310,7 +310,7 @@ QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
     "energy-fairshare": (
         ["--workload", SMALL],
         [
-            *(f"figure-6.{name}.png" for name in ("1-180", "4", "5", "6", "7", "8")),
+            *(f"figure-6.{name}.png" for name in "45678"),
             "light-esp.png",
         ],
         ["lublin-64 seed 1"],

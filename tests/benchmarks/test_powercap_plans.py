@@ -8,7 +8,7 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 
-from hpcgym.benchmarks.energy.plans import algorithm_2, best_plan
+from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import rho
@@ -31,7 +31,7 @@ def test_no_plan_computes_more(
     cap = share * nodes * fast
     assume(cap >= nodes * off)
     assume(abs(rho(power)) > 1e-6)
-    plan, printed = best_plan(nodes, cap, power), algorithm_2(nodes, cap, power)
+    plan, printed = plans_under(nodes, cap, power)
     for one in (plan, printed):
         assert one.watts <= cap + 1e-6
         assert one.off + one.slow <= nodes
@@ -51,21 +51,22 @@ def test_the_printed_rule_computes_less_on_curie() -> None:
     """80 % of 100 nodes' power: 21 nodes off compute 79, and 44 slow ones leave 83."""
     assert CURIE is not None
     cap = 0.8 * 100 * 358
-    printed, best = algorithm_2(100, cap, CURIE), best_plan(100, cap, CURIE)
+    best, printed = plans_under(100, cap, CURIE)
     assert (printed.off, printed.slow, printed.work) == (21, 0, 79)
     assert (best.off, best.slow) == (0, 44)
     assert best.work == pytest.approx(100 - 44 + 44 / 1.63)
     # below 193 W a node both mix
-    assert algorithm_2(100, 15_000, CURIE) == best_plan(100, 15_000, CURIE)
-    assert best_plan(100, 15_000, CURIE).off == 100 - int((15_000 - 1_400) / (193 - 14))
+    best, printed = plans_under(100, 15_000, CURIE)
+    assert printed == best
+    assert best.off == 100 - int((15_000 - 1_400) / (193 - 14))
 
 
 def test_from_75_percent_on_mix_needs_both() -> None:
     """Section 4.5.2: with 2.0 GHz as the lowest, both are used below 75 % of the power."""
     assert CURIE is not None
     level = CURIE.frequency_ghz.index(2.0)
-    assert best_plan(5040, 0.75 * 5040 * 358, CURIE, lowest=level).off > 0
-    assert best_plan(5040, 0.76 * 5040 * 358, CURIE, lowest=level).off == 0
+    assert plans_under(5040, 0.75 * 5040 * 358, CURIE, lowest=level).best.off > 0
+    assert plans_under(5040, 0.76 * 5040 * 358, CURIE, lowest=level).best.off == 0
 
 
 @pytest.mark.parametrize(
@@ -83,4 +84,4 @@ def test_from_75_percent_on_mix_needs_both() -> None:
 def test_bad_plans(change: dict[str, object], message: str) -> None:
     given = {"nodes": 10, "watts": 1000, "power": CURIE, **change}
     with pytest.raises(HpcgymError, match=message):
-        best_plan(**given)  # type: ignore[arg-type]
+        plans_under(**given)  # type: ignore[arg-type]
