@@ -47,7 +47,8 @@ _PICTURES = {
 
 def write(findings: Sequence[Findings], folder: Folder) -> Path:
     """Write all tables so far, and a report of them; return its file."""
-    made, texts, pictures = {_ALL: closeness(findings)}, {_ALL: TEXTS[_ALL]}, {}
+    made, texts = {_ALL: closeness(findings)}, {_ALL: TEXTS[_ALL]}
+    pictures: dict[str, Path] = {}
     for found in findings:
         said = f"{found.study.trace}, reading {found.study.reading.name}"
         for name, (heading, note) in TEXTS.items():

@@ -260,7 +260,7 @@ def _alike(part: pd.DataFrame) -> dict[str, float]:
 
 
 #: What is changed of the thesis's configurations, to see how steady published values are.
-_CHANGES: dict[str, dict[str, float]] = {
+_CHANGES: dict[str, dict[str, Any]] = {
     "threshold 60 s": {"threshold": 60.0},
     "threshold 600 s": {"threshold": 600.0},
     "both scales 100": {"over_scale": 100.0, "under_scale": 100.0},

@@ -74,7 +74,6 @@ def test_speed_prints_tables_with_the_machine():
         (("speed.py", "schedulers", "--workload", "no-such-file.swf"), "no-such-file.swf"),
         (("speed.py", "colour"), "'colour'"),
         (("speed.py", "jobs", "--sizes", "0"), "easy on lublin:jobs=0,processors=256,load=0.8"),
-        (("dispatch_time.py", "--dispatchers", "prbb"), "unknown dispatcher 'prbb'"),
         (("speed.py", "threads", "--vectors", "0"), "a whole number of at least 1, not '0'"),
         (
             ("speed.py", "threads", "--workload", "lublin:jobs=9"),
@@ -114,25 +113,11 @@ def test_environments_of_each_id_are_timed():
     assert all(row["dict, steps a second"] > 0 and row["kB"] > 1 for row in rows)
 
 
-def test_the_time_of_dispatches_has_a_row_for_each():
-    arguments = ("eurora:jobs=40,load=1", "--dispatchers", "prb", "--seeds", "2", "--seconds", "9")
-    head, *rows = output("dispatch_time.py", *arguments).splitlines()
-    assert "of it dispatching [s]" in head
-    assert [row.split()[1] for row in rows] == ["none", "measured", "9", "0.5"]
-    late = [float(row.split()[-2]) for row in rows]
-    assert late[0] == 0
-    assert late[1] >= 1
-    assert late[2] == 9
-
-
 @pytest.mark.parametrize(
     ("script", "word"),
     [
         ("speed.py", "python benchmarks/"),
-        ("dispatch_time.py", "python benchmarks/"),
         ("long_run.py", "--windows"),
-        ("mixed_policies/beyond.py", "--vectors"),
-        ("prediction/beyond.py", "--executor"),
     ],
 )
 def test_help_teaches(script, word):

@@ -27,7 +27,6 @@ from hpcgym.benchmarks.cp import instances, simulations
 from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import optimum
-from hpcgym.benchmarks.prediction import beyond
 from hpcgym.benchmarks.prediction import runs as prediction
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies import harness, store
@@ -179,7 +178,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 #: What studies have done by workers, and what others results follow from.
 WORK: list[Any] = [
     *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
-    *(beyond.compute, budget.measure, coscheduling.measure, frontier.simulate_rule),
+    *(budget.measure, coscheduling.measure, frontier.simulate_rule),
     *(instances.compare_one, optimum.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
     *(simulations.simulate_one, speed.measure),
