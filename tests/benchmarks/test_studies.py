@@ -346,3 +346,39 @@ def test_the_edition_of_a_study_has_the_name_of_its_published_values(logs: Path)
     assert harness.load_jobs(str(logs / "SDSC-BLUE-2000-4.1-cln.swf")).name == "SDSC-BLUE"
     (logs / "SDSC-BLUE-2000-3.swf").write_text((logs / "SDSC-BLUE-2000-4.1-cln.swf").read_text())
     assert harness.load_jobs(str(logs / "SDSC-BLUE-2000-3.swf")).name == "SDSC-BLUE-2000-3"
+
+
+# --- What all studies are published by ------------------------------------------------------------
+
+
+def test_what_is_published_has_rows_and_what_was_there_before_is_gone(tmp_path: Path) -> None:
+    folder = harness.Folder(tmp_path, "serial")
+    for name in ("a/table-old.csv", "a/table-mine.csv"):
+        harness.write_text("of before", tmp_path / name)
+    made = {"a/x": pd.DataFrame({"ours": [1.5], "published": [None]}), "7.1": pd.DataFrame()}
+    texts = {"a/x": ("One", "said"), "7.1": ("Two", ""), "a/old": ("Three", "")}
+    path, found = folder.publish(HEAD, made, texts, {"Drawn": Path("b.png")}, "few jobs")
+    assert list(found) == ["a/x"]
+    kept = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*.csv")}
+    assert kept == {"a/table-x.csv", "a/table-mine.csv"}
+    assert path.read_text() == (
+        f"{HEAD}\n**A quick cut: few jobs. Not to be compared.**\n\n"
+        "## One\n\nsaid\n\n| ours |\n|---:|\n| 1.50 |\n\n## Drawn\n\n![Drawn](b.png)\n"
+    )
+    assert folder.file_of("7.1") == tmp_path / "table-7.1.csv"
+
+
+def test_outcomes_are_grouped_by_what_their_tasks_have() -> None:
+    tasks = [{"trace": trace, "week": week} for trace in "ab" for week in (3, 1)]
+    found = harness.grouped(tasks, range(4), "trace", "week")
+    assert found == {"a": {3: 0, 1: 1}, "b": {3: 2, 1: 3}}
+    assert list(found["a"]) == [3, 1]
+
+
+def test_tasks_know_their_jobs_by_name_and_hash() -> None:
+    jobs = harness.load_sources(["lublin:jobs=90"], load_workload)["lublin:jobs=90"]
+    task = harness.task_of("x", jobs, week=2)
+    assert (task["source"], task["trace"], task["week"]) == ("x", jobs.name, 2)
+    assert task["jobs_sha256"] != harness.task_of("x", jobs.take(slice(0, 80)))["jobs_sha256"]
+    with pytest.raises(HpcgymError, match="two workloads are called"):
+        harness.load_sources(["lublin:jobs=90", "lublin:jobs=95"], load_workload)
