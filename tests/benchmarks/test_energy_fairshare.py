@@ -159,6 +159,15 @@ def test_sentences_of_180_cores_can_fail() -> None:
         assert {value for key, value in so.items() if words in key} == {"no"}
 
 
+@pytest.mark.parametrize(("green", "so"), [(0.85, True), (0.95, False), (1.05, False)])
+def test_a_little_less_is_not_clearly_better(green: float, so: bool) -> None:
+    means = dict(zip(shares.BURST_USERS, (green, 1.0, 1.1), strict=True))
+    values = {user: np.array([mean]) for user, mean in means.items()}
+    for other in (values, {**values, shares.BURST_USERS[0]: np.array([0.1])}):
+        outcome = shares.Outcome180(wait=values, stretch=other)
+        assert shares_tables._improved({min(shares.BURST_SAVED): outcome})[1] == so
+
+
 def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:
     """Signs, and means within 0.1."""
     file = str(trace("SDSC-SP2-1998-4.2-cln.swf.gz"))

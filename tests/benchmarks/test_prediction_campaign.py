@@ -143,6 +143,9 @@ def test_tables_have_the_published_values_beside_ours(
     assert rows.loc["weight: wide", "Spearman"] == pytest.approx(
         figures.spearman(part["mean_bsld"].to_numpy(), part["published"].to_numpy())
     )
+    steady = found["steadiness"].query("trace == 'bursts'").set_index("changed")
+    assert steady.loc["threshold 60 s", "configurations"] == 120
+    assert abs(steady.loc["threshold 60 s", "Spearman"]) < 0.5  # drawn one by one
     spread = found["spread"].set_index(["trace", "values"]).loc[("bursts", "published")]
     variants = values[[str(one) for one in runs.variants(E_LOSS_TRIPLE)]]
     assert spread["median"] == variants.median()
