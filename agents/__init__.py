@@ -11,8 +11,9 @@ Files of networks are in ``network_files``.
 ``lookahead`` learns nothing: it plans.
 
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
-beside them, where :func:`save_spec` has written it (``saved``). ``settings`` has what agents are
-told, for Python and for the command line.
+beside them, where :func:`save_spec` has written it (``saved``). ``rlscheduler`` are networks that
+others have published, as checkpoints of TensorFlow, which ``tensor_bundle`` reads. ``settings`` has
+what agents are told, for Python and for the command line.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` needs
@@ -63,11 +64,14 @@ def load(path: str | Path) -> Any:
     two attributes only if :func:`save_spec` has written them beside it. Reading such a file runs
     code of whoever wrote it; the others run none. ``suite:TASK/AGENT/SEED`` is what the suite has
     trained, see :mod:`hpcgym.agents.saved`; it is downloaded once.
+    ``rlscheduler:FOLDER`` is a network of :mod:`hpcgym.agents.rlscheduler`.
 
     Raises
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
+    if is_rlscheduler(path):
+        return import_agent("rlscheduler").load(str(path))
     if is_released(path):
         path = find_released(str(path))
     if is_sb3_model(path):
@@ -84,6 +88,11 @@ def load(path: str | Path) -> Any:
 def ending_of(name: str) -> str:
     """Return how the names of an agent's files end, of one of :data:`AGENTS`."""
     return ".pt" if AGENTS[name] in _NETWORKS else ".json"
+
+
+def is_rlscheduler(text: str | Path) -> bool:
+    """Return whether this names a network of RLScheduler, by a folder behind a prefix."""
+    return str(text).partition(":")[0] in ("rlscheduler", "rlscheduler-sampled")
 
 
 def is_sb3_model(path: str | Path) -> bool:

@@ -586,6 +586,45 @@ class Frontier(Study):
         return of_all | {"whole logs": _by(made["named"], "log")}
 
 
+@study("rlscheduler")
+class RlScheduler(Study):
+    """Play the networks that RLScheduler (SC 2020) has published: by its rules and by ours.
+
+    Whoever has their repository names its folder of networks, trained_models/bsld; nothing of it is
+    shipped. Each plays its log by its best actions and by drawn ones: the ten sequences of their
+    table, sequences of later jobs, and the whole log, beside FCFS, SJF, F1, SAF and EASY. It takes
+    some minutes of two cores. After an interruption, the same command goes on.
+
+    Experiment
+    ----------
+    models FOLDER : Their folder trained_models/bsld.
+
+    Examples
+    --------
+    hpcgym reproduce rlscheduler --models deep-batch-scheduler/trained_models/bsld
+    hpcgym reproduce rlscheduler --models trained_models/bsld --quick
+    """
+
+    module = "rlscheduler.run"
+    models: Path | None = None
+
+    def given(self, quick: bool) -> Path:
+        """Return the folder of the networks."""
+        if self.models is None:
+            raise HpcgymError(
+                "--models: name the folder trained_models/bsld of DIR-LAB/deep-batch-scheduler"
+            )
+        return self.models
+
+    def rules(self) -> dict[str, Any]:
+        """Return nothing: the networks are what is given."""
+        return {}
+
+    def shown(self, made: Any) -> Shown:
+        """Return the tables of the report."""
+        return {"mean bounded slowdown": {name: made[name] for name in ("theirs", "later", "ours")}}
+
+
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
 
 

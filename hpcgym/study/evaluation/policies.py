@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpcgym.agents import import_agent
+from hpcgym.agents import import_agent, is_rlscheduler
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
@@ -224,7 +224,7 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
     expressed = is_expression(policy) and ":" not in policy
     ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
     is_agent = os.path.exists(policy) or policy.endswith(_ENDINGS) or ends_as_files
-    if is_agent or ("/" in policy and not expressed):
+    if is_agent or is_rlscheduler(policy) or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:
         parse_policy(policy)

@@ -93,10 +93,10 @@ def load_agent(path: str | Path) -> Any:
     HpcgymError : there is no such file, it holds no agent, or what agents need is not installed.
     """
     try:
-        from hpcgym.agents import load
+        from hpcgym.agents import is_rlscheduler, load
         from hpcgym.agents.saved import is_released
 
-        if not is_released(path) and not os.path.exists(path):
+        if not (is_released(path) or is_rlscheduler(path) or os.path.exists(path)):
             raise HpcgymError(f"{path}: there is no such file")
         return load(path)
     except ImportError as error:

@@ -1,0 +1,188 @@
+"""The whole study: each network on each part of its log, then tables and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hpcgym.agents.rlscheduler import Network
+from hpcgym.benchmarks.rlscheduler import runs
+from hpcgym.benchmarks.rlscheduler.runs import BEST, DRAWN, LOGS, WHOLE
+from hpcgym.benchmarks.studies.harness import Folder
+from hpcgym.benchmarks.studies.tables import interval, read_texts
+from hpcgym.errors import HpcgymError
+from hpcgym.files import sha256_of
+from hpcgym.files.tables import csv_frame
+from hpcgym.version import __version__
+from hpcgym.workload.fingerprint import fingerprint
+
+#: What reports of this study begin with; of each table its heading, and what is said below it.
+HEAD, _TEXTS = read_texts(__file__)
+
+#: The values of their repository: log, backfilling, and a column for each policy.
+PUBLISHED = csv_frame(Path(__file__).with_name("published.csv"))
+
+#: What a quick cut has.
+QUICK_LOG, QUICK_SEQUENCES = "Lublin-1", 2
+
+
+def reproduce(
+    models: Path, folder: Folder, *, quick: bool = False
+) -> tuple[Path, dict[str, pd.DataFrame]]:
+    """Run the study and write tables and a report; what was played before is kept.
+
+    Parameters
+    ----------
+    models : their folder ``trained_models/bsld``, with a folder for each log.
+    folder : where the study is run; what was played is in its folder ``tasks``.
+    quick : a small cut: one log, two sequences.
+
+    Returns
+    -------
+    The file of the report, and the tables by name: "theirs", "later", "ours" and "played", which
+    has a row for each sequence.
+
+    Raises
+    ------
+    HpcgymError : no log of theirs is here, a network that cannot be read, a file that cannot be
+        written, or what fails while it is played.
+    """
+    folder.begin(HEAD)
+    logs = [QUICK_LOG] if quick else [*LOGS]
+    tasks = [task for log in logs for task in _tasks(log, models, quick)]
+    if not tasks:
+        sources = ", ".join(log.source for log in LOGS.values())
+        raise HpcgymError(f"none of their logs is on this machine: {sources} (see HPCGYM_DATA)")
+    found = folder.run(runs.play_part, tasks, "parts of logs")
+    named = ("log", "part", "setting", "policy", "seed")
+    played = pd.concat(
+        pd.DataFrame({**{name: task[name] for name in named}, **of})
+        for task, of in zip(tasks, found, strict=True)
+    )
+    made = {"theirs": theirs(played), "later": later(played), "ours": ours(played)}
+    cut = f"{QUICK_SEQUENCES} sequences of {QUICK_LOG}" if quick else ""
+    folder.write_tables({"played": played})
+    head = HEAD.format(version=__version__)
+    report, _ = folder.publish(head, made, _TEXTS, {}, cut)
+    return report, {**made, "played": played}
+
+
+def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
+    """Return what is to be played on a log; nothing if it is not here."""
+    source, name = LOGS[log]
+    try:
+        logs = {setting: runs.loader_of(setting)(source) for setting in runs.SETTINGS}
+    except HpcgymError:
+        return
+    weights = sha256_of(Network(models / name).data_file)
+    network = {"folder": str(models / name), "weights_sha256": weights}
+    most = QUICK_SEQUENCES if quick else None
+    for (setting, backfill), jobs in zip(runs.SETTINGS.items(), logs.values(), strict=True):
+        same = {"log": log, "source": source, "setting": setting}
+        same["jobs_sha256"] = fingerprint([jobs])
+        for part, sequences in runs.parts_of(len(jobs)).items():
+            if quick and part == WHOLE:
+                continue
+            told = {**same, "part": part, "sequences": sequences[:most]}
+            for policy in runs.THEIRS if backfill is not None else runs.OURS:
+                yield {**told, "policy": policy, "seed": None}
+            yield {**told, **network, "policy": BEST, "seed": None}
+            for seed in range(1 if quick or part == WHOLE else runs.SEEDS):
+                yield {**told, **network, "policy": DRAWN, "seed": seed}
+
+
+# --- The tables -----------------------------------------------------------------------------------
+
+
+def theirs(played: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each cell of their table: mean bounded slowdowns, and longest waits."""
+    rows = []
+    for (log, setting), cell in _each(played[played["part"] == _FIRST], "log", "setting"):
+        if setting not in _BACKFILLING:
+            continue
+        published = PUBLISHED[
+            (PUBLISHED["log"] == log) & (PUBLISHED["backfilling"] == _BACKFILLING[setting])
+        ]
+        row = {"log": log, "backfilling": _BACKFILLING[setting]}
+        row |= {f"{_HEADS[one]}": _mean(cell, one) for one in ("fcfs", "sjf", "f1")}
+        row |= {"RLScheduler, published": float(published["rlscheduler"].iloc[0])}
+        rows.append({**row, **_of_networks(cell), "SAF": _mean(cell, "saf"), **_longest(cell)})
+    return pd.DataFrame(rows)
+
+
+def later(played: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each part of a log and each setting of theirs."""
+    rows = []
+    for (log, setting, part), cell in _each(played, "log", "setting", "part"):
+        if setting not in _BACKFILLING:
+            continue
+        row = {"log": log, "backfilling": _BACKFILLING[setting], "jobs": part}
+        row |= {_HEADS[one]: _mean(cell, one) for one in ("fcfs", "sjf", "f1", "saf")}
+        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell)})
+    return pd.DataFrame(rows)
+
+
+def ours(played: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each part of a log under EASY."""
+    rows = []
+    mine = played[played["setting"] == "ours"]
+    for (log, part), cell in _each(mine, "log", "part"):
+        row = {"log": log, "jobs": part, **{_HEADS[one]: _mean(cell, one) for one in runs.OURS}}
+        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell, "easy")})
+    return pd.DataFrame(rows)
+
+
+_FIRST = next(iter(runs.parts_of(runs.PART)))
+
+#: Setting of theirs -> whether it backfills, as tables say it.
+_BACKFILLING = {"theirs": "no", "theirs, backfilling": "yes"}
+
+_HEADS = {
+    "fcfs": "FCFS", "easy": "EASY", "easy-sjbf": "EASY-SJBF", "sjf": "SJF", "f1": "F1",
+    "saf": "SAF", "saf-typical-80h": "saf-typical-80h",
+}  # fmt: skip
+
+
+def _each(table: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
+    yield from table.groupby([*columns], sort=False)
+
+
+def _values(cell: pd.DataFrame, policy: str, measure: str = "mean_bsld") -> Any:
+    """Return a measure of a policy on each sequence, (n,); the mean over seeds of what is drawn."""
+    of = cell[cell["policy"] == policy]
+    return of[measure].to_numpy().reshape(of["seed"].nunique(dropna=False), -1).mean(axis=0)
+
+
+def _mean(cell: pd.DataFrame, policy: str) -> float:
+    return float(_values(cell, policy).mean())
+
+
+def _of_networks(cell: pd.DataFrame) -> dict[str, Any]:
+    """Return what the network reaches by its best actions, and by those drawn, of each seed."""
+    drawn = cell[cell["policy"] == DRAWN].groupby("seed")["mean_bsld"].mean()
+    text = f"{drawn.mean():,.0f}"
+    if len(drawn) > 1:
+        text += f" ({drawn.min():,.0f} to {drawn.max():,.0f})"
+    return {BEST: _mean(cell, BEST), DRAWN: text}
+
+
+def _against(cell: pd.DataFrame) -> dict[str, Any]:
+    """Return the geometric mean of the ratios to SAF over sequences, and its interval."""
+    logs: Any = np.log(_values(cell, BEST) / _values(cell, "saf"))
+    shown = interval(logs)
+    if shown != "-":
+        low, high = (np.exp(float(end)) for end in shown.strip("[]").split(", "))
+        shown = f"[{low:.2f}, {high:.2f}]"
+    return {"network / SAF": float(np.exp(logs.mean())), "95 %": shown}
+
+
+def _longest(cell: pd.DataFrame, first: str = "fcfs") -> dict[str, float]:
+    """Return the longest waits over all sequences [h]."""
+    return {
+        f"longest wait, {_HEADS.get(one, one)} [h]": float(_values(cell, one, "max_wait_h").max())
+        for one in (first, "saf", BEST)
+    }

@@ -1,0 +1,179 @@
+"""The logs, the parts of them that are played, and what is played: by their rules, and by ours."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.benchmarks.rlscheduler import rules
+from hpcgym.benchmarks.studies.harness import same_jobs
+from hpcgym.schedule.measures import HOUR
+from hpcgym.simulation.run import simulate
+from hpcgym.study.evaluation.stage import act_out
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+#: Jobs of a sequence, and how many sequences a table of theirs is of.
+LENGTH, NUMBER = 1024, 10
+
+#: Jobs of a part of a log: from the first their sequences are drawn, later ones are for comparison.
+PART, PARTS = 10_000, 5
+
+
+class Log(NamedTuple):
+    """A log of their table: what it is loaded from, and the folder of its network in theirs."""
+
+    source: str
+    network: str
+
+
+LOGS = {
+    "Lublin-1": Log("lublin_256", "lublin256"),
+    "SDSC-SP2": Log("SDSC-SP2", "sdsc_sp2"),
+    "HPC2N": Log("HPC2N", "hpc2n"),
+    "Lublin-2": Log("lublin_256_new2", "Lublin256new"),
+}
+
+#: Setting -> whether jobs are backfilled by their rules; None: ours, in JobSelection.
+SETTINGS = {"theirs": False, "theirs, backfilling": True, "ours": None}
+
+#: What is compared: scores of theirs, and schedulers of ours that are simulated.
+THEIRS = ("fcfs", "sjf", "f1", "saf")
+OURS = ("easy", "easy-sjbf", "sjf", "f1", "saf", "saf-typical-80h")
+
+#: The network's best action, and actions drawn; by how many seeds these are.
+BEST, DRAWN = "network", "network, drawn"
+SEEDS = 3
+
+
+# --- Logs as they read them, and parts of them ----------------------------------------------------
+
+
+def load_log(source: str) -> Workload:
+    """Return a log as they read it.
+
+    Jobs that did not run are left out. A job wants the greater of what it requested and had; where
+    no time is requested it is what it ran.
+    """
+    jobs = load_workload(source, "none" if ":" not in source else "default")
+    run, requested = jobs.run_time, jobs.requested_time
+    jobs = jobs.with_columns(
+        run_time=np.where(run < 0, 10, run),
+        requested_processors=np.maximum(jobs.requested_processors, jobs.allocated_processors),
+        requested_time=np.where(requested < 0, run, requested),
+    )
+    return jobs.take(jobs.run_time > 0, name=jobs.name)
+
+
+def loader_of(setting: str) -> Callable[[str], Workload]:
+    """Return what reads a log for a setting: as they do, or as it is read without further words."""
+    return load_log if SETTINGS[setting] is not None else load_workload
+
+
+def first_rows(jobs: int, number: int = NUMBER, seed: int = 1) -> list[int]:
+    """Return where sequences begin: what their environment draws among so many jobs.
+
+    Gymnasium's predecessor made a seed of numpy's old generator of the first eight bytes of the
+    SHA-512 of a number.
+    """
+    told = int.from_bytes(hashlib.sha512(str(seed).encode()).digest()[:8], "little")
+    drawn = np.random.RandomState([told % 2**32, told >> 32])
+    return [int(drawn.randint(LENGTH, jobs - LENGTH - 1)) for _ in range(number)]
+
+
+def parts_of(jobs: int) -> dict[str, list[tuple[int, int]]]:
+    """Return the parts of a log of so many jobs: name -> sequences, (first row, jobs).
+
+    The first part are their sequences; those of later ones are drawn in the same way.
+    """
+    parts = {}
+    for begin in range(0, min(jobs, PART * PARTS), PART):
+        if begin == 0 or jobs - begin >= PART:
+            rows = first_rows(min(jobs - begin, PART))
+            name = f"{begin // 1000} to {(begin + PART) // 1000} thousand"
+            parts[name] = [(begin + row, LENGTH) for row in rows]
+    return {**parts, WHOLE: [(0, jobs)]}
+
+
+WHOLE = "whole log"
+
+
+# --- What is played -------------------------------------------------------------------------------
+
+
+#: Of a sequence, (first row, jobs): the jobs, when they start and how long they run.
+Played = Iterator[tuple[Workload, NDArray[np.int64], NDArray[np.int64]]]
+
+
+def play_part(task: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Let one policy play a part of a log.
+
+    Parameters
+    ----------
+    task : "source" of a log and "jobs_sha256", its hash; "sequences", pairs of the first row and a
+        number of jobs; "setting", of :data:`SETTINGS`; "policy", and for a network "folder" and
+        "seed", None for its best action.
+
+    Returns
+    -------
+    "mean_bsld", "mean_wait_h", "max_wait_h" : one value for each sequence.
+
+    Raises
+    ------
+    HpcgymError : the log cannot be read here, or has other jobs; or of the network.
+    """
+    backfill = SETTINGS[task["setting"]]
+    log = same_jobs(loader_of(task["setting"]), task["jobs_sha256"], task["source"])
+    played = _by_ours(log, task) if backfill is None else _by_theirs(log, task, backfill)
+    found: dict[str, list[float]] = {"mean_bsld": [], "mean_wait_h": [], "max_wait_h": []}
+    for jobs, start, run in played:
+        wait = start - jobs.submit_time
+        found["mean_bsld"].append(float(np.maximum((wait + run) / np.maximum(run, 10), 1).mean()))
+        found["mean_wait_h"].append(float(wait.mean()) / HOUR)
+        found["max_wait_h"].append(float(wait.max()) / HOUR)
+    return found
+
+
+def _by_theirs(log: Workload, task: Mapping[str, Any], backfill: bool) -> Played:
+    """Play by their rules."""
+    network = None if task["policy"] in rules.SCORES else Network(task["folder"])
+    for first, number in task["sequences"]:
+        jobs = log.take(slice(first, first + number))
+        if network is None:
+            select = rules.least_score(jobs, task["policy"])
+        else:
+            seed = task["seed"]
+            chance = None if seed is None else np.random.default_rng([seed, first])
+            select = rules.by_network(network, Sight(jobs, log), chance)
+        yield jobs, rules.play(jobs, select, backfill), jobs.run_time
+
+
+def _by_ours(log: Workload, task: Mapping[str, Any]) -> Played:
+    """Play under EASY, from an empty machine; a network acts in JobSelection.
+
+    In the environment, and by all schedulers but EASY, the shortest request is backfilled first.
+    """
+    env: Any = None
+    policy: Any = None
+    if task["policy"] not in OURS:
+        policy = RLScheduler(task["folder"], task["seed"] is not None, task["seed"] or 0)
+        env = gymnasium.make(
+            policy.env_id, workload=log, disable_env_checker=True, episodes="windows",
+            jobs=task["sequences"][0][1], start="empty", warmup=None, arrivals="stop", horizon=None,
+            **policy.env_options,
+        )  # fmt: skip
+    for first, number in task["sequences"]:
+        if env is None:
+            jobs = log.take(slice(first, first + number))
+            result = simulate(jobs, SCHEDULERS[task["policy"]])
+        else:
+            act_out(env, policy, env.reset(seed=0, options={"start": first, "jobs": number}))
+            result = env.unwrapped.result()
+        yield result.workload, result.start, result.run_time
