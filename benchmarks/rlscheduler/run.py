@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,9 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and the tables by name: "theirs", "later", "ours" and "played", which
-    has a row for each sequence.
+    The file of the report, and the tables by name: "theirs", "later", "ran" if a log has jobs that
+    never ran, "ours"; "played", which has a row for each sequence, and "means" over them, with the
+    longest waits of all.
 
     Raises
     ------
@@ -63,25 +64,36 @@ def reproduce(
         pd.DataFrame({**{name: task[name] for name in named}, **of})
         for task, of in zip(tasks, found, strict=True)
     )
-    made = {"theirs": theirs(played), "later": later(played), "ours": ours(played)}
+    made = {
+        "theirs": theirs(played),
+        "later": by_part(played, {"theirs": "no", "theirs, backfilling": "yes"}),
+        "ran": by_part(played, {"what ran": "no", "what ran, backfilling": "yes"}),
+        "ours": by_part(played, {"ours": "EASY"}, runs.OURS),
+    }
+    made = {name: table for name, table in made.items() if len(table)}
+    means = played.groupby([*named], sort=False, dropna=False, as_index=False).agg(
+        {"mean_bsld": "mean", "mean_wait_h": "mean", "max_wait_h": "max"}
+    )
     cut = f"{QUICK_SEQUENCES} sequences of {QUICK_LOG}" if quick else ""
-    folder.write_tables({"played": played})
-    head = HEAD.format(version=__version__)
-    report, _ = folder.publish(head, made, _TEXTS, {}, cut)
-    return report, {**made, "played": played}
+    folder.write_tables({"played": played, "means": means})
+    report, _ = folder.publish(HEAD.format(version=__version__), made, _TEXTS, {}, cut)
+    return report, {**made, "played": played, "means": means}
 
 
 def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
     """Return what is to be played on a log; nothing if it is not here."""
     source, name = LOGS[log]
     try:
-        logs = {setting: runs.loader_of(setting)(source) for setting in runs.SETTINGS}
+        logs = {setting: of.load(source) for setting, of in runs.SETTINGS.items()}
     except HpcgymError:
         return
     weights = sha256_of(Network(models / name).data_file)
     network = {"folder": str(models / name), "weights_sha256": weights}
     most = QUICK_SEQUENCES if quick else None
-    for (setting, backfill), jobs in zip(runs.SETTINGS.items(), logs.values(), strict=True):
+    for setting, jobs in logs.items():
+        backfill = runs.SETTINGS[setting].backfill
+        if setting.startswith("what ran") and len(jobs) == len(logs["theirs"]):
+            continue  # all did
         same = {"log": log, "source": source, "setting": setting}
         same["jobs_sha256"] = fingerprint([jobs])
         for part, sequences in runs.parts_of(len(jobs)).items():
@@ -100,51 +112,40 @@ def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
 
 def theirs(played: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each cell of their table: mean bounded slowdowns, and longest waits."""
+    first = played[played["part"] == _FIRST]
+    published = PUBLISHED.set_index(["log", "backfilling"])["rlscheduler"]
+    table = by_part(first, {"theirs": "no", "theirs, backfilling": "yes"})
+    cells = zip(table["log"], table["backfilling"], strict=True)
+    table.insert(6, "RLScheduler, published", [float(published[cell]) for cell in cells])
+    return table.drop(columns=["jobs", *_AGAINST])
+
+
+def by_part(
+    played: pd.DataFrame, settings: Mapping[str, str], policies: Sequence[str] = runs.THEIRS
+) -> pd.DataFrame:
+    """Return a row for each part of a log and each setting: mean bounded slowdowns, longest waits.
+
+    Parameters
+    ----------
+    played : a row for each sequence.
+    settings : of these -> what they are called in the column "backfilling".
+    policies : beside the network; the longest waits are those of the first, of SAF and its own.
+    """
     rows = []
-    for (log, setting), cell in _each(played[played["part"] == _FIRST], "log", "setting"):
-        if setting not in _BACKFILLING:
-            continue
-        published = PUBLISHED[
-            (PUBLISHED["log"] == log) & (PUBLISHED["backfilling"] == _BACKFILLING[setting])
-        ]
-        row = {"log": log, "backfilling": _BACKFILLING[setting]}
-        row |= {f"{_HEADS[one]}": _mean(cell, one) for one in ("fcfs", "sjf", "f1")}
-        row |= {"RLScheduler, published": float(published["rlscheduler"].iloc[0])}
-        rows.append({**row, **_of_networks(cell), "SAF": _mean(cell, "saf"), **_longest(cell)})
+    of_these = played[played["setting"].isin([*settings])]
+    for (log, setting, part), cell in _each(of_these, "log", "setting", "part"):
+        row = {"log": log, "backfilling": settings[setting], "jobs": part}
+        row |= {_HEADS.get(one, one): _mean(cell, one) for one in policies}
+        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell, policies[0])})
     return pd.DataFrame(rows)
 
 
-def later(played: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each part of a log and each setting of theirs."""
-    rows = []
-    for (log, setting, part), cell in _each(played, "log", "setting", "part"):
-        if setting not in _BACKFILLING:
-            continue
-        row = {"log": log, "backfilling": _BACKFILLING[setting], "jobs": part}
-        row |= {_HEADS[one]: _mean(cell, one) for one in ("fcfs", "sjf", "f1", "saf")}
-        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell)})
-    return pd.DataFrame(rows)
-
-
-def ours(played: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each part of a log under EASY."""
-    rows = []
-    mine = played[played["setting"] == "ours"]
-    for (log, part), cell in _each(mine, "log", "part"):
-        row = {"log": log, "jobs": part, **{_HEADS[one]: _mean(cell, one) for one in runs.OURS}}
-        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell, "easy")})
-    return pd.DataFrame(rows)
-
-
+#: The part that has the sequences of their table.
 _FIRST = next(iter(runs.parts_of(runs.PART)))
 
-#: Setting of theirs -> whether it backfills, as tables say it.
-_BACKFILLING = {"theirs": "no", "theirs, backfilling": "yes"}
+_HEADS = {name: name.upper() for name in ("fcfs", "easy", "easy-sjbf", "sjf", "f1", "saf")}
 
-_HEADS = {
-    "fcfs": "FCFS", "easy": "EASY", "easy-sjbf": "EASY-SJBF", "sjf": "SJF", "f1": "F1",
-    "saf": "SAF", "saf-typical-80h": "saf-typical-80h",
-}  # fmt: skip
+_AGAINST = ("network / SAF", "95 %")
 
 
 def _each(table: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -173,14 +174,14 @@ def _of_networks(cell: pd.DataFrame) -> dict[str, Any]:
 def _against(cell: pd.DataFrame) -> dict[str, Any]:
     """Return the geometric mean of the ratios to SAF over sequences, and its interval."""
     logs: Any = np.log(_values(cell, BEST) / _values(cell, "saf"))
-    shown = interval(logs)
+    shown = interval(logs, 4)
     if shown != "-":
         low, high = (np.exp(float(end)) for end in shown.strip("[]").split(", "))
         shown = f"[{low:.2f}, {high:.2f}]"
-    return {"network / SAF": float(np.exp(logs.mean())), "95 %": shown}
+    return dict(zip(_AGAINST, (float(np.exp(logs.mean())), shown), strict=True))
 
 
-def _longest(cell: pd.DataFrame, first: str = "fcfs") -> dict[str, float]:
+def _longest(cell: pd.DataFrame, first: str) -> dict[str, float]:
     """Return the longest waits over all sequences [h]."""
     return {
         f"longest wait, {_HEADS.get(one, one)} [h]": float(_values(cell, one, "max_wait_h").max())

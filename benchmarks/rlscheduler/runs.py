@@ -41,9 +41,6 @@ LOGS = {
     "Lublin-2": Log("lublin_256_new2", "Lublin256new"),
 }
 
-#: Setting -> whether jobs are backfilled by their rules; None: ours, in JobSelection.
-SETTINGS = {"theirs": False, "theirs, backfilling": True, "ours": None}
-
 #: What is compared: scores of theirs, and schedulers of ours that are simulated.
 THEIRS = ("fcfs", "sjf", "f1", "saf")
 OURS = ("easy", "easy-sjbf", "sjf", "f1", "saf", "saf-typical-80h")
@@ -56,25 +53,47 @@ SEEDS = 3
 # --- Logs as they read them, and parts of them ----------------------------------------------------
 
 
-def load_log(source: str) -> Workload:
-    """Return a log as they read it.
+def load_log(source: str, never_ran_s: int = 10) -> Workload:
+    """Return a log as they read it: what never ran, with a run time of -1, is a job of 10 s.
 
-    Jobs that did not run are left out. A job wants the greater of what it requested and had; where
-    no time is requested it is what it ran.
+    A job wants the greater of what it requested and had; where no time is requested it is what it
+    ran. What ran for 0 s is left out.
     """
     jobs = load_workload(source, "none" if ":" not in source else "default")
     run, requested = jobs.run_time, jobs.requested_time
     jobs = jobs.with_columns(
-        run_time=np.where(run < 0, 10, run),
+        run_time=np.where(run < 0, never_ran_s, run),
         requested_processors=np.maximum(jobs.requested_processors, jobs.allocated_processors),
         requested_time=np.where(requested < 0, run, requested),
     )
     return jobs.take(jobs.run_time > 0, name=jobs.name)
 
 
-def loader_of(setting: str) -> Callable[[str], Workload]:
-    """Return what reads a log for a setting: as they do, or as it is read without further words."""
-    return load_log if SETTINGS[setting] is not None else load_workload
+def load_ran(source: str) -> Workload:
+    """Return a log as they read it, without what never ran."""
+    return load_log(source, 0)
+
+
+class Setting(NamedTuple):
+    """By which rules a log is played.
+
+    Attributes
+    ----------
+    load : reads it.
+    backfill : whether their rules backfill; None: by ours, in JobSelection.
+    """
+
+    load: Callable[[str], Workload]
+    backfill: bool | None
+
+
+SETTINGS = {
+    "theirs": Setting(load_log, False),
+    "theirs, backfilling": Setting(load_log, True),
+    "what ran": Setting(load_ran, False),
+    "what ran, backfilling": Setting(load_ran, True),
+    "ours": Setting(load_workload, None),
+}
 
 
 def first_rows(jobs: int, number: int = NUMBER, seed: int = 1) -> list[int]:
@@ -129,8 +148,8 @@ def play_part(task: Mapping[str, Any]) -> dict[str, list[float]]:
     ------
     HpcgymError : the log cannot be read here, or has other jobs; or of the network.
     """
-    backfill = SETTINGS[task["setting"]]
-    log = same_jobs(loader_of(task["setting"]), task["jobs_sha256"], task["source"])
+    load, backfill = SETTINGS[task["setting"]]
+    log = same_jobs(load, task["jobs_sha256"], task["source"])
     played = _by_ours(log, task) if backfill is None else _by_theirs(log, task, backfill)
     found: dict[str, list[float]] = {"mean_bsld": [], "mean_wait_h": [], "max_wait_h": []}
     for jobs, start, run in played:

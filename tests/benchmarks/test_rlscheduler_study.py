@@ -154,6 +154,26 @@ def test_a_network_sees_what_fits(tmp_path: Path) -> None:
 SOURCE = "lublin:jobs=2300,processors=64,seed=1,load=4"
 
 
+LINES = """; MaxProcs: 8
+1 0 -1 -1 -1 -1 -1 2 600 -1 5 1 1 1 1 1 -1 -1
+2 5 0 0 3 -1 -1 2 600 -1 1 1 1 1 1 1 -1 -1
+3 6 9 80 4 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1
+4 7 9 90 2 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1
+"""
+
+
+def test_logs_are_read_as_they_do(tmp_path: Path) -> None:
+    """What never ran is a job of 10 s, unless it is left out; what ran for 0 s is no job."""
+    file = tmp_path / "few.swf"
+    file.write_text(LINES)
+    for load, first in ((runs.load_log, 0), (runs.load_ran, 1)):
+        jobs = load(str(file))
+        assert jobs.submit_time.tolist() == [0, 6, 7][first:]
+        assert jobs.run_time.tolist() == [10, 80, 90][first:]
+        assert jobs.requested_time.tolist() == [600, 80, 60][first:]
+        assert jobs.requested_processors.tolist() == [2, 4, 4][first:]
+
+
 def test_parts_of_logs() -> None:
     parts = runs.parts_of(34_500)
     thousand = ["0 to 10 thousand", "10 to 20 thousand", "20 to 30 thousand"]
@@ -213,6 +233,7 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert theirs.loc["yes", "SAF"] == cell["mean_bsld"].mean()
     assert theirs.loc["yes", "longest wait, SAF [h]"] == cell["max_wait_h"].max()
     assert theirs.loc["yes", "RLScheduler, published"] == 58.64
+    assert theirs.loc["no", "RLScheduler, published"] == 254.67
     later = made["later"].set_index("backfilling").loc["yes"]
     of_network = played[
         (played["setting"] == "theirs, backfilling") & (played["policy"] == "network")
