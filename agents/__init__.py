@@ -10,15 +10,16 @@ Files of networks are in ``network_files``.
 ``weight_bandit`` learns while it schedules, ``runtime_regression`` predicts run times, and
 ``lookahead`` learns nothing: it plans.
 
-Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
-beside them, where :func:`save_spec` has written it (``saved``). ``rlscheduler`` are networks that
-others have published, as checkpoints of TensorFlow, which ``tensor_bundle`` reads. ``settings`` has
-what agents are told, for Python and for the command line.
+Models of Stable-Baselines3 are read by ``sb3_models``, networks of any library by ``onnx_models``;
+which environment they were trained in is beside them, where :func:`save_spec` has written it
+(``saved``). ``rlscheduler`` are networks that others have published, as checkpoints of TensorFlow,
+which ``tensor_bundle`` reads. ``settings`` has what agents are told, for Python and for the command
+line.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` needs
-river, all in the extra ``agents``: they are imported with those modules, not with this one. The
-others, ``xnes`` among them, need none of them.
+river, ``onnx_models`` needs onnxruntime, all in the extra ``agents``: they are imported with those
+modules, not with this one. The others, ``xnes`` among them, need none of them.
 """
 
 from __future__ import annotations
@@ -60,11 +61,12 @@ TRAINED = {
 def load(path: str | Path) -> Any:
     """Return a saved agent: ``name``, ``env_id``, ``env_options``, ``begin(env)``, ``act``.
 
-    A model of Stable-Baselines3 is one, too: with the spaces that it was trained for, and the first
-    two attributes only if :func:`save_spec` has written them beside it. Reading such a file runs
-    code of whoever wrote it; the others run none. ``suite:TASK/AGENT/SEED`` is what the suite has
-    trained, see :mod:`hpcgym.agents.saved`; it is downloaded once.
+    A model of Stable-Baselines3 is one, too: with the spaces that it was trained for. Reading such
+    a file runs code of whoever wrote it; the others run none. So is a network in a file of ONNX.
+    Both have the first two attributes only if :func:`save_spec` has written them beside it.
     ``rlscheduler:FOLDER`` is a network of :mod:`hpcgym.agents.rlscheduler`.
+    ``suite:TASK/AGENT/SEED`` is what the suite has trained, see :mod:`hpcgym.agents.saved`; it is
+    downloaded once.
 
     Raises
     ------
@@ -76,6 +78,8 @@ def load(path: str | Path) -> Any:
         path = find_released(str(path))
     if is_sb3_model(path):
         return import_agent("sb3_models").load(path)
+    if str(path).endswith(".onnx"):
+        return import_agent("onnx_models").load(path)
     contents = contents_of(path)
     with shaped(path, _KIND):
         agent = import_agent(AGENTS[contents["agent"]]).load(contents)
@@ -155,7 +159,8 @@ def import_agent(module: str) -> Any:
     except ImportError as error:
         missing = error.__cause__ or error  # what hpcgym.envs.sb3 says has a cause
         raise HpcgymError(
-            f"agents need PyTorch, Stable-Baselines3, river: {installing('agents')} ({missing})"
+            "agents need PyTorch, Stable-Baselines3, river, onnxruntime:"
+            f" {installing('agents')} ({missing})"
         ) from None
 
 

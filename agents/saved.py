@@ -58,7 +58,8 @@ def save_spec(env: Any, path: str | Path) -> Path:
         :class:`hpcgym.envs.sb3.HpcVecEnv`, or these in what Stable-Baselines3 puts around them.
         Its jobs are not written, as a model is evaluated on others; but which part of which log
         they are, so that an evaluation on the same jobs can say so.
-    path : of the model, as it is given to ``model.save``: ``"model"`` or ``"model.zip"``.
+    path : of the model: ``"model"`` or ``"model.zip"``, as it is given to ``model.save``, or
+        ``"model.onnx"``.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def save_spec(env: Any, path: str | Path) -> Path:
 
 def spec_path(model: str | Path) -> Path:
     """Return where the environment of a model is written: ``model.env.json`` for ``model.zip``."""
-    return Path(f"{os.fspath(model).removesuffix('.zip')}.env.json")
+    return Path(f"{os.fspath(model).removesuffix('.zip').removesuffix('.onnx')}.env.json")
 
 
 def read_spec(model: str | Path) -> dict[str, Any]:

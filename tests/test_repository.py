@@ -232,7 +232,8 @@ def test_the_page_of_rules_has_all_names() -> None:
 def sources() -> dict[str, Path]:
     """Name of each module -> its file."""
     found = {}
-    names = ("coscheduling", "cp", "energy", "frontier", "mixed_policies", "prediction", "studies")
+    names = ("coscheduling", "cp", "energy", "frontier", "mixed_policies", "prediction")
+    names += ("rlscheduler", "studies")
     studies = [f"benchmarks/{name}" for name in names]
     folders = ("hpcgym", "agents", "baselines", *studies)
     for folder in folders:

@@ -291,6 +291,8 @@ def evaluate(
     policies AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS : Files of saved agents (.pt,
         .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
         hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
+        networks in files of ONNX (.onnx, likewise); rlscheduler:FOLDER, a network that RLScheduler
+        has published, by its best actions, and rlscheduler-sampled:FOLDER by drawn ones;
         package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
         this folder too; lookahead, schedulers, dispatchers, and rules of the list below;
         expressions such as '20 * wait - area', as hpcgym simulate --policy takes them; or six
@@ -335,6 +337,7 @@ def evaluate(
     hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex
     hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html --figures figures
     hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks
+    hpcgym evaluate rlscheduler:trained_models/bsld/sdsc_sp2 --workload SDSC-SP2 --episodes weeks
     hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10
     hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json
     hpcgym evaluate prb easy++ --workload eurora:days=30 --cluster eurora --episodes whole

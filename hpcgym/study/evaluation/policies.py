@@ -48,7 +48,7 @@ _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 
 #: Files of agents.
-_ENDINGS = (".json", ".pt", ".zip")
+_ENDINGS = (".json", ".onnx", ".pt", ".zip")
 
 _TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
 

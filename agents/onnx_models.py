@@ -1,0 +1,119 @@
+"""Networks in files of ONNX, from whatever library, as agents.
+
+A network takes the fields of the observation that its inputs are named after, as "jobs" or "mask",
+or all of it in one input where observations are flat. In front of each it has one dimension for
+several environments, which is 1 here. Its first output are numbers of all actions, of which the
+greatest that the mask allows is taken, or the action itself. Files run no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from gymnasium import spaces
+
+from hpcgym.agents.saved import read_spec
+from hpcgym.errors import HpcgymError
+from hpcgym.files import MEGABYTE, bytes_of
+
+_MOST = 256 * MEGABYTE
+
+#: What inputs may be of, and the type of numpy.
+_TYPES = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int8)": np.int8,
+    "tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
+}  # fmt: skip
+
+
+class OnnxModel:
+    """A network with the interface of an agent.
+
+    Parameters
+    ----------
+    session : of onnxruntime.
+    name : what it is called.
+    spec : ``env_id`` and ``env_options`` of the environment that it was trained in, if known.
+    """
+
+    def __init__(self, session: Any, name: str, spec: Mapping[str, Any]) -> None:
+        self.name = name
+        vars(self).update(spec)
+        self._session = session
+        self._types = {one.name: _TYPES.get(one.type) for one in session.get_inputs()}
+        unknown = [one.type for one in session.get_inputs() if one.type not in _TYPES]
+        if unknown or not self._types:
+            raise HpcgymError(f"its inputs are of {unknown}; known are {', '.join(_TYPES)}")
+        self._space: Any = None
+
+    def __repr__(self) -> str:
+        return f"OnnxModel({self.name!r})"
+
+    def begin(self, env: Any) -> None:
+        """Look at what an environment shows, and what its actions are.
+
+        Raises
+        ------
+        HpcgymError : an input that is no field of the observation, or of another shape.
+        """
+        env = getattr(env, "unwrapped", env)
+        seen, self._space = env.observation_space, env.action_space
+        inputs = self._session.get_inputs()
+        if isinstance(seen, spaces.Dict):
+            fields = dict(seen.spaces)
+        else:
+            fields = {inputs[0].name: seen} if len(inputs) == 1 else {}
+        for one in inputs:
+            if one.name not in fields:
+                known = ", ".join(fields) or "one alone, of what is flat"
+                raise HpcgymError(f"{self.name} has an input {one.name!r}; here are {known}")
+            told, here = one.shape, (1, *(fields[one.name].shape or ()))
+            same = (n == m for n, m in zip(told, here, strict=False) if isinstance(n, int))
+            if len(told) != len(here) or not all(same):
+                raise HpcgymError(f"{self.name}: {one.name!r} is {told}, and {list(here)} here")
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Return the best action: an int, or an array of numbers.
+
+        Raises
+        ------
+        HpcgymError : numbers of another number of actions, or some that are none.
+        """
+        if self._space is None:
+            raise HpcgymError(f"{self.name}: call begin(env) after the reset, then act")
+        fed = {}
+        for name, kind in self._types.items():
+            field = observation[name] if isinstance(observation, Mapping) else observation
+            fed[name] = np.asarray(field, kind)[np.newaxis]
+        found = np.asarray(self._session.run(None, fed)[0])
+        if not isinstance(self._space, spaces.Discrete):
+            return found.reshape(self._space.shape).astype(self._space.dtype)
+        if found.size == 1:
+            return int(found.item())
+        if found.size != self._space.n or np.isnan(found).any():
+            what = f"{found.size} numbers, or some that are none"
+            raise HpcgymError(f"{self.name} gives {what}; there are {self._space.n} actions")
+        return int(np.argmax(np.where(info["action_mask"] > 0, found.ravel(), -np.inf)))
+
+
+def load(path: str | Path) -> OnnxModel:
+    """Return the agent of a file; :func:`hpcgym.agents.load` calls this.
+
+    Raises
+    ------
+    HpcgymError : no such file, or no network that onnxruntime can run from this file alone.
+    """
+    content = bytes_of(path, _MOST, HpcgymError)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return OnnxModel(session, Path(path).stem, read_spec(path))
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None
+    except Exception as error:  # whatever onnxruntime finds wrong
+        said = str(error).splitlines()[0]
+        raise HpcgymError(f"{path} cannot be read as a network of ONNX: {said}") from None

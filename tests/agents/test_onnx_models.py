@@ -1,0 +1,159 @@
+"""Networks in files of ONNX: what they take and give, and what is no such network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from hpcgym import HpcgymError, load_workload, simulate
+from hpcgym.agents import load, save_spec
+from hpcgym.study import evaluate
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from onnx import TensorProto, helper  # noqa: E402
+
+WORKLOAD = "lublin:jobs=600,processors=64,seed=5,load=2"
+WINDOW = 16
+OPTIONS: dict[str, Any] = {
+    "workload": WORKLOAD, "window": WINDOW, "features": ["wait", "processors"], "jobs": 60,
+    "backfill": "easy", "backfill_order": "spf", "reservation": "revised", "start": "empty",
+    "arrivals": "stop", "horizon": None,
+}  # fmt: skip
+
+
+def write(path: Path, nodes: Any, inputs: Any, outputs: Any, constants: Any = ()) -> Path:
+    """A graph of nodes, with inputs and outputs by name, type and shape."""
+    told = [[helper.make_tensor_value_info(*one) for one in side] for side in (inputs, outputs)]
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in constants]
+    graph = helper.make_graph(nodes, "policy", *told, initializer=constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def narrowest(path: Path) -> Path:
+    """A network that gives each job minus its processors."""
+    return write(
+        path,
+        [helper.make_node("MatMul", ["jobs", "weights"], ["scores"])],
+        [("jobs", TensorProto.FLOAT, ["n", WINDOW, 2])],
+        [("scores", TensorProto.FLOAT, ["n", WINDOW, 1])],
+        [("weights", np.array([[0], [-1]], np.float32))],
+    )
+
+
+def played(policy: Any, **options: Any) -> Any:
+    env: Any = gymnasium.make("hpcgym/JobSelection-v1", **{**OPTIONS, **options})
+    observation, info = env.reset(seed=0, options={"start": 0, "jobs": 60})
+    policy.begin(env)
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step(policy.act(observation, info))
+    return env.unwrapped.result()
+
+
+def test_the_greatest_number_that_the_mask_allows_is_taken(tmp_path: Path) -> None:
+    """Places without a job have 0 processors: without a mask they would be the greatest."""
+    policy = load(narrowest(tmp_path / "narrow.onnx"))
+    expected = simulate(
+        load_workload(WORKLOAD).take(slice(0, 60)),
+        policy="-processors", backfill="easy", backfill_order="spf",
+    )  # fmt: skip
+    assert policy.name == "narrow"
+    assert np.array_equal(played(policy).start, expected.start)
+
+
+def test_it_stands_in_a_leaderboard(tmp_path: Path) -> None:
+    file = narrowest(tmp_path / "narrow.onnx")
+    env = gymnasium.make("hpcgym/JobSelection-v1", **OPTIONS, part="train")
+    save_spec(env, file)
+    assert (tmp_path / "narrow.env.json").exists()
+    board = evaluate([str(file), "-processors"], WORKLOAD, n=2, jobs=60, budget=0, resamples=50)
+    found = board.table["mean_bsld"]
+    assert found[str(file)] == found["-processors"]
+
+
+def test_an_action_itself_and_flat_observations(tmp_path: Path) -> None:
+    """The whole of a flat observation in one input of any name; the answer is the first place."""
+    file = write(
+        tmp_path / "first.onnx",
+        [
+            helper.make_node("ReduceMin", ["x"], ["least"], axes=[1], keepdims=0),
+            helper.make_node("Mul", ["least", "nothing"], ["none"]),
+            helper.make_node("Cast", ["none"], ["action"], to=TensorProto.INT64),
+        ],
+        [("x", TensorProto.DOUBLE, ["n", None])],
+        [("action", TensorProto.INT64, ["n"])],
+        [("nothing", np.zeros(1))],
+    )
+    found = played(load(file), observation="flat", backfill_order="fcfs")
+    expected = simulate(load_workload(WORKLOAD).take(slice(0, 60)), "easy")
+    assert np.array_equal(found.start, expected.start)
+    with pytest.raises(HpcgymError, match=r"first has an input 'x'; here are .*jobs.*mask"):
+        played(load(file))
+
+
+def test_numbers_are_actions_where_actions_are_numbers(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "weights.onnx",
+        [helper.make_node("MatMul", ["queue", "weights"], ["action"])],
+        [("queue", TensorProto.FLOAT, [1, 6])],
+        [("action", TensorProto.FLOAT, [1, 2])],
+        [("weights", np.zeros((6, 2), np.float32))],
+    )
+    env: Any = gymnasium.make(
+        "hpcgym/MixedPolicy-v1", workload=WORKLOAD, jobs=20, policy_features=["wait", "area"],
+        start="empty", arrivals="stop", horizon=None,
+    )  # fmt: skip
+    observation, info = env.reset(seed=0)
+    policy = load(file)
+    policy.begin(env)
+    assert policy.act(observation, info).tolist() == [0, 0]
+    assert policy.act(observation, info).dtype == env.action_space.dtype
+
+
+def test_what_is_no_such_network(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"none\.onnx: no such file"):
+        load(tmp_path / "none.onnx")
+    (tmp_path / "text.onnx").write_text("no network")
+    with pytest.raises(HpcgymError, match=r"text\.onnx cannot be read as a network of ONNX"):
+        load(tmp_path / "text.onnx")
+    names = write(
+        tmp_path / "names.onnx",
+        [helper.make_node("Identity", ["names"], ["same"])],
+        [("names", TensorProto.STRING, ["n", 4])],
+        [("same", TensorProto.STRING, ["n", 4])],
+    )
+    with pytest.raises(HpcgymError, match=r"names\.onnx: its inputs are of \['tensor\(string\)'\]"):
+        load(names)
+    policy = load(narrowest(tmp_path / "narrow.onnx"))
+    with pytest.raises(HpcgymError, match=r"narrow: call begin\(env\) after the reset"):
+        policy.act({}, {})
+    with pytest.raises(HpcgymError, match=r"'jobs' is \['n', 16, 2\], and \[1, 8, 2\] here"):
+        played(policy, window=8)
+    few = write(
+        tmp_path / "few.onnx",
+        [helper.make_node("Identity", ["queue"], ["scores"])],
+        [("queue", TensorProto.FLOAT, ["n", 6])],
+        [("scores", TensorProto.FLOAT, ["n", 6])],
+    )
+    with pytest.raises(HpcgymError, match=r"few gives 6 numbers.*; there are 16 actions"):
+        played(load(few))
+    nan = write(
+        tmp_path / "nan.onnx",
+        [
+            helper.make_node("MatMul", ["jobs", "weights"], ["zero"]),
+            helper.make_node("Div", ["zero", "zero"], ["scores"]),
+        ],
+        [("jobs", TensorProto.FLOAT, ["n", WINDOW, 2])],
+        [("scores", TensorProto.FLOAT, ["n", WINDOW, 1])],
+        [("weights", np.zeros((2, 1), np.float32))],
+    )
+    with pytest.raises(HpcgymError, match="or some that are none"):
+        played(load(nan))
