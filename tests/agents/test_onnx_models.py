@@ -18,8 +18,8 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper  # noqa: E402
 
-WORKLOAD = "lublin:jobs=600,processors=64,seed=5,load=2"
-WINDOW = 16
+WORKLOAD = "lublin:jobs=600,processors=32,seed=5,load=12"
+WINDOW = 32
 OPTIONS: dict[str, Any] = {
     "workload": WORKLOAD, "window": WINDOW, "features": ["wait", "processors"], "jobs": 60,
     "backfill": "easy", "backfill_order": "spf", "reservation": "revised", "start": "empty",
@@ -66,6 +66,7 @@ def test_the_greatest_number_that_the_mask_allows_is_taken(tmp_path: Path) -> No
         policy="-processors", backfill="easy", backfill_order="spf",
     )  # fmt: skip
     assert policy.name == "narrow"
+    assert 8 < expected.metrics["max_queue_length"] <= WINDOW
     assert np.array_equal(played(policy).start, expected.start)
 
 
@@ -135,7 +136,7 @@ def test_what_is_no_such_network(tmp_path: Path) -> None:
     policy = load(narrowest(tmp_path / "narrow.onnx"))
     with pytest.raises(HpcgymError, match=r"narrow: call begin\(env\) after the reset"):
         policy.act({}, {})
-    with pytest.raises(HpcgymError, match=r"'jobs' is \['n', 16, 2\], and \[1, 8, 2\] here"):
+    with pytest.raises(HpcgymError, match=r"'jobs' is \['n', 32, 2\], and \[1, 8, 2\] here"):
         played(policy, window=8)
     few = write(
         tmp_path / "few.onnx",
@@ -143,7 +144,7 @@ def test_what_is_no_such_network(tmp_path: Path) -> None:
         [("queue", TensorProto.FLOAT, ["n", 6])],
         [("scores", TensorProto.FLOAT, ["n", 6])],
     )
-    with pytest.raises(HpcgymError, match=r"few gives 6 numbers.*; there are 16 actions"):
+    with pytest.raises(HpcgymError, match=r"few gives 6 numbers.*; there are 32 actions"):
         played(load(few))
     nan = write(
         tmp_path / "nan.onnx",

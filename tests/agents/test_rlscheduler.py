@@ -215,6 +215,27 @@ def test_what_fits_is_seen(tmp_path: Path) -> None:
         assert jobs.requested_processors[row] > free
 
 
+def test_it_takes_none_that_a_quota_keeps_back(tmp_path: Path) -> None:
+    """Of those that the mask allows the narrowest, of these the first."""
+    write_checkpoint(tmp_path, network_of(processors=1.0))
+    policy = RLScheduler(tmp_path)
+    env: Any = gymnasium.make(
+        policy.env_id, workload="lublin:jobs=400,processors=64,seed=5,load=4", episodes="whole",
+        quota="user:jobs=1", start="empty", arrivals="stop", horizon=None, **policy.env_options,
+    )  # fmt: skip
+    observation, info = env.reset(seed=0)
+    policy.begin(env)
+    width = env.unwrapped.episode_workload.requested_processors
+    over, kept_back = False, 0
+    while not over:
+        action = policy.act(observation, info)
+        allowed = np.flatnonzero(info["action_mask"])
+        assert action == min(allowed, key=lambda place: (width[info["window"][place]], place))
+        kept_back += allowed[-1] >= len(allowed)
+        observation, _, over, _, info = env.step(action)
+    assert kept_back > 50
+
+
 def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, random_network())
     jobs = load_workload(JOBS)

@@ -107,9 +107,12 @@ def test_by_hand() -> None:
     first_come = rules.least_score(jobs, "fcfs")
     assert rules.play(jobs, first_come, False).tolist() == [0, 60, 70, 70]
     assert rules.play(jobs, first_come, True).tolist() == [0, 60, 70, 3]
-    # of those that have come when the machine is free the least area starts
-    assert rules.play(jobs, rules.least_score(jobs, "saf"), False).tolist() == [0, 60, 70, 70]
-    wide = jobs.with_columns(requested_processors=[2, 5, 1, 2])
+    # who comes in the second of an end comes before it: the third is backfilled, the second waits
+    jobs = jobs.take(slice(0, 3)).with_columns(
+        submit_time=[0, 1, 60], requested_time=[100, 10, 30], requested_processors=[2, 4, 2]
+    )
+    assert rules.play(jobs, rules.least_score(jobs, "fcfs"), True).tolist() == [0, 80, 60]
+    wide = jobs.with_columns(requested_processors=[2, 5, 1])
     with pytest.raises(HpcgymError, match="job 1 wants more processors than the machine has"):
         rules.play(wide, rules.least_score(wide, "fcfs"), True)
 
