@@ -14,7 +14,7 @@ from hpcgym.benchmarks.rlscheduler import runs
 from hpcgym.benchmarks.rlscheduler.runs import BEST, DRAWN, LOGS, WHOLE
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import interval, read_texts
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
 from hpcgym.files import sha256_of
 from hpcgym.files.tables import csv_frame
 from hpcgym.version import __version__
@@ -51,6 +51,10 @@ def reproduce(
     ------
     HpcgymError : no log of theirs is here, a network that cannot be read, a file that cannot be
         written, or what fails while it is played.
+
+    Warns
+    -----
+    WorkloadWarning : for each log that is not here, and is left out.
     """
     folder.begin(HEAD)
     logs = [QUICK_LOG] if quick else [*LOGS]
@@ -81,11 +85,12 @@ def reproduce(
 
 
 def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
-    """Return what is to be played on a log; nothing if it is not here."""
+    """Return what is to be played on a log; nothing, with a warning, if it cannot be read here."""
     source, name = LOGS[log]
     try:
         logs = {setting: of.load(source) for setting, of in runs.SETTINGS.items()}
-    except HpcgymError:
+    except HpcgymError as error:
+        warn_caller(f"{log} is left out: {error}", WorkloadWarning)
         return
     weights = sha256_of(Network(models / name).data_file)
     network = {"folder": str(models / name), "weights_sha256": weights}

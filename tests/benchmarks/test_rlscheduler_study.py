@@ -12,6 +12,7 @@ import pytest
 from checkpoints import network_of, random_network, write_checkpoint
 from drawing import given
 from strategies import workloads
+from typer.testing import CliRunner
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents.rlscheduler import Network, Sight
@@ -19,6 +20,8 @@ from hpcgym.baselines import find_baseline
 from hpcgym.benchmarks.rlscheduler import rules, run, runs
 from hpcgym.benchmarks.rlscheduler.run import PUBLISHED
 from hpcgym.benchmarks.studies.harness import Folder
+from hpcgym.cli import app
+from hpcgym.errors import WorkloadWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.fingerprint import fingerprint
@@ -226,6 +229,8 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path / "models" / "one" / "one_s0", random_network())
     folder = Folder(tmp_path / "study", "serial")
     report, made = run.reproduce(tmp_path / "models", folder, quick=True)
+    with pytest.warns(WorkloadWarning, match=r"HPC2N is left out: .*none\.swf"):
+        assert [*run._tasks("HPC2N", tmp_path / "models", False)] == []
     said = report.read_text()
     assert "A quick cut: 2 sequences of Lublin-1" in said
     played = made["played"]
@@ -249,8 +254,23 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_log_of_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "LOGS", {"HPC2N": runs.Log("none.swf", "two")})
-    with pytest.raises(HpcgymError, match=r"none of their logs is on this machine: none\.swf"):
-        run.reproduce(tmp_path, Folder(tmp_path / "study", "serial"))
+    folder = Folder(tmp_path / "study", "serial")
+    with (
+        pytest.warns(WorkloadWarning),
+        pytest.raises(HpcgymError, match=r"none of their logs is on this machine: none\.swf"),
+    ):
+        run.reproduce(tmp_path, folder)
+
+
+def test_the_command_needs_their_folder(tmp_path: Path) -> None:
+    for models, said in (
+        ([], "--models: name the folder trained_models/bsld of DIR-LAB/deep-batch-scheduler"),
+        (["--models", str(tmp_path / "none")], "none of their logs is on this machine"),
+    ):
+        command = ["reproduce", "rlscheduler", "--output", str(tmp_path / "study"), *models]
+        found = CliRunner().invoke(app, command, env={"HPCGYM_DATA": str(tmp_path)})
+        assert found.exit_code == 1
+        assert said in found.stderr
 
 
 def test_means_over_seeds_and_intervals() -> None:

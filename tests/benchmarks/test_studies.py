@@ -57,7 +57,7 @@ def test_all_studies_have_the_same_options_of_executors() -> None:
         }
         for name, study in studies.items()
     }
-    assert len(found) == 8
+    assert len(found) == 9
     assert set(found["prediction"]) == {"executor", "workers"}
     assert found["prediction"]["executor"][0] == "processes"
     assert all(options == found["prediction"] for options in found.values()), found
