@@ -24,9 +24,6 @@ from hpcgym.agents.tensor_bundle import arrays_of, data_file
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import MISSING, Workload
 
-#: What stands before the folder -> whether actions are drawn, as by their program, or the best.
-PREFIXES = {"rlscheduler": False, "rlscheduler-sampled": True}
-
 #: Name of a layer -> what it takes, and how many numbers it gives: 961 weights.
 _LAYERS = {
     "pi/dense": (8, 32),
@@ -248,4 +245,4 @@ def load(text: str) -> RLScheduler:
     HpcgymError : what :class:`Network` raises.
     """
     prefix, _, folder = text.partition(":")
-    return RLScheduler(folder, PREFIXES[prefix])
+    return RLScheduler(folder, sampled=prefix.endswith("-sampled"))
