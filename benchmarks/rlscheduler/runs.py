@@ -16,7 +16,7 @@ from hpcgym.benchmarks.rlscheduler import rules
 from hpcgym.benchmarks.studies.harness import same_jobs
 from hpcgym.schedule.measures import HOUR
 from hpcgym.simulation.run import simulate
-from hpcgym.study.evaluation.stage import act_out
+from hpcgym.study.evaluation.environments import act_out
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -193,6 +193,6 @@ def _by_ours(log: Workload, task: Mapping[str, Any]) -> Played:
             jobs = log.take(slice(first, first + number))
             result = simulate(jobs, SCHEDULERS[task["policy"]])
         else:
-            act_out(env, policy, env.reset(seed=0, options={"start": first, "jobs": number}))
+            act_out(policy, env, *env.reset(seed=0, options={"start": first, "jobs": number}))
             result = env.unwrapped.result()
         yield result.workload, result.start, result.run_time

@@ -18,7 +18,7 @@ from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight, chosen
 from hpcgym.agents.tensor_bundle import arrays_of
 from hpcgym.cli import app
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.lineup import find_policy
+from hpcgym.study.evaluation.policies import find_policy
 
 # --- Files ----------------------------------------------------------------------------------------
 

@@ -112,6 +112,12 @@ def run_episode(
         result = platform.simulate(slices.workload_of(episode), policy, rows, learned)
         return Ran(lambda: result)
     env, observation, info = enter()
+    terminated, info = act_out(policy, env, observation, info)
+    return Ran(env.unwrapped.result, terminated, info)
+
+
+def act_out(policy: Any, env: Any, observation: Any, info: Any) -> tuple[bool, Any]:
+    """Let a policy act to the end of an episode; return whether it was terminated, and the info."""
     terminated = truncated = False
     if getattr(policy, "begin", None) is not None:  # it wants to look at the episode
         with fitting():
@@ -121,7 +127,7 @@ def run_episode(
         observation, _, terminated, truncated, info = env.step(action)
     if getattr(policy, "end", None) is not None:
         policy.end(observation, info)
-    return Ran(env.unwrapped.result, terminated, info)
+    return terminated, info
 
 
 class Agents(NamedTuple):
