@@ -78,7 +78,7 @@ class Lookahead:
     """
 
     name = "lookahead"
-    env_id = "hpcgym/MixedPolicy-v0"
+    env_id = "hpcgym/MixedPolicy-v1"
     adapts = ("window", "features", "observation", "scale")  # none of which it looks at
 
     def __init__(
@@ -124,7 +124,7 @@ class Lookahead:
         ----------
         workload, cluster, processors : as for :func:`hpcgym.simulate`.
         scheduler : a name or a ``Scheduler``, of which the policy does not matter; by default EASY
-            that backfills by requested time. In MixedPolicy-v0 of the same rules look-ahead makes
+            that backfills by requested time. In MixedPolicy-v1 of the same rules look-ahead makes
             the same schedule.
         rules : rules that differ from the scheduler's, but for ``policy``.
 

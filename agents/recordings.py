@@ -32,11 +32,12 @@ from hpcgym.agents.saved import OF_WORKLOADS, is_plain, plain_options, settled_o
 from hpcgym.agents.settings import RecordSettings, takes
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
-from hpcgym.envs import VERSIONS, any_version
 from hpcgym.envs.core.base import settings_in
 from hpcgym.errors import HpcgymError, installing, unknown
 from hpcgym.files import json_of, shaped
 from hpcgym.files.writing import writing
+
+ENV_ID = "hpcgym/JobSelection-v1"
 
 # --- What a recording has -------------------------------------------------------------------------
 
@@ -86,11 +87,9 @@ def load_selections(recording: str | Path | Recording) -> Recording:
     if not isinstance(recording, Recording):
         source, recording = str(recording), load_recording(recording)
     with shaped(source, "a recording"):
-        known = ("hpcgym/JobSelection-v0", "hpcgym/JobSelection-v1")
-        if recording.about["env_id"] not in known or "observation" in recording.observations:
+        if recording.about["env_id"] != ENV_ID or "observation" in recording.observations:
             raise HpcgymError(
-                "only what was done in hpcgym/JobSelection-v0 or -v1 with observation='dict' can be"
-                " learned from"
+                f"only what was done in {ENV_ID} with observation='dict' can be learned from"
             )
         _check_selections(recording.observations, recording.actions)
     return recording
@@ -117,8 +116,6 @@ def _check_selections(fields: Mapping[str, NDArray[Any]], actions: NDArray[Any])
 
 
 # --- Recording ------------------------------------------------------------------------------------
-
-ENV_ID = "hpcgym/JobSelection-v0"
 
 #: What is kept of a transition: the observation before the action, then these.
 Transition = tuple[Any, Any, float, bool, bool]
@@ -170,15 +167,14 @@ def record(
     actors = [_actor(one, how.seed) for one in _several(policy)]
     rules = {k: rule for actor in actors for k, rule in getattr(actor, "rules", {}).items()}
     given = settings_in(env_id, env_options or {})
-    options = plain_options({**VERSIONS.get(env_id, {}), **rules, **given})
+    options = plain_options({**rules, **given})
     if isinstance(workload, str | Path) and Path(workload).is_file():
         workload = str(Path(workload).resolve())  # who makes the environment again may be elsewhere
     try:
-        with any_version():
-            env = gymnasium.make(
-                env_id, disable_env_checker=True, workload=workload, cluster=cluster,
-                **how.of_episodes(), **options,
-            )  # fmt: skip
+        env = gymnasium.make(
+            env_id, disable_env_checker=True, workload=workload, cluster=cluster,
+            **how.of_episodes(), **options,
+        )  # fmt: skip
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None
     options = settled_options(env.unwrapped, options)
@@ -327,7 +323,6 @@ def _spec(env: Any, options: Mapping[str, Any]) -> Any:
     """
     spec = copy(env.unwrapped.spec)
     spec.kwargs = {**spec.kwargs, **options}
-    spec.kwargs.pop("version", None)  # what it stands for is told
     plain = {name: value for name, value in spec.kwargs.items() if is_plain(value)}
     if len(plain) < len(spec.kwargs):
         plain.pop("workload", None)

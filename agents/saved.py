@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpcgym.envs.ids import VERSIONS
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
 from hpcgym.files.fetching import downloaded, user_cache
@@ -157,8 +156,10 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
     With them in its file, an agent meets the same rules again, whatever the defaults become.
     """
+    of_training = ("workload", "part", "reward", "paid")
+    found = {name: one for name, one in type(env).usual.items() if name not in of_training}
     rules = ("backfill", "backfill_order", "estimate", "correction", "passes")
-    found = {rule: getattr(env.options.scheduler, rule) for rule in rules}
+    found |= {rule: getattr(env.options.scheduler, rule) for rule in rules}
     found |= {"window": env.options.window, "features": list(env.options.names)}
     found |= {"observation": "flat" if env.options.flat else "dict"}
     found |= env.episodes.around
@@ -169,10 +170,8 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         found["policy_features"] = list(env.policy_features)
     from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
 
-    own = {name: value for name, value in given.items() if name != "version"}
     takes = arguments_of(type(env))
-    usual = VERSIONS.get(env.spec.id, {}) if env.spec is not None else {}
-    given = {**usual, **settings_of(type(env), own)}
+    given = settings_of(type(env), given)
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 

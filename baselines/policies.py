@@ -249,7 +249,7 @@ class Baseline:
         if looked_at != "requested":
             raise HpcgymError(
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
-                f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v0 it looks at those"
+                f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v1 it looks at those"
             )
         workload = env.episode_workload
         columns = JobColumns(workload)
@@ -271,7 +271,7 @@ class Baseline:
     def _not_by_usage(self) -> str:
         """Return why this policy cannot act where actions are no weights, and what can."""
         weights = parse_policy(self.policy).weights
-        act = f"act in hpcgym/MixedPolicy-v0 with policy_features={[*weights]}, or "
+        act = f"act in hpcgym/MixedPolicy-v1 with policy_features={[*weights]}, or "
         return (
             f"baseline {self.name!r} depends on what users have used, which nobody counts here:"
             f" {act if weights else ''}simulate(workload, {self.policy!r})"

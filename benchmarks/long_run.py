@@ -2,8 +2,8 @@
 
     python benchmarks/long_run.py [--trace KTH-SP2] [--windows 40]
 
-Policies act in short episodes from an empty machine (``JobSelection-v0``), in those of
-``JobSelection-v1``, and on the whole part of the log at once. Some of them play for the episode:
+Policies act in short episodes from an empty machine, in those of a log that is played on
+(``JobSelection-v1``), and on the whole part of the log at once. Some of them play for the episode:
 they starve wide or long jobs, block the machine, or were chosen by short episodes. The table has
 the mean bounded slowdown of each, and how well the two kinds of episodes rank policies as the whole
 log does (Spearman's correlation).
@@ -22,14 +22,21 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import candidates
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import Baseline, find_baseline
-from hpcgym.envs import VERSIONS, JobSelection
+from hpcgym.envs import JobSelection
 from hpcgym.naming import HOUR_S
 from hpcgym.progress import counting
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 
-#: v1 of the environment, with the rules that all are compared under.
-LONG: dict[str, Any] = VERSIONS["hpcgym/JobSelection-v1"]
-RULES = {name: LONG[name] for name in ("backfill", "reservation", "skip_forced")}
+#: What all are compared under, and what is around episodes, if anything is.
+RULES: dict[str, Any] = {
+    "backfill": "none",
+    "reservation": "kept",
+    "paid": "start",
+    "reward": "bsld",
+    "window": 128,
+}
+SHORT: dict[str, Any] = {"start": "empty", "arrivals": "stop", "horizon": None}
+LONG: dict[str, Any] = {"start": "warm", "arrivals": "continue", "horizon": "7d"}
 
 NAMED = (
     "fcfs", "lcfs", "sjf", "lpf", "saf", "laf", "sqf", "lqf", "wfp3", "unicef", "f1", "f2", "f3",
@@ -131,12 +138,11 @@ def trained(env: JobSelection, windows: int, number: int = 40) -> Baseline:
 
 def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None) -> pd.DataFrame:
     """Return mean bounded slowdowns and longest waits [h], a row a policy."""
-    around = {name: LONG[name] for name in ("start", "arrivals", "horizon")}
-    short = JobSelection(workload, part="test", **RULES)
-    long = JobSelection(workload, part="test", **around, **RULES)
-    whole = JobSelection(workload, part="test", episodes="whole", window=512, **RULES)
+    short = JobSelection(workload, part="test", **SHORT, **RULES)
+    long = JobSelection(workload, part="test", **LONG, **RULES)
+    whole = JobSelection(workload, part="test", episodes="whole", **{**RULES, "window": 512})
     if policies is None:
-        parts = [JobSelection(workload, part="train", **more, **RULES) for more in ({}, around)]
+        parts = [JobSelection(workload, part="train", **more, **RULES) for more in (SHORT, LONG)]
         policies = {name: find_baseline(name) for name in NAMED} | players()
         policies["trained on short episodes"] = trained(parts[0], windows // 2)
         policies["trained on long ones"] = trained(parts[1], windows // 2)

@@ -21,7 +21,9 @@ WORKLOAD = "lublin:jobs=10000,processors=256,seed=0,load=0.8"
 CODES = "codes:jobs=10000,processes=96,processors=768,arrivals=poisson,interval=600,seed=0"
 #: Arguments beside the usual ones.
 GIVEN: dict[str, dict[str, Any]] = {
-    "hpcgym/MixedPolicy-v0": {"interval": "pass"},
+    "hpcgym/JobSelection-v1": {"window": 128},
+    "hpcgym/QueueOrdering-v1": {"window": 128},
+    "hpcgym/MixedPolicy-v1": {"interval": "pass", "window": 128},
     "hpcgym/PowerCap-v0": {"share": 0.6},
     "hpcgym/EnergyBudget-v0": {"share": 0.6},
     "hpcgym/CoSchedule-v0": {"workload": CODES},
@@ -76,11 +78,12 @@ def _rates(given: argparse.Namespace, jobs: Any, number: int, threads: int) -> d
     row: dict[str, Any] = {}
     for way, more in WAYS.items():
         env: Any = gymnasium.make_vec(
-            "hpcgym/JobSelection-v0",
+            "hpcgym/JobSelection-v1",
             num_envs=number,
             vectorization_mode="vector_entry_point",
             workload=jobs,
             threads=threads,
+            window=128,
             **more,
         )
         env.reset(seed=0)

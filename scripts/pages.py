@@ -9,6 +9,7 @@ import gymnasium
 
 from hpcgym.benchmarks.studies.documents import all_items, page_text, record
 from hpcgym.envs.co_schedule import CoSchedule
+from hpcgym.envs.ids import id_of
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.page import markdown
@@ -36,7 +37,7 @@ def draw(environment: type) -> None:
     from matplotlib import image
 
     name = environment.__name__.removesuffix("Env")
-    env = gymnasium.make(f"hpcgym/{name}-v0", render_mode="rgb_array")
+    env = gymnasium.make(id_of(name), render_mode="rgb_array")
     _, info = env.reset(seed=1)
     env.action_space.seed(1)
     for _ in range(60):

@@ -105,7 +105,7 @@ def test_cases_have_all_names_of_the_library(guard: SimpleNamespace) -> None:
         ("power", POWER),
         ("allocation", {name.replace("part", "part:3") for name in ALLOCATIONS}),
         ("estimate", ESTIMATES),
-        ("env", {environment.removeprefix("hpcgym/").removesuffix("-v0") for environment in IDS}),
+        ("env", {environment[len("hpcgym/") : -len("-v0")] for environment in IDS}),
     ):
         assert {*known} <= tried[rule], rule
     rare = {"saf-typical-80h", "aged-safe", "largest-co"}  # like others but for a number

@@ -347,7 +347,7 @@ def record(
         Path, Written("recording", tuple(f"-v{version}" for version in range(100)), folder=True)
     ] = Path("recording-v0"),
     force: bool = False,
-    env: str = "hpcgym/JobSelection-v0",
+    env: str = "hpcgym/JobSelection-v1",
     settings: RecordSettings,
     rules: options.Backfilling,
     reading: MachineReading,

@@ -6,8 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hpcgym.envs.ids import IDS as IDS
-from hpcgym.envs.ids import VERSIONS as VERSIONS
-from hpcgym.envs.ids import any_version as any_version
 from hpcgym.envs.ids import register as register
 
 if TYPE_CHECKING:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.base import DEFAULT_WORKLOAD, SELECTION_KIND, Definition, read_options
+from hpcgym.envs.core.base import (
+    DEFAULT_WORKLOAD,
+    PLAYED_ON,
+    SELECTION_KIND,
+    Definition,
+    read_options,
+)
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -39,6 +46,11 @@ def read_job_selection(
             "reservation='kept' does not go with quota, maintenance or dependencies: the selected"
             " job may come to exceed its quota or to meet a window, and the others wait for it"
         )
+    if options.scheduler.threshold is not None and options.scheduler.restricts:
+        raise HpcgymError(
+            "threshold does not go with quota, maintenance or dependencies where an agent names"
+            " each job: who has waited longer may not be allowed to start"
+        )
     if options.scheduler.hold is not None and options.scheduler.quota:
         raise HpcgymError(
             "hold and quota do not go together where an agent names each job: it would be asked for"
@@ -61,10 +73,10 @@ class JobSelection(SchedulingEnv):
 
     | | |
     |---|---|
-    | id | `"hpcgym/JobSelection-v0"` |
+    | id | `"hpcgym/JobSelection-v1"` |
     | action | `Discrete(window)`: the place of a job in the window; with a mask |
     | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; dense |
+    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
 
     ## Description
 
@@ -95,8 +107,7 @@ class JobSelection(SchedulingEnv):
 
     {Quotas and windows}
 
-    All of these need `reservation="revised"`, which version 1 of this environment has only if told
-    so. `preemption` is for QueueOrdering and MixedPolicy.
+    All of these need `reservation="revised"`. `preemption` is for QueueOrdering and MixedPolicy.
 
     ## Action Space
 
@@ -126,7 +137,7 @@ class JobSelection(SchedulingEnv):
 
     | `reservation` | `"revised"` | or `"kept"`; see Decision points |
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
-    | `skip_forced` | `False` | whether the environment itself selects a job that is the only \
+    | `skip_forced` | `True` | whether the environment itself selects a job that is the only \
 choice: no step is asked for it, except the first of an episode |
 
     ## Vectorized environment
@@ -136,6 +147,7 @@ choice: no step is asked for it, except the first of an episode |
 
     action_kind: ClassVar[str] = "selection"
     read_arguments = staticmethod(read_job_selection)
+    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "skip_forced": True}
     reservation: str
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     DEFAULT_WORKLOAD,
+    PLAYED_ON,
     WEIGHTS_KIND,
     Definition,
     check_moving,
@@ -61,10 +63,10 @@ class MixedPolicy(SchedulingEnv):
 
     | | |
     |---|---|
-    | id | `"hpcgym/MixedPolicy-v0"` |
+    | id | `"hpcgym/MixedPolicy-v1"` |
     | action | `Box(-1, 1, (n_features,), float32)`: a weight for each feature |
     | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; dense |
+    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
 
     ## Description
 
@@ -114,10 +116,10 @@ class MixedPolicy(SchedulingEnv):
     |---|---|
     {policy features}
 
-    They are not scaled by default: areas are millions of processor seconds, and nothing else counts
-    unless their weight is as small as they are large. With `scale="spread"` each weight is divided
-    by how much its feature differs between the jobs of the first half of the workload, as xnes does
-    it (`hpcgym.scheduler.policies.features`). All features then count alike. The last two features
+    Each weight is divided by how much its feature differs between the jobs of the first half of the
+    workload (`hpcgym.scheduler.policies.features`), so that all features count alike. With
+    `scale="none"` they are as they are: areas are millions of processor seconds, and nothing else
+    counts unless their weight is as small as they are large. The last two features
     are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
     usage, unless it is an extract. Its shares are those of the users who have jobs in it.
 
@@ -135,11 +137,12 @@ class MixedPolicy(SchedulingEnv):
 
     | `policy_features` | the first six | names of features; see Action Space |
     | `interval` | `"hour"` | see Decision points |
-    | `scale` | `"none"` | or `"spread"`; see Action Space |
+    | `scale` | `"spread"` | or `"none"`; see Action Space |
     """
 
     action_kind: ClassVar[str] = "weights"
     read_arguments = staticmethod(read_mixed_policy)
+    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "scale": "spread"}
     policy_features: tuple[str, ...]
     interval: Any
     scale: str

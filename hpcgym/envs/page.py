@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from hpcgym.envs.core.base import OF_VALUES, arguments_of, own_name
 from hpcgym.envs.core.observation import USUAL_FEATURES, WINDOW_FEATURES
-from hpcgym.envs.ids import VERSIONS
+from hpcgym.envs.ids import id_of
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)
@@ -40,9 +40,8 @@ def page(cls: Class) -> Class:
         "columns": "\n".join(map(_row, usual)),
         "policy features": "\n".join(map(_row, weighed)),
         "arguments": "\n".join(_arguments(cls, text)),
-        "id": f"hpcgym/{name}-v0",
+        "id": id_of(name),
         "class": cls.__name__,
-        "v1": ", ".join(f"`{k}={v!r}`" for k, v in VERSIONS.get(f"hpcgym/{name}-v1", {}).items()),
     }
     cls.__doc__ = _with_values(_filled(text, parts))
     return cls
@@ -69,7 +68,7 @@ def _whole(text: str, cls: type, name: str) -> str:
     """Return a docstring with all headings of a page, and chapters where it has none itself."""
     own = _titled(text)
     limited = getattr(cls, "action_kind", "") == "controls"
-    mores = [f" of {name}", *[" with v1"] * (f"hpcgym/{name}-v1" in VERSIONS)]
+    mores = [f" of {name}", *[" of v1"] * id_of(name).endswith("-v1")]
     mores += [*[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs.core.base import DEFAULT_WORKLOAD, ORDERING_KIND, Definition, read_options
+from hpcgym.envs.core.base import (
+    DEFAULT_WORKLOAD,
+    ORDERING_KIND,
+    PLAYED_ON,
+    Definition,
+    read_options,
+)
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -26,10 +33,10 @@ class QueueOrdering(SchedulingEnv):
 
     | | |
     |---|---|
-    | id | `"hpcgym/QueueOrdering-v0"` |
+    | id | `"hpcgym/QueueOrdering-v1"` |
     | action | `Box(-1, 1, (window,), float32)`: a score for each place of the window |
     | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; dense |
+    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
 
     ## Description
 
@@ -76,6 +83,7 @@ class QueueOrdering(SchedulingEnv):
 
     action_kind: ClassVar[str] = "ordering"
     read_arguments = staticmethod(read_queue_ordering)
+    usual: ClassVar[Mapping[str, Any]] = PLAYED_ON
 
 
 class QueueOrderingVector(SchedulingVectorEnv):

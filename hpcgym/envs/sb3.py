@@ -13,7 +13,6 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym.envs import any_version
 from hpcgym.envs.core.infos import means_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
@@ -52,7 +51,7 @@ class HpcVecEnv(VecEnv):
     Examples
     --------
     >>> from stable_baselines3.common.vec_env import VecMonitor
-    >>> envs = VecMonitor(HpcVecEnv("hpcgym/JobSelection-v0", num_envs=8, jobs=64))
+    >>> envs = VecMonitor(HpcVecEnv("hpcgym/JobSelection-v1", num_envs=8, jobs=64))
     >>> envs.reset()["jobs"].shape
     (8, 128, 8)
     """
@@ -160,9 +159,8 @@ def _make(env_id: str, num_envs: int, arguments: dict[str, Any]) -> Any:
     # one thread: the others are PyTorch's
     given = {"threads": 1, "autoreset_mode": AutoresetMode.SAME_STEP, **arguments}
     try:
-        with any_version():
-            return gymnasium.make_vec(
-                env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **given
-            )
+        return gymnasium.make_vec(
+            env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **given
+        )
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env {env_id!r}: {error}") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -96,6 +97,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
+    #: What is usual there, in place of what the functions below say.
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     #: What reads in turn those that these do not name.
     passes_on: ClassVar[tuple[Callable[..., Any], ...]] = (read_options,)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -79,11 +79,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
     passes_on: ClassVar[tuple[Callable[..., Any], ...]]
+    usual: ClassVar[Mapping[str, Any]]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "single" in vars(cls):
-            for name in ("action_kind", "read_arguments", "passes_on"):
+            for name in ("action_kind", "read_arguments", "passes_on", "usual"):
                 setattr(cls, name, getattr(cls.single, name))
         set_signature(cls, SchedulingVectorEnv)
 

@@ -123,9 +123,6 @@ APART: dict[tuple[str, str], str] = {
         ("dispatch time", place): _NO_DISPATCHER
         for place in ("shared nodes", "environments", "batches", "look-ahead")
     },
-    ("threshold", "job selection"): (
-        "the agent names each job that is served, so there is no order with a head to come to"
-    ),
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",

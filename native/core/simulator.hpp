@@ -118,6 +118,12 @@ struct Simulator {
   Used used(i64 j) const { return machine.used(j, of(j).start + run_time(j)); }
   // Units that must be free for a job to start now: what it takes, and what it holds back, which
   // becomes less as it waits: `held` before it has.
+  // Who waits the longest of all, if that is longer than the threshold; -1: nobody does.
+  i64 starving() {
+    if (rules().threshold < 0 || queue.empty()) return -1;
+    const i64 j = queue.oldest(progress);
+    return rules().starves(time - job(j).submit) ? j : -1;
+  }
   i64 needed_by(i64 j) const {
     const Job& own = job(j);
     if (!rules().holds || held[j] == 0) return own.processors;

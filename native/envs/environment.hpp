@@ -546,17 +546,18 @@ class Environment {
       const double* weights = &table.reward_weights[k * n_terms];
       double value = 0;
       for (std::size_t t = 0; t < n_terms; ++t) value += weights[t] * row.terms[t] * row.norms[t];
-      if (table.shapes[k] == 1) value = step_of_log(weights, value);
-      out.rewards[k] = value * row.scales[k];
+      value *= row.scales[k];
+      out.rewards[k] = table.shapes[k] == 1 ? step_of_log(weights, value, row.scales[k]) : value;
     }
     for (std::size_t t = 0; t < n_terms; ++t) row.totals[t] += row.terms[t];
     *out.truncated = now().ended == 1 && now().open > 0;
     *out.ended = now().ended == 1 && now().open == 0;
   }
   // By what minus the logarithm of 1 + the sum of the episode has changed in a step.
-  double step_of_log(const double* weights, double value) const {
+  double step_of_log(const double* weights, double value, double scale) const {
     double total = 0;
     for (std::size_t t = 0; t < n_terms; ++t) total -= weights[t] * row.totals[t] * row.norms[t];
+    total *= scale;
     return std::log1p(total) - std::log1p(total - value);
   }
 

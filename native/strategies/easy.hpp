@@ -95,7 +95,7 @@ class Easy {
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
       s.changed = true;
-      s.selected = -1;
+      if (s.selected == head) s.selected = -1;
       if (selects() && is_over()) return;
     }
     if (!s.rules().keeps) s.selected = -1;
@@ -115,9 +115,15 @@ class Easy {
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
   // The queued job that is first in primary order, -1 if it is yet to be selected, or all are
-  // barred.
+  // barred. Who starves comes before all that are selected.
   i64 first() {
-    if (selects()) return s.selected;
+    if (selects()) {
+      const i64 starving = s.starving();
+      if (starving >= 0) return starving;
+      // it may have been back-filled around one that starved
+      if (s.selected >= 0 && s.of(s.selected).start >= 0) s.selected = -1;
+      return s.selected;
+    }
     if (s.bars_some()) {
       std::vector<InLine> line;
       line_up(s, all_jobs, line);

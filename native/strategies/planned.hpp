@@ -85,6 +85,12 @@ class Planned {
   }
   // Ask if that may let a job start; return whether it does.
   bool ask(Simulator<M>& s) {
+    if (selects(s))
+      if (const i64 starving = s.starving(); starving >= 0) {  // it is served unasked
+        s.selected = starving;
+        go_on(s);
+        return has_asked_;
+      }
     const bool by_clock = s.looks.woken || std::exchange(s.looks.over_all, false);
     bool asks = false;
     if (s.rules().every > 0) asks = (!by_clock || s.rules().asks_by_clock) && !s.queue.empty();

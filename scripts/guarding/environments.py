@@ -14,11 +14,23 @@ from guarding.facts import facts_of
 from guarding.inputs import rules_of
 from guarding.simulations import Row, plain_on
 from hpcgym.baselines import find_baseline
+from hpcgym.envs.ids import id_of
 from hpcgym.scheduler.limits import PowerCap
 
 STEPS = 60  # at most, of an episode or of many
 SEED = 7
 JOBS = 24  # of an episode
+
+_PLAIN: dict[str, Any] = {
+    "part": "all", "start": "empty", "arrivals": "stop", "horizon": None, "reward": "bsld",
+    "paid": "start", "backfill_order": "fcfs", "window": 128,
+}  # fmt: skip
+#: What environments are given unless a case says otherwise.
+USUAL: dict[str, dict[str, Any]] = {
+    "JobSelection": {**_PLAIN, "skip_forced": False},
+    "QueueOrdering": _PLAIN,
+    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none"},
+}
 
 
 def serial(jobs: Any) -> Any:
@@ -179,7 +191,7 @@ def acted(space: Any, mask: Any, rng: np.random.Generator) -> Any:
 
 def _single(name: str, **arguments: Any) -> Any:
     """Return a single environment, without Gymnasium's wrappers."""
-    return gymnasium.make(f"hpcgym/{name}-v0", **arguments).unwrapped
+    return gymnasium.make(id_of(name), **{**USUAL.get(name, {}), **arguments}).unwrapped
 
 
 def _one(name: str, row: Row) -> dict[str, Any]:
@@ -227,7 +239,7 @@ def _many(name: str, row: Row) -> dict[str, Any]:
     if row["max_episode_steps"] != "-":
         given["max_episode_steps"] = int(row["max_episode_steps"])
     given["autoreset_mode"] = row["autoreset_mode"]
-    envs: Any = gymnasium.make_vec(f"hpcgym/{name}-v0", num_envs=number, **given)
+    envs: Any = gymnasium.make_vec(id_of(name), num_envs=number, **USUAL.get(name, {}) | given)
     rng, track = np.random.default_rng(SEED), Track()
     observation, info = envs.reset(seed=SEED)
     track.note("observation", observation)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 import torch
 from stable_baselines3.common.policies import MultiInputActorCriticPolicy
@@ -71,8 +71,8 @@ class Means(BaseFeaturesExtractor):
 
 
 def mixed_env() -> Any:
-    return gymnasium.make(
-        "hpcgym/MixedPolicy-v0", workload=WORKLOAD, jobs=40, part="test", **PPO_OPTIONS
+    return plain_envs.make(
+        "hpcgym/MixedPolicy-v1", workload=WORKLOAD, jobs=40, part="test", **PPO_OPTIONS
     )
 
 
@@ -90,7 +90,7 @@ def policy_of_ppo() -> Any:
 
 
 def ppo(path: Path) -> None:
-    about = {"agent": "ppo", "env_id": "hpcgym/MixedPolicy-v0", "env_options": PPO_OPTIONS}
+    about = {"agent": "ppo", "env_id": "hpcgym/MixedPolicy-v1", "env_options": PPO_OPTIONS}
     more = {"steps": 64, "seed": 1, "width": 8, "units": [1.0] * 5 + [1e6]}
     network_files.write(path, {**about, **more, "weights": policy_of_ppo().state_dict()})
 
@@ -208,7 +208,7 @@ def test_an_evaluation_names_the_file_of_wrong_rules(
 def test_a_released_network_acts_as_its_library_does(files: dict[str, Path]) -> None:
     """Its weights, in units of their features; and by the state, so they are not all the same."""
     agent, policy, env = load(files["ppo"]), policy_of_ppo(), mixed_env()
-    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v0")
+    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v1")
     observation, _ = env.reset(seed=0)
     agent.begin(env)
     actions, over = [], False
@@ -233,16 +233,16 @@ def test_weights_keep_their_proportions() -> None:
 @pytest.mark.parametrize(
     ("env_id", "options", "message"),
     [
-        ("hpcgym/QueueOrdering-v0", {}, "ppo acts in environments of weights"),
-        ("hpcgym/MixedPolicy-v0", {"observation": "flat"}, "observation='dict'"),
-        ("hpcgym/MixedPolicy-v0", {"policy_features": ["area"]}, "weighs processors, requested"),
-        ("hpcgym/MixedPolicy-v0", {"features": ["wait"]}, "knows 8 features"),
+        ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of weights"),
+        ("hpcgym/MixedPolicy-v1", {"observation": "flat"}, "observation='dict'"),
+        ("hpcgym/MixedPolicy-v1", {"policy_features": ["area"]}, "weighs processors, requested"),
+        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 8 features"),
     ],
 )
 def test_other_environments_are_refused(
     env_id: str, options: dict[str, Any], message: str, files: dict[str, Path]
 ) -> None:
-    env = gymnasium.make(env_id, workload=WORKLOAD, jobs=20, **options)
+    env = plain_envs.make(env_id, workload=WORKLOAD, jobs=20, **options)
     with pytest.raises(HpcgymError, match=message):
         load(files["ppo"]).begin(env)
 

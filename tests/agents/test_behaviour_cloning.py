@@ -75,7 +75,7 @@ def test_a_log_is_told(recording: Recording) -> None:
 
 def test_maskable_ppo_begins_with_a_clone(clone: MaskablePpo, tmp_path: Path) -> None:
     clone.save(tmp_path / "clone.pt")
-    make = maker(WORKLOAD, "hpcgym/JobSelection-v0", {"jobs": 20, "window": 16})
+    make = maker(WORKLOAD, "hpcgym/JobSelection-v1", {"jobs": 20, "window": 16})
     agent = MaskablePpo(resume=str(tmp_path / "clone.pt"), learning_rate=0.0, n_envs=2, n_steps=16)
     still = agent.train(make, 0, 32)
     assert still.name == "maskable-ppo"
@@ -95,7 +95,7 @@ def test_a_cut_episode_is_learned_from_too() -> None:
     assert cloning.train(done, steps=3).env_options["horizon"] == "2h"
 
 
-@pytest.mark.parametrize("env_id", ["hpcgym/QueueOrdering-v0", "hpcgym/JobSelection-v0"])
+@pytest.mark.parametrize("env_id", ["hpcgym/QueueOrdering-v1", "hpcgym/JobSelection-v1"])
 def test_other_environments_are_refused(env_id: str) -> None:
     options = {"observation": "flat", "window": 16}
     done = record(

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_envs import MixedPolicy, QueueOrdering
 
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
-from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.study import evaluate
 from hpcgym.workload import Workload
 

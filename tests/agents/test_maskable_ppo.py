@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 import torch
 
@@ -17,6 +17,7 @@ from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, RelativeRewards,
 from hpcgym.agents.practice import maker
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.ids import id_of
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 
@@ -46,7 +47,7 @@ def trained_network() -> JobNetwork:
 
 
 def make_of(**options: Any) -> Any:
-    return maker(WORKLOAD, "hpcgym/JobSelection-v0", {**OPTIONS, **options})
+    return maker(WORKLOAD, "hpcgym/JobSelection-v1", {**OPTIONS, **options})
 
 
 def trained(seed: int = 1, log: Any = None, **settings: Any) -> MaskablePpo:
@@ -60,7 +61,7 @@ def weights(agent: Any) -> torch.Tensor:
 def play(agent: Any, **options: Any) -> list[int]:
     """Return the actions of an episode, each possible."""
     given = {**agent.env_options, **options}
-    env = gymnasium.make(agent.env_id, workload=WORKLOAD, jobs=20, part="test", **given)
+    env = plain_envs.make(agent.env_id, workload=WORKLOAD, jobs=20, part="test", **given)
     observation, info = env.reset(seed=0)
     agent.begin(env)
     actions, over = [], False
@@ -117,7 +118,7 @@ def test_both_scales_keep_the_order() -> None:
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_rewards_relative_to_a_reference(power: float) -> None:
     """The rewards of an episode add up to its mean BSLD over a power of the reference's."""
-    plain = HpcVecEnv("hpcgym/JobSelection-v0", 2, workload=WORKLOAD, jobs=20, backfill="none")
+    plain = HpcVecEnv("hpcgym/JobSelection-v1", 2, workload=WORKLOAD, jobs=20, backfill="none")
     envs = RelativeRewards(plain, "saf", power)
     envs.seed(3)
     envs.reset()
@@ -150,7 +151,7 @@ def test_the_seed_decides_and_something_is_learned(agent: MaskablePpo) -> None:
 def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:
     agent.save(tmp_path / "new" / "agent.pt")
     kept = load(tmp_path / "new" / "agent.pt")
-    assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v0")
+    assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v1")
     assert kept.env_options.items() >= {"window": 16, "backfill": "none"}.items()
     assert kept.env_options["reservation"] == "revised"
     assert len(kept.env_options["features"]) == 8
@@ -198,7 +199,7 @@ def test_other_environments_are_refused(agent: MaskablePpo) -> None:
         machine: Any = {}
         if "shutdown_action" in options:
             machine = {"cluster": hpcgym.Cluster(32, shutdown_time_s=60, boot_time_s=300)}
-        make = maker(WORKLOAD, f"hpcgym/{env_id}-v0", {**OPTIONS, **options, **machine})
+        make = maker(WORKLOAD, id_of(env_id), {**OPTIONS, **options, **machine})
         with pytest.raises(HpcgymError, match=message):
             agent.begin(make())
         if "features" not in options:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
@@ -29,10 +29,9 @@ WINDOW = {"window": 16}
 
 #: Environment -> policies, and its options.
 ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "hpcgym/JobSelection-v0": (MIXED, {"window": 16}),
-    "hpcgym/JobSelection-v1": (["random", "saf"], {"window": 16, "horizon": "2h"}),
-    "hpcgym/QueueOrdering-v0": (["saf", "sjf-list"], {"window": 6}),
-    "hpcgym/MixedPolicy-v0": (["0.1,0.7,-0.3,0,0,0.2"], {"observation": "flat", "interval": 5}),
+    "hpcgym/JobSelection-v1": (MIXED, {"window": 16, "horizon": "2h"}),
+    "hpcgym/QueueOrdering-v1": (["saf", "sjf-list"], {"window": 6}),
+    "hpcgym/MixedPolicy-v1": (["0.1,0.7,-0.3,0,0,0.2"], {"observation": "flat", "interval": 5}),
 }
 
 
@@ -73,8 +72,7 @@ def test_minari_reads_what_is_written_and_plays_it_again(
         np.testing.assert_array_equal(kept[name], array)
     data = minari.load_dataset("hpcgym/small-v3")
     assert (data.id, data.total_steps) == ("hpcgym/small-v3", len(recording.actions))
-    with hpcgym.envs.any_version():
-        env = data.recover_environment()
+    env = data.recover_environment()
     assert data.observation_space == env.observation_space
     assert data.action_space == env.action_space
     told = data.storage.get_episode_metadata(data.episode_indices)
@@ -149,7 +147,7 @@ def test_policies_of_ones_own_are_recorded() -> None:
 def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own functions, with infos, which are passed over."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    env = gymnasium.make("hpcgym/JobSelection-v0", workload=WORKLOAD, window=8, jobs=10)
+    env = plain_envs.make("hpcgym/JobSelection-v1", workload=WORKLOAD, window=8, jobs=10)
     buffers = []
     for seed in range(2):
         observation, info = env.reset(seed=seed)
@@ -228,7 +226,7 @@ def without_mask(told: Any) -> Any:
 
 
 def of_other_environment(told: Any) -> Any:
-    other = told["env_spec"].replace("JobSelection-v0", "QueueOrdering-v0")
+    other = told["env_spec"].replace("JobSelection-v1", "QueueOrdering-v1")
     return {**told, "env_spec": other}
 
 
@@ -239,7 +237,7 @@ def without_spaces(told: Any) -> Any:
 #: Which file, what is made of it, and what is said.
 TOLD: list[tuple[str, Callable[[Any], Any], str]] = [
     ("metadata.json", without_mask, "'mask' is missing"),
-    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v0 or -v1"),
+    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v1 or -v1"),
     ("metadata.json", without_spaces, "does not tell its environment and its spaces"),
     ("metadata.json", lambda one: {**one, "data_format": "x"}, "cannot be read as a data set of"),
     ("metadata.json", lambda one: {**one, "total_episodes": 0}, "cannot be read as a data set of"),

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import gymnasium.wrappers.vector as vector
 import numpy as np
+import plain_envs
 import pytest
 
 from hpcgym.agents import load, save_spec
@@ -31,9 +32,9 @@ WORKLOAD = "lublin:jobs=1200,processors=64,load=3"
 JOBS: dict[str, Any] = {"workload": WORKLOAD, "jobs": 40, "window": 8, "part": "train"}
 FEW: dict[str, Any] = {"jobs": 40, "n": 3, "budget": 0, "resamples": 50}
 
-SELECTION = ("hpcgym/JobSelection-v0", {"backfill_order": "spf"})
-ORDERING = ("hpcgym/QueueOrdering-v0", {"observation": "flat"})
-WEIGHTS = ("hpcgym/MixedPolicy-v0", {"interval": 5, "policy_features": ["wait", "area"]})
+SELECTION = ("hpcgym/JobSelection-v1", {"backfill_order": "spf"})
+ORDERING = ("hpcgym/QueueOrdering-v1", {"observation": "flat"})
+WEIGHTS = ("hpcgym/MixedPolicy-v1", {"interval": 5, "policy_features": ["wait", "area"]})
 
 SMALL = {"policy_kwargs": {"net_arch": [8]}, "seed": 1, "device": "cpu"}
 ON = {**SMALL, "n_steps": 8}
@@ -54,7 +55,7 @@ MODELS: dict[str, Any] = {
 def made(kind: str) -> tuple[Any, Any]:
     """A model that has learned nothing, and its environment."""
     algorithm, (env_id, options), arguments = MODELS[kind]
-    env = gymnasium.make(env_id, **JOBS, **options)
+    env = plain_envs.make(env_id, **JOBS, **options)
     flat = options.get("observation") == "flat"
     policy = "MlpPolicy" if flat else "MultiInputPolicy"
     return algorithm(policy, env, **deepcopy(arguments)), env  # which it may change
@@ -63,7 +64,7 @@ def made(kind: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("path", [None, 3])
 def test_what_is_no_path_of_a_model_is_said(path: Any) -> None:
     with pytest.raises(HpcgymError, match="path must be that of the model, such as"):
-        save_spec(gymnasium.make("hpcgym/JobSelection-v1", **JOBS), path)
+        save_spec(plain_envs.make("hpcgym/JobSelection-v1", **JOBS), path)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -89,7 +90,7 @@ def test_a_loaded_model_does_what_the_model_does(kind: str, tmp_path: Path) -> N
 
 
 def test_a_model_with_a_memory_forgets_between_episodes(tmp_path: Path) -> None:
-    env = gymnasium.make(SELECTION[0], **JOBS, observation="flat")
+    env = plain_envs.make(SELECTION[0], **JOBS, observation="flat")
     model = RecurrentPPO("MlpLstmPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
     model.save(tmp_path / "model.zip")
     save_spec(env, tmp_path / "model.zip")
@@ -131,7 +132,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     board = evaluate([tmp_path / "model.zip", "saf"], WORKLOAD, **FEW)
     assert board.schedulers["saf"].backfill_order == "spf"  # as the model's environment has it
     # one made by Gymnasium, alone or as Stable-Baselines3 wraps it, says the same
-    alone = gymnasium.make(SELECTION[0], **JOBS, **SELECTION[1], reward="wait")
+    alone = plain_envs.make(SELECTION[0], **JOBS, **SELECTION[1], reward="wait")
     for env in (alone, DummyVecEnv([lambda: alone]), model.get_env()):
         again = json.loads(save_spec(env, tmp_path / "other").read_text())["env_options"]
         assert {**again, "reward": "wait"} == told["env_options"]
@@ -140,7 +141,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
 def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Path) -> None:
     around = {"start": "warm", "arrivals": "continue", "horizon": "1d"}
     everything = {**JOBS, **around, "part": "all"}
-    env = gymnasium.make("hpcgym/JobSelection-v1", **everything, observation="flat")
+    env = plain_envs.make("hpcgym/JobSelection-v1", **everything, observation="flat")
     model = PPO("MlpPolicy", env, **ON, batch_size=8)
     model.save(tmp_path / "model")
     save_spec(env, tmp_path / "model")
@@ -158,7 +159,7 @@ def test_rewards_may_be_scaled(tmp_path: Path) -> None:
     assert save_spec(scaled, tmp_path / "scaled").read_text() == plain
     relative = RelativeRewards(envs)
     assert save_spec(relative, tmp_path / "relative").read_text() == plain
-    both = gymnasium.make_vec(SELECTION[0], num_envs=2, **JOBS)
+    both = plain_envs.make_vec(SELECTION[0], num_envs=2, **JOBS)
     for wrapper in (vector.NormalizeReward, vector.RecordEpisodeStatistics):
         both = wrapper(both)
     both = vector.TransformReward(both, lambda reward: reward / 2)
@@ -176,7 +177,7 @@ def test_a_model_without_its_environment(tmp_path: Path) -> None:
     ):
         evaluate(path, WORKLOAD, **FEW)
     with pytest.raises(HpcgymError, match=r"actions are Box\(2,\), not Discrete\(128\)"):
-        evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v0", **FEW)
+        evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v1", **FEW)
     options = {"window": 8, **WEIGHTS[1]}
     board = evaluate(path, WORKLOAD, env=WEIGHTS[0], env_options=options, **FEW)
     assert not board.failures
@@ -186,16 +187,16 @@ def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> N
     envs = HpcVecEnv(SELECTION[0], 2, **JOBS, observation="flat")
     with pytest.raises(HpcgymError, match="env: VecNormalize changes what an agent sees"):
         save_spec(VecNormalize(envs), tmp_path / "model")
-    env = gymnasium.make(SELECTION[0], **JOBS)
+    env = plain_envs.make(SELECTION[0], **JOBS)
     with pytest.raises(HpcgymError, match="env: FlattenObservation changes what an agent sees"):
         save_spec(gymnasium.wrappers.FlattenObservation(env), tmp_path / "model")
     other: Any = gymnasium.wrappers.TransformObservation(env, dict, env.observation_space)
     with pytest.raises(HpcgymError, match="env: TransformObservation changes what an agent sees"):
         save_spec(other, tmp_path / "model")
-    for other in (gymnasium.make("CartPole-v1"), 7, type(env.unwrapped)(**JOBS)):
+    for other in (plain_envs.make("CartPole-v1"), 7, type(env.unwrapped)(**JOBS)):
         with pytest.raises(HpcgymError, match="env must be an environment of hpcgym made by its"):
             save_spec(other, tmp_path / "model")
-    own = gymnasium.make(SELECTION[0], **JOBS, reward=lambda view: 0.0)
+    own = plain_envs.make(SELECTION[0], **JOBS, reward=lambda view: 0.0)
     with pytest.raises(HpcgymError, match="reward: an agent that is to be saved needs plain"):
         save_spec(own, tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -204,7 +205,7 @@ def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
     jobs = {"workload": "codes:jobs=300,processes=96,processors=768", "jobs": 40}
-    env = gymnasium.make("hpcgym/CoSchedule-v0", **jobs, cluster="16x2x24", window=8)
+    env = plain_envs.make("hpcgym/CoSchedule-v0", **jobs, cluster="16x2x24", window=8)
     model = MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, device="cpu")
     model.save(tmp_path / "model")
     save_spec(env, tmp_path / "model")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 
 import hpcgym
@@ -82,7 +82,7 @@ def test_weights_of_usage_are_found_kept_and_acted_by(tmp_path: Path) -> None:
     kept = load(tmp_path / "agent.json")
     assert kept.scheduler().describe() == agent.scheduler().describe()
     assert kept.weights_["fairshare"] != 0
-    env: Any = gymnasium.make(kept.env_id, workload=trace, jobs=100, **kept.env_options)
+    env: Any = plain_envs.make(kept.env_id, workload=trace, jobs=100, **kept.env_options)
     observation, info = env.reset(options={"start": 300, "jobs": 100})
     kept.begin(env)
     env.step(kept.act(observation, info))
@@ -109,7 +109,7 @@ def test_searches_side_by_side_are_the_same_searches() -> None:
 def test_it_is_trained_as_the_suite_does() -> None:
     """On the train part, with its features and rules, and as many vectors as its hours pay for."""
     options = {"jobs": 40, "backfill_order": "sjbf", "policy_features": ["area", "wait"]}
-    make = maker(TRACE, "hpcgym/MixedPolicy-v0", options)
+    make = maker(TRACE, "hpcgym/MixedPolicy-v1", options)
     submit = TRACE.submit_time[:375]
     hours, told = int(submit[-1] - submit[0]) // 3600, []
     agent = Xnes(sigma=0.2).train(make, 3, 12 * hours, lambda *one: told.append(one))
@@ -142,7 +142,7 @@ def test_other_metrics_rules_and_features() -> None:
 def environment(**changes: Any) -> Any:
     given: dict[str, Any] = {"episodes": "windows", "jobs": 100, "part": "train"}
     given |= {"workload": TRACE, "interval": "episode", **changes}
-    return gymnasium.make("hpcgym/MixedPolicy-v0", **given)
+    return plain_envs.make("hpcgym/MixedPolicy-v1", **given)
 
 
 # --- Interruptions --------------------------------------------------------------------------
@@ -240,12 +240,12 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env_id", ["hpcgym/MixedPolicy-v0", "hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"]
+    "env_id", ["hpcgym/MixedPolicy-v1", "hpcgym/JobSelection-v1", "hpcgym/QueueOrdering-v1"]
 )
 def test_it_acts_in_all_environments_as_it_is_simulated(env_id: str) -> None:
     agent = Xnes(**SHORT).fit(SLICES)
     rules = {rule: agent.env_options[rule] for rule in ("backfill", "backfill_order", "estimate")}
-    env = gymnasium.make(env_id, workload=TRACE, jobs=100, **rules)
+    env = plain_envs.make(env_id, workload=TRACE, jobs=100, **rules)
     observation, info = env.reset(options={"start": 300, "jobs": 100})
     agent.begin(env)
     over = False

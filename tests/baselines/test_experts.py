@@ -9,6 +9,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
+from plain_envs import JobSelection, MixedPolicy, QueueOrdering
 from strategies import workloads
 
 import hpcgym
@@ -16,9 +17,6 @@ from hpcgym import HpcgymError, simulate
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.baselines.policies import Expert
-from hpcgym.envs.job_selection import JobSelection
-from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.workload import Workload, load_workload

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from plain_envs import JobSelection, MixedPolicy, QueueOrdering
 from strategies import POLICY, workloads
 
 from hpcgym.baselines import Baseline, find_baseline
-from hpcgym.envs.job_selection import JobSelection
-from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.simulation.run import simulate

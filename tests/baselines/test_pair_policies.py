@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_envs import JobSelection
 
 import hpcgym
 from hpcgym.baselines.pair_policies import PairPolicy
-from hpcgym.envs import CoSchedule, JobSelection
+from hpcgym.envs import CoSchedule
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes

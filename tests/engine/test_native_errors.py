@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_envs import JobSelection
 
 from hpcgym import Workload
 from hpcgym._engine import Features, Foresight, Layout, Model, Simulation, values_of
-from hpcgym.envs import JobSelection
 from hpcgym.scheduler.policies import operations as op
 
 N, CAPACITY = 3, 8

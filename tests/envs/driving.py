@@ -13,6 +13,7 @@ from drawing import HealthCheck, settings
 from drawing import strategies as st
 from gymnasium.vector import AutoresetMode, VectorEnv
 from node_strategies import machines, workloads_for
+from plain_envs import maker
 from predictors import CompiledRegression
 from strategies import WEIGHTS, holds, workloads
 
@@ -33,8 +34,9 @@ def label(value: Any) -> str:
 NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy")
 LIMITED = ("PowerCap", "EnergyBudget")
 EVERY = (*NAMES, *LIMITED, "CoSchedule")
-SINGLE: dict[str, Any] = {name: getattr(envs, name + "Env" * (name in LIMITED)) for name in EVERY}
-VECTOR: dict[str, Any] = {name: getattr(envs, f"{name}Vector") for name in EVERY}
+SINGLE: dict[str, Any] = {name: maker(name + "Env" * (name in LIMITED)) for name in EVERY}
+CLASSES: dict[str, Any] = {name: getattr(envs, name + "Env" * (name in LIMITED)) for name in EVERY}
+VECTOR: dict[str, Any] = {name: maker(f"{name}Vector") for name in EVERY}
 MODES = list(AutoresetMode)
 
 # --- Jobs and machines ----------------------------------------------------------------------------
@@ -268,7 +270,7 @@ PLACES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Places where no agent names each job.
 _OF_QUEUES = (
-    *("requeued", "cancelled", "suspended", "starved first"),
+    *("requeued", "cancelled", "suspended"),
     *("slurm", "slurm after others", "slurm and stops", "slurm on nodes"),
 )
 #: Those whose episodes have other jobs than those that count.

@@ -8,8 +8,9 @@ nodes of their own. All their rules hold but for who decides:
 - Selection, "kept": a pass asks as long as jobs are queued and none is selected. A selected job
   that does not fit stays selected until it starts; each pass back-fills the others around it.
 - Ordering: each pass at which some queued job fits asks for scores, once. The highest goes first,
-  ties and jobs outside the window (after all others) by submission. With a threshold [s], here
-  and under weights, jobs that have waited longer come before all others, by submission.
+  ties and jobs outside the window (after all others) by submission.
+- With a threshold [s] jobs that have waited longer come before all others, by submission; nobody
+  is asked for them.
 - Weights: as ordering, by the weights of the last decision. One is made before each pass at which
   some queued job fits; or at the start of each stretch of seconds in which jobs wait or come; or
   each time that the next submission would be one too many for the last; or once.
@@ -89,17 +90,21 @@ class Selecting(Asking):
         while self.queue:
             if not self.keeps and not self.some_fit(now):
                 return None
-            if self.selected is None:
+            starved = self.starved_first([], now)
+            if self.selected not in self.queue:
+                self.selected = None
+            if not starved and self.selected is None:
                 visible = self.queue[: self.window]
                 self.note(now)
                 self.selected = visible[self.choose_job(now, [job.number for job in visible])]
-            head = self.selected
+            head = starved[0] if starved else self.selected
             if not self.fits(head, now):
                 if not self.keeps:
                     self.selected = None
                 return head
             self.start_first(head, now)
-            self.selected = None
+            if head is self.selected:
+                self.selected = None
         return None
 
 

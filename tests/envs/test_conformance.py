@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from driving import (
     AROUND,
@@ -51,6 +52,7 @@ from hpcgym import Cluster, HpcgymError
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import IDS, register
 from hpcgym.envs import render as drawn
+from hpcgym.envs.ids import id_of
 from hpcgym.errors import HpcgymWarning
 from hpcgym.processors import threads_here
 from hpcgym.scheduler.policies import FEATURES
@@ -70,8 +72,8 @@ def test_many_are_as_gymnasiums_loop_over_single_ones(name: str, place: str, tur
     """Spaces, and all that is seen, rewarded and told, episode after episode; on threads."""
     mode = mode_of(name, place, turn)
     native = many(name, place, mode, threads=THREADS)
-    loop = gymnasium.make_vec(
-        f"hpcgym/{name}-v0", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode},
+    loop = plain_envs.make_vec(
+        id_of(name), 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode},
         **given(name, place),
     )  # fmt: skip
     assert native.single_observation_space == loop.single_observation_space
@@ -382,7 +384,7 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
 )
 def test_gymnasiums_check(name: str, place: str, options: dict[str, Any]) -> None:
     arguments = given(name, place, **options)
-    env = gymnasium.make(f"hpcgym/{name}-v0", disable_env_checker=False, **arguments)
+    env = plain_envs.make(id_of(name), disable_env_checker=False, **arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", HpcgymWarning)
@@ -415,7 +417,7 @@ def make(name: str, **options: Any) -> Any:
     arguments = {"workload": BUSY, "jobs": 25, "window": 9, **options}
     if name not in ("JobSelection", "QueueOrdering"):
         arguments.setdefault("interval", 4)
-    return gymnasium.make(f"hpcgym/{name}-v0", **arguments)
+    return plain_envs.make(id_of(name), **arguments)
 
 
 @all_ids
@@ -473,17 +475,17 @@ def test_registration_is_idempotent() -> None:
     before = {name: gymnasium.spec(name) for name in IDS}
     register()
     assert {name: gymnasium.spec(name) for name in IDS} == before
-    assert set(before) == {f"hpcgym/{name}-v0" for name in EVERY}
+    assert set(before) == {id_of(name) for name in EVERY}
 
 
 FRESH = """
 import gymnasium, warnings
 warnings.simplefilter("error")
-warnings.filterwarnings("ignore", ".*out of date")  # there is v1
-for name in ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCap", "EnergyBudget"):
-    env = gymnasium.make(f"hpcgym:hpcgym/{name}-v0", workload="lublin:jobs=300,seed=0")
+names = ("JobSelection-v1", "QueueOrdering-v1", "MixedPolicy-v1", "PowerCap-v0", "EnergyBudget-v0")
+for name in names:
+    env = gymnasium.make(f"hpcgym:hpcgym/{name}", workload="lublin:jobs=600,seed=0")
     print(env.spec.id)
-env = gymnasium.make_vec("hpcgym/JobSelection-v0", 2, jobs=20, workload="lublin:jobs=30,seed=0")
+env = gymnasium.make_vec("hpcgym/JobSelection-v1", 2, jobs=20, workload="lublin:jobs=60,seed=0")
 print(type(env).__name__)
 """
 
@@ -491,6 +493,6 @@ print(type(env).__name__)
 def test_a_fresh_process_finds_the_environments() -> None:
     found = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    names = [f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)]
+    names = [id_of(name) for name in (*NAMES, *LIMITED)]
     assert found.stdout.split() == [*names, "JobSelectionVector"]
     assert found.stderr == ""

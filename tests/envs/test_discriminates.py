@@ -13,7 +13,7 @@ import pytest
 
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import find_baseline
-from hpcgym.envs import VERSIONS, JobSelection
+from hpcgym.envs import JobSelection
 from hpcgym.study.intervals import bootstrap
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def test_the_default_tells_policies_apart(long_run: Any) -> None:
 
 def test_what_gains_in_an_episode_gains_in_the_long_run(long_run: Any) -> None:
     policies = {name: find_baseline(name) for name in long_run.NAMED} | long_run.players()
-    board = long_run.compare(long_run.LONG["workload"], 24, policies)
+    board = long_run.compare(JobSelection.usual["workload"], 24, policies)
     assert long_run.correlations(board)["long"] >= 0.9
     # a gate on the longest wait, beside that of FCFS, sees who starves jobs in the long run
     waits = board[["longest wait, long", "longest wait, whole"]]
@@ -59,18 +59,3 @@ def test_what_gains_in_an_episode_gains_in_the_long_run(long_run: Any) -> None:
     assert starves["longest wait, whole"].sum() >= 10
     agree = starves["longest wait, long"] == starves["longest wait, whole"]
     assert agree.mean() >= 0.8
-
-
-@pytest.mark.parametrize("name", list(VERSIONS))
-def test_newer_versions_are_the_same_class_with_other_defaults(name: str) -> None:
-    env = gymnasium.make(name, workload="lublin:jobs=600,processors=64,seed=0", jobs=50)
-    old = gymnasium.spec(name.replace("v1", "v0"))
-    assert gymnasium.spec(name).entry_point == old.entry_point
-    observation, info = env.reset(seed=0)
-    for _ in range(5):
-        observation, reward, terminated, truncated, info = env.step(env.action_space.sample() * 0)
-        assert env.observation_space.contains(observation)
-        assert isinstance(reward, float)
-        if terminated or truncated:
-            assert info["metrics"]["jobs"] > 0
-            break

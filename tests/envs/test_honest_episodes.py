@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from drawing import given
 from drawing import strategies as st
 from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, play
+from plain_envs import JobSelection, MixedPolicy
 from strategies import workloads
 
 import hpcgym
-from hpcgym.envs import JobSelection, MixedPolicy
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.workload import Workload
 
@@ -243,8 +243,8 @@ def test_the_tail_is_paid_at_the_end(around: dict[str, Any]) -> None:
     weights = {"p99_wait": 0.5, "bsld": 1.0}
     single = {reward: JobSelection(reward=reward, **given) for reward in ("p99_wait", "bsld")}
     both = JobSelection(reward=["bsld", "p99_wait"], **given)
-    envs = gymnasium.make_vec(
-        "hpcgym/JobSelection-v0", num_envs=1, reward=weights, autoreset_mode="SameStep", **given
+    envs = plain_envs.make_vec(
+        "hpcgym/JobSelection-v1", num_envs=1, reward=weights, autoreset_mode="SameStep", **given
     )
     for name in ("window 0001", "window 0004"):
         options = {"slice": name}

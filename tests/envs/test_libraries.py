@@ -10,13 +10,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from driving import CHASSIS, LOADED, NAMES, assert_same
 from gymnasium.envs.registration import EnvSpec
+from plain_envs import plain
 
 from hpcgym.envs import IDS
+from hpcgym.envs.ids import id_of
 from hpcgym.errors import installing
 
 pytestmark = pytest.mark.slow
@@ -49,7 +51,7 @@ def example(word: str) -> str:
 def test_torchrl(name: str) -> None:
     """Its GymEnv passes ``frameskip``, and takes it away only if Python's words refuse it."""
     envs = pytest.importorskip("torchrl.envs")
-    env = envs.GymEnv(f"hpcgym/{name}-v0", **arguments_of(name))
+    env = envs.GymEnv(id_of(name), **arguments_of(name))
     envs.check_env_specs(env, seed=0)
     found = env.rollout(100)
     assert bool(found["next", "terminated"][-1])
@@ -60,7 +62,7 @@ def test_torchrl(name: str) -> None:
 def test_torchrl_takes_vector_rewards() -> None:
     envs = pytest.importorskip("torchrl.envs")
     more = {"reward": ["bsld", "energy"], "observation": "flat"}
-    env = envs.GymEnv("hpcgym/JobSelection-v0", **arguments_of("JobSelection"), **more)
+    env = envs.GymEnv("hpcgym/JobSelection-v1", **arguments_of("JobSelection"), **more)
     envs.check_env_specs(env, seed=0)
     assert env.rollout(5)["next", "reward"].shape == (5, 2)
 
@@ -68,7 +70,7 @@ def test_torchrl_takes_vector_rewards() -> None:
 def test_torchrl_takes_many() -> None:
     envs = pytest.importorskip("torchrl.envs")
     given = arguments_of("JobSelection")
-    many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v0", **given))
+    many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
     assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 8)
 
 
@@ -105,7 +107,7 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
     code = example("StepDataCallback")
     space: dict[str, Any] = {}
     exec(code[: code.index("env =")], space)
-    made = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))
+    made = plain_envs.make(id_of(name), **arguments_of(name))
     env = minari.DataCollector(
         made, record_infos=True, data_format="arrow", step_data_callback=space["WithoutEnds"]
     )
@@ -130,9 +132,9 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
         assert float(episode.rewards.sum()) == pytest.approx(-found["mean_bsld"])
 
 
-@pytest.mark.parametrize("name", [name.removeprefix("hpcgym/").removesuffix("-v0") for name in IDS])
+@pytest.mark.parametrize("name", [name[len("hpcgym/") : -len("-v0")] for name in IDS])
 def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
-    env = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))
+    env = plain_envs.make(id_of(name), **arguments_of(name))
     env.action_space.seed(0)
 
     def form(info: Any) -> Any:
@@ -157,13 +159,13 @@ def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
 def test_mo_gymnasium(name: str) -> None:
     mo = pytest.importorskip("mo_gymnasium")
     given = {**arguments_of(name), "reward": ["bsld", "energy"], "observation": "flat"}
-    env = mo.make(f"hpcgym/{name}-v0", **given)
+    env = mo.make(id_of(name), **plain(name, given))
     assert env.unwrapped.reward_dim == 2
     assert env.unwrapped.reward_space.shape == (2,)
     weight = np.array([0.7, 0.3])
     mixed = mo.wrappers.LinearReward(env, weight=weight)
     counted = mo.wrappers.MORecordEpisodeStatistics(
-        mo.make(f"hpcgym/{name}-v0", **given), gamma=1.0
+        mo.make(id_of(name), **plain(name, given)), gamma=1.0
     )
     mixed.reset(seed=0)
     counted.reset(seed=0)
@@ -177,10 +179,14 @@ def test_mo_gymnasium(name: str) -> None:
         assert one == pytest.approx(float(weight @ both))
     assert info["episode"]["r"][0] == pytest.approx(-info["metrics"]["mean_bsld"], rel=1e-5)
     assert float(weight @ info["episode"]["r"]) == pytest.approx(total, rel=1e-5)
-    skipping = mo.wrappers.MOMaxAndSkipObservation(mo.make(f"hpcgym/{name}-v0", **given), skip=2)
+    skipping = mo.wrappers.MOMaxAndSkipObservation(
+        mo.make(id_of(name), **plain(name, given)), skip=2
+    )
     skipping.reset(seed=0)
     assert skipping.step(skipping.action_space.sample())[1].shape == (2,)
-    many = mo.wrappers.vector.MOSyncVectorEnv([lambda: mo.make(f"hpcgym/{name}-v0", **given)] * 2)
+    many = mo.wrappers.vector.MOSyncVectorEnv(
+        [lambda: mo.make(id_of(name), **plain(name, given))] * 2
+    )
     many.reset(seed=0)
     assert many.step(many.action_space.sample())[1].shape == (2, 2)
 
@@ -204,12 +210,12 @@ import gymnasium, hpcgym
 from gymnasium.utils.env_checker import check_env
 
 given = {"workload": "lublin:jobs=60,processors=32,seed=0", "jobs": 12, "window": 6}
-env = gymnasium.make("hpcgym/JobSelection-v0", render_mode="ansi", **given)
+env = plain_envs.make("hpcgym/JobSelection-v1", render_mode="ansi", **given)
 check_env(env.unwrapped)
 print(env.metadata["render_modes"])
 warnings.simplefilter("ignore")  # Gymnasium says that it does not know the mode
 try:
-    gymnasium.make("hpcgym/JobSelection-v0", render_mode="rgb_array", **given)
+    plain_envs.make("hpcgym/JobSelection-v1", render_mode="rgb_array", **given)
 except gymnasium.error.DependencyNotInstalled as error:
     print(error)
 """
@@ -235,10 +241,10 @@ def test_environments_are_checked_and_made_without_matplotlib() -> None:
 def test_a_description_goes_through_json(name: str, more: dict[str, Any]) -> None:
     """What it says makes the same environment; JSON has lists in the place of tuples."""
     given = {**arguments_of(name), **more}
-    env = gymnasium.make(f"hpcgym/{name}-v0", **given)
+    env = plain_envs.make(id_of(name), **given)
     assert env.spec is not None
     assert json.loads(env.spec.to_json())["kwargs"] == json.loads(json.dumps(given))
-    again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+    again = plain_envs.make(EnvSpec.from_json(env.spec.to_json()))
     env.action_space.seed(0)
     assert_same(again.reset(seed=3), env.reset(seed=3))
     ended = False

@@ -11,6 +11,7 @@ from drawing import strategies as st
 from driving import (
     ASLEEP,
     BUSY,
+    CLASSES,
     FOUR,
     NAMES,
     POWER,
@@ -18,7 +19,6 @@ from driving import (
     SEEDS,
     SINGLE,
     SLOW,
-    VECTOR,
     assert_same,
     jobs_of,
     on_nodes,
@@ -28,8 +28,9 @@ from driving import (
     whole,
 )
 from node_strategies import ALLOCATIONS
+from plain_envs import USUAL
 
-from hpcgym import Cluster, HpcgymError, Workload, load_workload, simulate, validate_schedule
+from hpcgym import Cluster, HpcgymError, Workload, envs, load_workload, simulate, validate_schedule
 from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine import NodeGroup, NodePower
@@ -155,9 +156,9 @@ def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
     with pytest.warns(
         HpcgymWarning, match=r"^shutdown_after_s: .* jobs that do not fill theirs$"
     ) as one:
-        env = SINGLE[name](BUSY, cluster=ASLEEP)
+        env = CLASSES[name](BUSY, cluster=ASLEEP, **USUAL[name])
     with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: ") as many:
-        VECTOR[name](2, BUSY, cluster=ASLEEP)
+        getattr(envs, f"{name}Vector")(2, BUSY, cluster=ASLEEP, **USUAL[name])
     # they name the line of whoever makes the environment
     assert [warning.filename for warning in (*one, *many)] == [__file__, __file__]
     # schedulers beside it are simulated without limits, on nodes of jobs' own all the same

@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
+from driving import BUSY, CLASSES, LIMITED, NAMES, SINGLE, VECTOR
 
+from hpcgym import envs
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.core.base import arguments_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
+from hpcgym.envs.ids import id_of
 from hpcgym.envs.page import arguments
 
 ALL = (*NAMES, *LIMITED)
-PAGES: dict[str, Any] = {**{name: SINGLE[name] for name in ALL}, "CoSchedule": CoSchedule}
+PAGES: dict[str, Any] = {**{name: CLASSES[name] for name in ALL}, "CoSchedule": CoSchedule}
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "environments"
 
@@ -60,7 +62,7 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_page_is_complete(name: str) -> None:
     text = PAGES[name].__doc__ or ""
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == " ".join(HEADINGS.split()).split(", ")
-    assert f"hpcgym/{name}-v0" in text
+    assert id_of(name) in text
     assert not re.search(r"\{[A-Za-z][A-Za-z0-9 ]*\}", text)  # all is filled in
 
 
@@ -89,7 +91,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
         del expected["power"]  # there are no limits to be kept
     rows = table(PAGES[name].__doc__ or "", "Arguments")
     assert set(rows) == set(expected)
-    assert shares or set(arguments()) - {"version"} <= set(rows)
+    assert shares or set(arguments()) <= set(rows)
     for argument, (default, *_) in rows.items():
         if argument not in ("features", "policy_features"):  # told in words
             value = expected[argument]
@@ -99,7 +101,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
-    for cls in (SINGLE[name], VECTOR[name]):
+    for cls in (CLASSES[name], getattr(envs, f"{name}Vector")):
         parameters = arguments_of(cls)
         shown = {one: parameter.default for one, parameter in parameters.items()}
         plain, given = cls(), cls(**shown)
@@ -111,7 +113,7 @@ def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_further_arguments_of_vector_environments(name: str) -> None:
-    rows = table(SINGLE[name].__doc__ or "", "Vectorized environment")
+    rows = table(CLASSES[name].__doc__ or "", "Vectorized environment")
     env = VECTOR[name](2, BUSY, jobs=20)
     assert rows["num_envs"][0] == f"`{VECTOR[name](workload=BUSY, jobs=20).num_envs}`"
     assert rows["copy"][0] == f"`{env.copy}`"
@@ -124,7 +126,7 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_places_of_fields(name: str) -> None:
     """The table's places in the flat form are where the dict's fields are."""
-    rows = table(SINGLE[name].__doc__ or "", "Observation Space")
+    rows = table(CLASSES[name].__doc__ or "", "Observation Space")
     dictionary, flat = SINGLE[name](BUSY, jobs=50), SINGLE[name](BUSY, jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     sizes = {"cluster": QUEUE_AT, "queue": TIME_AT - QUEUE_AT, "time": JOBS_AT - TIME_AT}
@@ -143,7 +145,7 @@ def test_places_of_fields(name: str) -> None:
         part = row[int(numbers[0]) : int(numbers[-1]) + 1]
         np.testing.assert_array_equal(part.reshape(fields[field].shape), fields[field])
         assert rows[key][1] == str(fields[field].shape)
-    assert f"({row.size},)" in (SINGLE[name].__doc__ or "")
+    assert f"({row.size},)" in (CLASSES[name].__doc__ or "")
 
 
 def test_places_of_fields_where_jobs_share_nodes() -> None:
@@ -183,7 +185,7 @@ def test_keys_of_info(name: str) -> None:
 
 def test_names_of_slices() -> None:
     """Those that the page gives as examples have the form that is understood."""
-    rows = table(SINGLE["JobSelection"].__doc__ or "", "Starting State")
+    rows = table(CLASSES["JobSelection"].__doc__ or "", "Starting State")
     names = re.findall(r'"slice": "(.*?)"', "".join(rows))
     assert names == ["window 0017", "week 12", "month 3", "whole", "stream", "rows 300:556"]
     windows = Episodes(BUSY, jobs=10)

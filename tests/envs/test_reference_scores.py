@@ -7,10 +7,11 @@ import re
 import shlex
 
 import pytest
+from plain_envs import QueueOrdering
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.envs import CoSchedule, QueueOrdering
+from hpcgym.envs import CoSchedule
 
 pytestmark = pytest.mark.slow
 

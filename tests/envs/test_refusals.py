@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any
 
 import gymnasium
@@ -41,7 +40,7 @@ from predictors import Told
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload
 from hpcgym.baselines import find_baseline
-from hpcgym.envs import any_version
+from hpcgym.envs import JobSelection
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
@@ -152,7 +151,7 @@ TOGETHER: list[tuple[str, dict[str, Any], str]] = [
      "backfill='conservative' and quota='user:jobs=1' do not go together"),
     ("JobSelection", {**QUOTA, "shutdown_action": True}, "only where a job may"),
     ("JobSelection", {"backfill": "slurm"}, "^backfill='slurm' and environments that ask for one"),
-    ("JobSelection", {"threshold": 60}, "^threshold and environments that ask for one job"),
+    ("JobSelection", {**QUOTA, "threshold": 60}, "^threshold does not go with quota"),
     ("JobSelection", {"passes": "per-event", "shutdown_action": True}, "passes='per-event'"),
     ("JobSelection", STOPS, "one job after the other"),
     ("QueueOrdering", {**STOPS, "warmup": "1d"}, "starts that are final"),
@@ -183,7 +182,7 @@ TOGETHER: list[tuple[str, dict[str, Any], str]] = [
        "power_w, count only where jobs have nodes") for cluster in (MIXED, None)],
     # limits
     ("EnergyBudget", {"reward": "max_wait"}, "^reward 'max_wait' does not go with nodes"),
-    ("EnergyBudget", {"reward": "bsld/easy"}, "^reward: bsld/NAME does not go with limits"),
+    ("EnergyBudget", {"reward": "bsld/easy"}, "^reward: what is divided by that of a sch"),
     ("PowerCap", {"limits": [EnergyBudget(1, 0, 9), EnergyBudget(1, 8, 20)]}, "must not overlap"),
     ("PowerCap", {"estimate": "data-driven"}, "estimate='data-driven' and environments"),
     ("PowerCap", {"cluster": Cluster(64)}, "machines with nodes"),
@@ -283,14 +282,12 @@ def test_a_workload_shorter_than_an_episode(name: str) -> None:
 
 
 def test_a_whole_workload_needs_an_empty_start() -> None:
-    make = {"id": "hpcgym/JobSelection-v1", "workload": "lublin:jobs=200,processors=16"}
+    make: dict[str, Any] = {"workload": "lublin:jobs=200,processors=16", "episodes": "whole"}
     with pytest.raises(HpcgymError, match="give start='empty'"):
-        gymnasium.make(**make, episodes="whole")
-    gymnasium.make(**make, episodes="whole", start="empty")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        with any_version():  # which version it is, is hpcgym's own choice
-            gymnasium.make("hpcgym/JobSelection-v0", workload="lublin:jobs=300")
+        JobSelection(**make, start="warm")
+    gives_way = JobSelection(**make).episodes
+    assert (gives_way.around["start"], gives_way.around["horizon"]) == ("empty", None)
+    assert (gives_way.part, gives_way.longest) == ("all", 200)
 
 
 def test_evaluations_begin_with_an_empty_machine() -> None:

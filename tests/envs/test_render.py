@@ -12,6 +12,7 @@ from driving import SINGLE
 from gymnasium.utils.env_checker import check_env
 
 from hpcgym import HpcgymError, Workload, load_workload
+from hpcgym.envs.ids import id_of
 from hpcgym.envs.render import look, text_of
 from hpcgym.report.placement import place_jobs
 from hpcgym.schedule.metrics import bsld
@@ -154,4 +155,4 @@ def test_what_cannot_be_drawn(busy: Workload, monkeypatch: pytest.MonkeyPatch) -
 def test_checker_of_gymnasium_passes_with_all_render_modes(name: str) -> None:
     pytest.importorskip("matplotlib", reason=WITHOUT)
     for mode in ("ansi", "rgb_array"):
-        check_env(gymnasium.make(f"hpcgym/{name}-v0", render_mode=mode).unwrapped)
+        check_env(gymnasium.make(id_of(name), render_mode=mode).unwrapped)

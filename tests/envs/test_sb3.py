@@ -8,13 +8,17 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from plain_envs import plain
 from stable_baselines3.common.vec_env import VecMonitor
 
 import hpcgym
 from hpcgym.envs.sb3 import HpcVecEnv
 
-SELECTION = "hpcgym/JobSelection-v0"
-SMALL = {"workload": "lublin:jobs=400,processors=32,seed=1,load=1.0", "jobs": 20, "window": 16}
+SELECTION = "hpcgym/JobSelection-v1"
+SMALL = plain(
+    "JobSelection",
+    {"workload": "lublin:jobs=400,processors=32,seed=1,load=1.0", "jobs": 20, "window": 16},
+)
 
 
 def run(envs, number: int, seed: int = 0):

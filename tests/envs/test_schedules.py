@@ -213,8 +213,10 @@ def chosen(
             env = SINGLE["QueueOrdering"](**place.arguments, window=window, **first)
             slow = place.slow(Ordering, numbers, window, **first)
         else:
-            env = SINGLE["JobSelection"](**place.arguments, window=window, reservation=kind)
-            slow = place.slow(Selecting, numbers, kind == "kept", window)
+            env = SINGLE["JobSelection"](
+                **place.arguments, window=window, reservation=kind, **first
+            )
+            slow = place.slow(Selecting, numbers, kind == "kept", window, **first)
         steps = play(env, act)
     if place.passes or kind != "weights":
         assert len(steps) - 1 == len(slow.seen)

@@ -9,9 +9,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from driving import SEEDS, SLOW, play, whole
+from plain_envs import JobSelection
 from strategies import clusters, workloads
 
-from hpcgym.envs.job_selection import JobSelection
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.power import SwitchingSimulation
 from hpcgym.validation.validate import validate_schedule

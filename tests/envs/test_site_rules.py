@@ -30,6 +30,7 @@ from driving import (
     rows_of,
     whole,
 )
+from plain_envs import JobSelection, MixedPolicy, QueueOrdering
 from preemption_strategies import CLOSE, crowded
 from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same
@@ -37,7 +38,6 @@ from strategies import SLURM, WEIGHTS
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.machine import Cluster
 from hpcgym.reference import jobs as reference_jobs

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium
 import pytest
-from driving import BUSY, EVERY, LIMITED, NAMES, SINGLE, VECTOR
+from driving import BUSY, CLASSES, EVERY, LIMITED, NAMES, SINGLE, VECTOR
 from gymnasium.envs.registration import EnvSpec
 
 from hpcgym import HpcgymError, Scheduler
@@ -73,7 +73,7 @@ def test_limits_are_a_value(name: str) -> None:
 
 
 def test_pairs_have_values_too() -> None:
-    cls = SINGLE["CoSchedule"]
+    cls = CLASSES["CoSchedule"]
     one = cls(allocation="spread", partners="best", neighbours=4, window=8)
     other = cls(
         scheduler={"allocation": "spread", "partners": "best"},
@@ -82,11 +82,12 @@ def test_pairs_have_values_too() -> None:
     assert told(one) == told(other)
 
 
-def test_values_change_what_a_version_has() -> None:
-    """Its settings are those of the id, as if the user had given none of them."""
-    env: Any = gymnasium.make(
-        "hpcgym/JobSelection-v1", workload=BUSY, scheduler="easy-sjbf", episodes={"horizon": "3h"}
-    ).unwrapped
+def test_values_change_what_is_usual() -> None:
+    env = CLASSES["JobSelection"](
+        BUSY, scheduler="easy-sjbf", episodes={"horizon": "3h", "jobs": 9}
+    )
+    assert env.options.scheduler.backfill_order == "sjbf"
+    assert CLASSES["JobSelection"](BUSY, jobs=9).options.scheduler.backfill_order == "spf"
     assert env.options.scheduler.backfill == "easy"
     assert env.episodes.around == {
         "start": "warm", "warmup": None, "arrivals": "continue", "horizon": "3h"
@@ -104,7 +105,7 @@ def test_a_scheduler_leaves_what_makes_an_environment() -> None:
 def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
     rules = Scheduler(backfill="none", estimate="ave2", quota="user:jobs=3")
     given = {"workload": "lublin:jobs=300,processors=64", "scheduler": rules, "jobs": 100}
-    first = gymnasium.make("hpcgym/JobSelection-v0", **given)
+    first = gymnasium.make("hpcgym/JobSelection-v1", **given)
     again = gymnasium.make(EnvSpec.from_json(first.spec.to_json()))
     assert again.unwrapped.options.scheduler == first.unwrapped.options.scheduler
     assert again.spec.kwargs == first.spec.kwargs
@@ -112,7 +113,7 @@ def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_few_arguments_are_shown(name: str) -> None:
-    shown = inspect.signature(SINGLE[name]).parameters
+    shown = inspect.signature(CLASSES[name]).parameters
     assert len(shown) - 1 <= 12
     assert shown["settings"].kind is inspect.Parameter.VAR_KEYWORD
     assert not OF_VALUES.keys() & shown.keys()
@@ -128,7 +129,6 @@ def test_few_arguments_are_shown(name: str) -> None:
         ({"observation": {"neighbours": 3}}, "unknown key of observation 'neighbours'"),
         ({"cluster": 128, "processors": 256}, "give either cluster or processors, not both"),
         ({"episodes": {"jobs": 256}, "jobs": 256}, "jobs is given twice"),
-        ({"version": "v7"}, "unknown version 'v7'"),
         ({"scheduler": "saff"}, "unknown scheduler 'saff'"),
         ({"scheduler": {"policy": "saf"}}, "unknown rule of scheduler 'policy'"),
         ({"scheduler": "conservative"}, "unknown backfill 'conservative'"),

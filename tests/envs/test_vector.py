@@ -8,8 +8,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from driving import (
     BUSY,
@@ -25,6 +25,7 @@ from driving import (
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from hpcgym.envs.co_schedule import DEFAULT_CODES
+from hpcgym.envs.ids import id_of
 from hpcgym.processors import threads_here
 
 N = 3
@@ -41,7 +42,7 @@ def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
     else:
         # all that is compared is stepped on threads
         arguments = {"autoreset_mode": mode, "threads": min(2, threads_here()), **arguments}
-    return gymnasium.make_vec(f"hpcgym/{name}-v0", N, vectorization_mode=way, **arguments)
+    return plain_envs.make_vec(id_of(name), N, vectorization_mode=way, **arguments)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

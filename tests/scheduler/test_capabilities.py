@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 
 import hpcgym
@@ -112,7 +112,7 @@ def played(
     given = {"workload": jobs, "cluster": cluster, "episodes": "whole", "window": 64}
     if limits is not None:
         given |= {"limits": limits}
-    env = gymnasium.make(f"hpcgym/{name}", **given | plain(rules)).unwrapped
+    env = plain_envs.make(f"hpcgym/{name}", **given | plain(rules)).unwrapped
     _, info = env.reset(seed=0)
     over = False
     while not over:
@@ -132,10 +132,10 @@ def least_area(env: Any, jobs: Workload, info: dict[str, Any]) -> int:
 
 
 ACTIONS: dict[str, Callable[..., Any]] = {
-    "MixedPolicy-v0": lambda env, jobs, info: (
+    "MixedPolicy-v1": lambda env, jobs, info: (
         -1.0 * np.array([name == "area" for name in env.policy_features])
     ),
-    "JobSelection-v0": least_area,
+    "JobSelection-v1": least_area,
     "PowerCap-v0": lambda env, jobs, info: np.ones(env.action_space.shape),  # nothing is limited
 }
 
@@ -162,9 +162,9 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "whole nodes": (partial(proved, limits=[]), NEEDY, NODES),
     "limits": (partial(proved, limits=[PowerCap(300)]), NEEDY, NODES),
     "shared nodes": (partial(proved, speedups="generated:codes=2"), CODED, PLAIN_NODES),
-    "environments": (partial(played, "MixedPolicy-v0"), JOBS, POOL),
-    "job selection": (partial(played, "JobSelection-v0"), JOBS, POOL),
-    "environments on nodes": (partial(played, "MixedPolicy-v0"), NEEDY, NODES),
+    "environments": (partial(played, "MixedPolicy-v1"), JOBS, POOL),
+    "job selection": (partial(played, "JobSelection-v1"), JOBS, POOL),
+    "environments on nodes": (partial(played, "MixedPolicy-v1"), NEEDY, NODES),
     "environments under limits": (partial(played, "PowerCap-v0", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
     "batches on nodes": (batch, NEEDY, NODES),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
@@ -21,6 +21,7 @@ import hpcgym
 from hpcgym._engine import values_of
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
+from hpcgym.envs.ids import id_of
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.jobs import jobs_of
@@ -329,15 +330,15 @@ def test_scores_at_a_pass_may_be_infinite_or_no_number() -> None:
 
 def test_baselines_and_boards_take_them() -> None:
     workload = small()
-    env = gymnasium.make("hpcgym/JobSelection-v0", workload=workload, jobs=60)
+    env = plain_envs.make("hpcgym/JobSelection-v1", workload=workload, jobs=60)
     assert played(env, find_baseline("-requested * processors")) == played(
         env, find_baseline("saf")
     )
-    weights = gymnasium.make("hpcgym/MixedPolicy-v0", workload=workload, jobs=60)
+    weights = plain_envs.make("hpcgym/MixedPolicy-v1", workload=workload, jobs=60)
     with pytest.raises(hpcgym.HpcgymError, match="is no weighted sum of features"):
         played(weights, find_baseline("-requested * processors"))
     for name in ("JobSelection", "QueueOrdering"):
-        env = gymnasium.make(f"hpcgym/{name}-v0", workload=workload, jobs=60)
+        env = plain_envs.make(id_of(name), workload=workload, jobs=60)
         assert played(env, find_baseline(WFP3)) == played(env, find_baseline("wfp3"))
     board = evaluate("-requested * processors", workload, jobs=30, n=4, budget=0)
     values = board.by_slice

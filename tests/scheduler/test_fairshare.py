@@ -9,14 +9,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import gymnasium
+import plain_envs
 import pytest
 
 import hpcgym
 from hpcgym import Scheduler, simulate
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import find_baseline
-from hpcgym.envs import any_version
+from hpcgym.envs.ids import id_of
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.batch import BatchSimulator
@@ -162,11 +162,11 @@ DEPENDS = "depends on what users have used, which nobody counts here"
 
 
 def test_baselines_say_so() -> None:
-    env = gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, jobs=5)
+    env = plain_envs.make("hpcgym/JobSelection-v1", workload=JOBS, jobs=5)
     with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
         find_baseline("fairshare").begin(env)
     mixed = {"workload": JOBS, "jobs": 5, "policy_features": ["wait", "fairshare"]}
-    env = gymnasium.make("hpcgym/MixedPolicy-v0", **mixed)
+    env = plain_envs.make("hpcgym/MixedPolicy-v1", **mixed)
     weighs = find_baseline("fairshare")
     weighs.begin(env)
     assert weighs.act({}, {}).tolist() == [0.0, 1.0]
@@ -204,7 +204,7 @@ def test_shares_that_nothing_looks_at_are_refused(tmp_path: Path) -> None:
         simulate(JOBS, "fcfs", backfill_order="fairshare", **shares)
     for name in ("QueueOrdering", "JobSelection", "MixedPolicy"):
         with refused():
-            gymnasium.make(f"hpcgym/{name}-v0", workload=JOBS, episodes="whole", **shares)
+            plain_envs.make(id_of(name), workload=JOBS, episodes="whole", **shares)
     with refused():
         BatchSimulator([JOBS], ["wait"], Scheduler(**shares))
     with refused():
@@ -225,7 +225,7 @@ def test_an_agent_that_weighs_no_usage_does_not_look_at_shares() -> None:
     for features, looks in ((("wait", "area"), False), (("wait", "fairshare"), True)):
         options = {"policy_features": features}
         with nullcontext() if looks else refused():
-            evaluate(acting, JOBS, env="hpcgym/MixedPolicy-v0", env_options=options, **arguments)
+            evaluate(acting, JOBS, env="hpcgym/MixedPolicy-v1", env_options=options, **arguments)
 
 
 def test_a_scheduler_beside_it_keeps_its_own_shares() -> None:
@@ -292,8 +292,7 @@ def test_environments_and_batches_tell_it_too() -> None:
     options: dict[str, Any] = {"workload": JOBS, "episodes": "whole", "fair_share": fair}
 
     def made(*features: str) -> Any:
-        with any_version():
-            return gymnasium.make("hpcgym/MixedPolicy-v0", policy_features=features, **options)
+        return plain_envs.make("hpcgym/MixedPolicy-v1", policy_features=features, **options)
 
     (told,) = warned(lambda: made("fairshare", "wait"))
     assert (str(told.message)[-7:], told.filename) == ("of: 901", __file__)
@@ -302,9 +301,9 @@ def test_environments_and_batches_tell_it_too() -> None:
 
 
 def test_a_baseline_by_usage_says_where_it_can_act() -> None:
-    env = gymnasium.make("hpcgym/QueueOrdering-v0", workload=JOBS, episodes="whole")
+    env = plain_envs.make("hpcgym/QueueOrdering-v1", workload=JOBS, episodes="whole")
     env.reset()
-    with pytest.raises(HpcgymError, match=r"act in hpcgym/MixedPolicy-v0 with policy_features"):
+    with pytest.raises(HpcgymError, match=r"act in hpcgym/MixedPolicy-v1 with policy_features"):
         find_baseline("fairshare").begin(env)
     with pytest.raises(HpcgymError, match=r"simulate\(workload, 'fs\+efs'\)$"):
         find_baseline("fs+efs").begin(env)

@@ -12,10 +12,10 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
+from plain_envs import JobSelection
 from strategies import cases
 from test_simulation import assert_same
 
-from hpcgym.envs.job_selection import JobSelection
 from hpcgym.reference.orders import POLICIES as FORMULAS
 from hpcgym.scheduler.policies.index import POLICIES, IndexPolicy
 from hpcgym.workload.model import Workload

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
@@ -187,7 +187,7 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
     with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
         hpcgym.simulate(part, cluster=Cluster(4, shutdown_after_s=5))
     for begins in (
-        lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
+        lambda: plain_envs.make("hpcgym/JobSelection-v1", workload=part, jobs=2),
         lambda: evaluate(["easy"], part, jobs=2),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=r"begins? .*an empty machine, and t from"):

@@ -14,6 +14,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import tiny
+from plain_envs import JobSelection
 from restrictions import DRAWN
 from same_results import assert_same_results
 from strategies import workloads
@@ -21,7 +22,6 @@ from strategies import workloads
 import hpcgym
 import hpcgym.reference
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.envs.job_selection import JobSelection
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result

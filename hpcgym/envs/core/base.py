@@ -25,8 +25,7 @@ from hpcgym.envs.core.observation import (
     read_split_window,
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
-from hpcgym.envs.ids import VERSIONS
-from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
+from hpcgym.errors import HpcgymError, check_choice, nearest
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.scheduler.allocations import check_allocation
@@ -56,6 +55,21 @@ PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = rang
 
 
 DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
+
+#: What is usual where an agent orders the queue of a log: slices of its first half that are played
+#: on, from the machine as EASY left it, and rewards for which waiting costs at once. So policies
+#: differ, and what gains in an episode gains in the long run; see the pages.
+PLAYED_ON: Mapping[str, Any] = {
+    "workload": "lublin:jobs=50000,processors=256,load=0.7,seed=0",
+    "part": "train",
+    "start": "warm",
+    "arrivals": "continue",
+    "horizon": "7d",
+    "reward": "log_bsld/easy",
+    "paid": "waiting",
+    "backfill_order": "spf",
+    "window": 1024,
+}
 
 
 _MOST_SUBMISSIONS = 2**53  # in an interval
@@ -392,9 +406,19 @@ def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, A
 
     Those for other classes than hpcgym's, or for an id that nobody knows, are as they were.
     """
-    entry = registry[env_id].entry_point if env_id in registry else None
-    cls = load_env_creator(entry) if isinstance(entry, str) else entry
+    cls = _class_of(env_id)
     return settings_of(cls, arguments) if hasattr(cls, "read_arguments") else dict(arguments)
+
+
+def usual_of(env_id: str | None) -> dict[str, Any]:
+    """Return what an environment by its id has unless others are given, but for its jobs."""
+    usual = getattr(_class_of(env_id), "usual", {})
+    return {name: value for name, value in usual.items() if name not in ("workload", "part")}
+
+
+def _class_of(env_id: str | None) -> Any:
+    entry = registry[env_id].entry_point if env_id in registry else None
+    return load_env_creator(entry) if isinstance(entry, str) else entry
 
 
 def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:
@@ -440,16 +464,16 @@ def arguments_of(cls: Any) -> dict[str, Parameter]:
             for name in EPISODE_ARGUMENTS:
                 parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
             parameters["scheduler"] = Parameter("scheduler", Parameter.KEYWORD_ONLY, default=None)
-            if f"hpcgym/{own_name(cls)}-v1" in VERSIONS:
-                parameters["version"] = Parameter("version", Parameter.KEYWORD_ONLY, default="v0")
     if read_options in functions:
         for rule, usual_rule in USUAL_RULES.items():
             known = Parameter(rule, Parameter.KEYWORD_ONLY, default=usual_rule)
             parameters.setdefault(rule, known)
     # the constructors of all classes have None for the usual workload
-    usual = own["workload"].default
-    parameters["workload"] = parameters["workload"].replace(default=usual)
-    return parameters
+    usual = {"workload": own["workload"].default, **cls.usual}
+    return {
+        name: one.replace(default=usual[name]) if name in usual else one
+        for name, one in parameters.items()
+    }
 
 
 def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Definition, Episodes]:
@@ -474,19 +498,27 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
                 f" {nearest(name, [*known])}"
             )
-    version = arguments.get("version", "v0")
-    newer = f"hpcgym/{own_name(cls)}-{version}"
-    if version != "v0" and newer not in VERSIONS:
-        raise HpcgymError(unknown("version", version, ["v0", "v1"]))
-    own = {name: value for name, value in arguments.items() if name != "version"}
-    given = {**VERSIONS.get(newer, {}), **settings_of(cls, own)}
+    own = settings_of(cls, arguments)
+    given = {**cls.usual, **own}
     of_episodes = {name: given.pop(name) for name in EPISODE_ARGUMENTS if name in given}
     if workload is not None:
         given["workload"] = workload
     definition: Definition = cls.read_arguments(**given)
+    for name in _given_way(of_episodes.get("episodes"), definition.options) - set(own):
+        of_episodes.pop(name, None)
     if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
         check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
     return definition, episodes_of(definition, of_episodes)
+
+
+def _given_way(kind: Any, options: Options) -> set[str]:
+    """Return the arguments of episodes whose defaults give way to what the user asks for."""
+    found: set[str] = set()
+    is_whole = kind in ("whole", "stream") or options.workload.initial is not None
+    moves = options.scheduler.moves_submissions or options.scheduler.preemption is not None
+    if is_whole or moves:  # nothing is around these
+        found |= {"start", "warmup", "arrivals", "horizon"}
+    return found | ({"part"} if is_whole else set())
 
 
 def set_signature(cls: Any, base: Any) -> None:

@@ -378,8 +378,8 @@ _REFUSED = {
     " no start is final; take a name, or weights by name",
     "max_wait": "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when"
     " jobs have started, not how long the longest is by then; take 'p99_wait'",
-    "reference": "reward: bsld/NAME does not go with limits, for the scheduler NAME would be"
-    " simulated without them; take 'bsld'",
+    "reference": "reward: what is divided by that of a scheduler does not go with limits, for it"
+    " would be simulated without them; take 'bsld'",
 }
 
 
@@ -427,7 +427,7 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
             raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
 
 
-_ALONE = "version 0 has none of these, and start='empty', warmup=None, arrivals='stop' neither"
+_ALONE = "give start='empty', warmup=None, arrivals='stop' and horizon=None"
 
 
 def _around(episodes: Episodes) -> str:
@@ -578,7 +578,7 @@ def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
 
 
 def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
-    """Return what each reward of an episode is multiplied by, 1 without a reference.
+    """Return what the sum of each reward is multiplied by in an episode, 1 without a reference.
 
     With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
     agent's sum over the reference's, both of the same jobs from the same beginning, under the same
@@ -593,7 +593,7 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
         try:
             result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
         except HpcgymError as error:
-            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
+            raise HpcgymError(f"reward: {scheduler_name(reference)}: {error}") from None
         metrics = metrics_within(result, *counted(episode))
         n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
         total = metrics["jobs"] * metrics["mean_bsld"]

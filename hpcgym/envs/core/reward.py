@@ -44,7 +44,7 @@ class Rewards(NamedTuple):
     ----------
     weights : a row for each reward, its weights of the terms; all 0 for a function.
     shapes : PLAIN or LOG, one for each reward.
-    references : the scheduler whose mean slowdown divides a reward; None: it is not divided.
+    references : the scheduler whose mean slowdown divides that of a reward; None: nothing does.
     function : the user's own, or None.
     paid : when, a place in PAID.
     tails : weight of TAIL [1/h], one for each reward.
@@ -94,9 +94,12 @@ def _read_name(name: str, terms: Sequence[str]) -> tuple[tuple[float, ...], int,
     """Return the weights, the shape and the reference of a reward by its name."""
     divided, slash, by = name.partition("/")
     if slash and "throughput" not in terms:
-        if divided != "bsld":
-            raise HpcgymError(f"reward {name!r}: only bsld can be divided by a scheduler's")
-        return _mix({"bsld": 1.0}, terms), PLAIN, find_scheduler(by)
+        if divided not in ("bsld", f"{_LOG}bsld"):
+            raise HpcgymError(
+                f"reward {name!r}: only bsld and log_bsld can be divided by a scheduler's"
+            )
+        shape = PLAIN if divided == "bsld" else LOG
+        return _mix({"bsld": 1.0}, terms), shape, find_scheduler(by)
     plain = name.removeprefix(_LOG)
     if plain != name and plain in _IN_LOGS:
         return _mix({plain: 1.0}, terms), LOG, None
@@ -109,7 +112,7 @@ def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...
     for name, weight in weights.items():
         if name not in known:
             logs = [f"{_LOG}{one}" for one in _IN_LOGS if one in known]
-            also = "bsld/NAME of a scheduler" if "bsld" in known else ""
+            also = "bsld/NAME or log_bsld/NAME of a scheduler" if "bsld" in known else ""
             raise HpcgymError(unknown("reward", name, [*known, *logs], also))
         if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
             raise HpcgymError(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcgym.baselines.chance import KINDS
-from hpcgym.envs import VERSIONS, any_version
+from hpcgym.envs.core.base import usual_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode, counted
 from hpcgym.envs.core.surroundings import USUAL_START
@@ -150,11 +150,11 @@ class Agents(NamedTuple):
         """Return the arguments of each environment, as far as they are told, by who acts there."""
         found: dict[str, Mapping[str, Any]] = {}
         if self.env is not None:
-            found[self.env] = {**VERSIONS.get(self.env, {}), **self.options}
+            found[self.env] = {**usual_of(self.env), **self.options}
         for name, policy in self.acting.items():
             own = getattr(policy, "env_id", None)
             if own is not None and self.env in (None, own):
-                found[name] = {**VERSIONS.get(own, {}), **options_of(policy), **self.options}
+                found[name] = {**usual_of(own), **options_of(policy), **self.options}
         return found
 
 
@@ -305,7 +305,7 @@ class Environments:
         env_id = getattr(policy, "env_id", None)
         if env_id is None:
             raise HpcgymError(
-                f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
+                f"{name} acts in an environment: give env='hpcgym/JobSelection-v1' or another"
                 " (--env), or write that of a model beside it, with hpcgym.agents.save_spec"
             )
         with shaped(name, "an agent for which an environment can be made"):
@@ -337,8 +337,7 @@ class Environments:
         if not counts_usage(order, given.get("policy_features") or ()):
             given.pop("fair_share", None)  # it is for others: this environment would refuse it
         try:
-            with any_version():  # what newer ones have by default is given
-                env = gymnasium.make(env_id, disable_env_checker=True, **given)
+            env = gymnasium.make(env_id, disable_env_checker=True, **given)
         except gymnasium.error.Error as error:
             raise HpcgymError(f"env {env_id!r}: {error}") from None
         self._made.append(env)

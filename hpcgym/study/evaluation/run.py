@@ -135,7 +135,7 @@ def evaluate(
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
         default as many processors as the workload's machine had.
-    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0". Saved
+    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v1". Saved
         agents know theirs. If it sets limits of power or energy, all that is simulated keeps them
         too, on its machine.
     env_options : further arguments of the environment.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
-from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.base import arguments_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode, counted
@@ -103,7 +102,7 @@ class Evaluation:
                 or option in getattr(policy, "adapts", ())
             ):
                 continue
-            default = VERSIONS.get(str(made_for), {}).get(option, usual[option].default)
+            default = usual[option].default
             there, here = theirs.get(option, default), self.task.options.get(option, default)
             if _listed(there) != _listed(here):
                 raise HpcgymError(

@@ -59,7 +59,7 @@ class First:
 class Saved(First):
     """The same with what a file says of its training."""
 
-    def __init__(self, env: str = "JobSelection-v0", **env_options: Any) -> None:
+    def __init__(self, env: str = "JobSelection-v1", **env_options: Any) -> None:
         self.env_id, self.env_options = f"hpcgym/{env}", env_options
 
 

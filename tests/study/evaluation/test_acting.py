@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from boards import FEW, SMALL, TRACE, First, FirstPair, Saved, as_it_is, failing
 from gymnasium import spaces
@@ -115,7 +116,7 @@ def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: st
 
 def test_spaces_that_differ_are_said() -> None:
     made = {"workload": TRACE, "jobs": 100}
-    env = gymnasium.make("hpcgym/JobSelection-v0", window=16, **made)
+    env = plain_envs.make("hpcgym/JobSelection-v1", window=16, **made)
     agent = Saved(window=16)
     agent.observation_space, agent.action_space = env.observation_space, env.action_space
     for env_id in (None, agent.env_id):  # what it was made for, it brings along
@@ -124,7 +125,7 @@ def test_spaces_that_differ_are_said() -> None:
     said = "mine was trained in another environment than this: its observations are Dict"
     with pytest.raises(HpcgymError, match=rf"{said}.*jobs Box\(16, 8\).* not .*jobs Box\(32, 8\)"):
         evaluate({"mine": agent}, TRACE, env_options={"window": 32}, **FEW)
-    flat = gymnasium.make("hpcgym/JobSelection-v0", window=16, observation="flat", **made)
+    flat = plain_envs.make("hpcgym/JobSelection-v1", window=16, observation="flat", **made)
     with pytest.raises(HpcgymError, match=r"its observations are Dict\(cluster Box"):
         check_spaces("mine", agent, flat)
     agent.action_space = spaces.Discrete(17)
@@ -136,11 +137,11 @@ def test_spaces_that_differ_are_said() -> None:
 
 def test_policies_bring_their_environments() -> None:
     one, other = find_baseline("saf"), find_baseline("saf")
-    one.env_id, one.env_options = "hpcgym/QueueOrdering-v0", {"window": 100, "backfill": "none"}
+    one.env_id, one.env_options = "hpcgym/QueueOrdering-v1", {"window": 100, "backfill": "none"}
     board = evaluate([one, "saf"], TRACE, **FEW)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
     assert "fcfs" in board.by_slice
-    other.env_id = "hpcgym/JobSelection-v0"
+    other.env_id = "hpcgym/JobSelection-v1"
     with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
         evaluate([one, other], TRACE, **FEW)
     board = evaluate([one, other], TRACE, backfill="easy", **FEW)
@@ -175,7 +176,7 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
 ) -> None:
     """Unless somebody asks for another correction; the environment's usual one is no wish."""
     few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
-    env: dict[str, Any] = {"env": "hpcgym/JobSelection-v0", "env_options": there}
+    env: dict[str, Any] = {"env": "hpcgym/JobSelection-v1", "env_options": there}
     board = evaluate(
         [find_baseline("saf"), "prb", "sjf"], TRACE, backfill="none", **env, **few, **here
     )
@@ -198,7 +199,7 @@ def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
     boards = {
         window: evaluate(
             find_baseline("saf"), burst, slices="all", episodes="whole", budget=0,
-            env="hpcgym/QueueOrdering-v0", env_options={"observation": {"window": window}},
+            env="hpcgym/QueueOrdering-v1", env_options={"observation": {"window": window}},
         )
         for window in (5, 30)
     }  # fmt: skip
@@ -292,7 +293,7 @@ def test_progress_has_as_many_steps_as_it_says() -> None:
 
 def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
     board = evaluate(
-        {"mine": First()}, LONG, env="hpcgym/JobSelection-v0", jobs=60, budget=0,
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v1", jobs=60, budget=0,
         env_options={"window": 256}, **AROUND,
     )  # fmt: skip
     rows = board.by_slice
@@ -304,7 +305,7 @@ def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
     assert (rows["mine"] != rows["saf (backfill fcfs)"]).any()
     around: dict[str, Any] = {**AROUND, "horizon": "7d"}  # until all have started
     board = evaluate(
-        {"mine": First()}, LONG, env="hpcgym/JobSelection-v0", by="class", **WINDOWS, **around
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v1", by="class", **WINDOWS, **around
     )
     rows, groups = board.by_slice, board.groups
     assert groups is not None
@@ -355,7 +356,8 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     assert around_of(given, Agents(agents, {}, options={"horizon": "2d"})) == expected
     assert around_of(nothing, Agents(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
     # one that was trained elsewhere acts where it is asked to
-    assert around_of(nothing, Agents(agents, {}, "hpcgym/QueueOrdering-v0")) == PLAIN
+    # by what is usual there
+    assert around_of(nothing, Agents(agents, {}, "hpcgym/QueueOrdering-v1")) == newer
     alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
     assert around_of(nothing, Agents(alike, {}))["start"] == "warm"
     alike["b"].env_options["horizon"] = "8d"

@@ -25,6 +25,7 @@ import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.ids import id_of
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.speedups import find_speedups
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
@@ -193,7 +194,7 @@ def test_a_baseline_that_acts_is_its_simulation(case: str) -> None:
     weights = "0.5,0,0.125,0,-0.25,-0.125"
     mine = {"mine": find_baseline("saf"), "other": find_baseline(weights)}
     board = evaluate(
-        {**mine, "alone": weights, "same": "saf"}, jobs, env=f"hpcgym/{env}-v0",
+        {**mine, "alone": weights, "same": "saf"}, jobs, env=id_of(env),
         env_options=options, **{**FEW, "jobs": 60, "n": 12}, **rules,
     )  # fmt: skip
     assert not board.failures
@@ -216,7 +217,7 @@ def test_usage_is_counted_by_all_with_the_same_shares() -> None:
     shares = {"fair_share": "half_life_s=3600", "backfill_order": "fairshare"}
     board = evaluate(
         {"acting": find_baseline("fairshare"), "alone": Scheduler(policy="fairshare", **shares)},
-        TRACE.with_columns(user_id=users), env="hpcgym/MixedPolicy-v0",
+        TRACE.with_columns(user_id=users), env="hpcgym/MixedPolicy-v1",
         env_options={"policy_features": ("wait", "fairshare")}, **shares, **SMALL,
     )  # fmt: skip
     assert not board.failures
@@ -280,7 +281,7 @@ def test_chance_is_a_random_order_where_nothing_acts() -> None:
 
 @pytest.mark.parametrize("env", ["JobSelection", "QueueOrdering", "MixedPolicy"])
 def test_chance_acts_where_policies_do(env: str) -> None:
-    where: dict[str, Any] = {"env": f"hpcgym/{env}-v0", "env_options": {"window": 20}}
+    where: dict[str, Any] = {"env": id_of(env), "env_options": {"window": 20}}
     boards = [evaluate(more, TRACE, **where, **FEW) for more in ((), find_baseline("saf"))]
     for board in boards:
         assert not board.failures
@@ -342,7 +343,7 @@ def test_one_way_of_choosing_static_weights_is_the_other() -> None:
 def test_static_weights_are_over_the_features_of_the_environment() -> None:
     features = ("requested", "wait")
     board = evaluate(
-        find_baseline("spf"), TRACE, env="hpcgym/MixedPolicy-v0",
+        find_baseline("spf"), TRACE, env="hpcgym/MixedPolicy-v1",
         env_options={"policy_features": features}, **SMALL,
     )  # fmt: skip
     assert set(board.static_weights) <= set(features)
@@ -486,7 +487,7 @@ def test_own_rules_stay_unless_there_are_to_be_none(tmp_path: Any) -> None:
 class Spf:
     """Acts as SPF, and was trained under rules that it brings along."""
 
-    env_id = "hpcgym/MixedPolicy-v0"
+    env_id = "hpcgym/MixedPolicy-v1"
 
     def __init__(self, **rules: Any) -> None:
         self.env_options = {"interval": "episode", **rules}
@@ -509,7 +510,7 @@ def test_none_leaves_out_what_an_agent_was_trained_with(rule: str, text: Any) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env", [None, "JobSelection-v0"])
+@pytest.mark.parametrize("env", [None, "JobSelection-v1"])
 def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> None:
     """Each begins as EASY under the quota left the machine, and is simulated so by all."""
     few: dict[str, Any] = {**FEW, "jobs": 60, "n": 6, "start": "warm", **QUOTA}

@@ -33,7 +33,7 @@ from hpcgym.study.evaluation import policies as module
 from hpcgym.study.evaluation.policies import find_policy, queue_order, read_policies
 from hpcgym.workload import load_workload
 
-ENV: dict[str, Any] = {"env": "hpcgym/JobSelection-v0"}
+ENV: dict[str, Any] = {"env": "hpcgym/JobSelection-v1"}
 
 
 def no_progress(title: str, total: int) -> Any:
@@ -209,7 +209,7 @@ def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     ENV,
-    {"env": "hpcgym/MixedPolicy-v0", "estimate": "ave2"},
+    {"env": "hpcgym/MixedPolicy-v1", "estimate": "ave2"},
     {"backfill": "none"},
     {"policy_estimate": "user-ratio"},
     {"estimate": "clairvoyant", "correction": "kill", "backfill_order": "saf"},

@@ -95,7 +95,7 @@ class WrongShape:
 
 
 class Selects:
-    env_id = "hpcgym/JobSelection-v0"
+    env_id = "hpcgym/JobSelection-v1"
 
     def act(self, observation, info):
         return 0
@@ -104,7 +104,7 @@ class Selects:
 class OtherScale:
     """Was made for weights as they are."""
 
-    env_id = "hpcgym/MixedPolicy-v0"
+    env_id = "hpcgym/MixedPolicy-v1"
     env_options: ClassVar[dict] = {"window": 16}
 
     def act(self, observation, info):
