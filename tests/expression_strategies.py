@@ -14,7 +14,12 @@ _ONE = ["-({})", "abs({})", "sqrt({})", "log({})", "log2(1 + {})", "log10({})", 
 _ONE += ["floor({})", "({}) ** 2", "({}) ** 3", "({}) ** 0.5", "not {}"]
 
 
-def trees(max_leaves: int = 8) -> st.SearchStrategy[str]:
+#: What a pass finds.
+STATE = ["free", "free_1h", "queued", "hour", "weekday", "fits", "leaves"]
+STATE += ["user_running", "user_waiting", "last_run", "mean_run", "spread_run"]
+
+
+def trees(max_leaves: int = 8, leaves: list[str] = _LEAVES) -> st.SearchStrategy[str]:
     """Expressions, in brackets."""
 
     def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -24,7 +29,7 @@ def trees(max_leaves: int = 8) -> st.SearchStrategy[str]:
         parts = st.one_of(pairs, pairs, singles, choices)
         return parts.map(lambda part: f"({part[0].format(*part[1:])})")
 
-    return st.recursive(st.sampled_from(_LEAVES), larger, max_leaves=max_leaves)
+    return st.recursive(st.sampled_from(leaves), larger, max_leaves=max_leaves)
 
 
 def general() -> st.SearchStrategy[str]:
@@ -34,3 +39,13 @@ def general() -> st.SearchStrategy[str]:
     hand += ["-(wait % 7)", "wait // 60 - requested / 1e6", "min(wait, 20) * processors"]
     drawn = trees().map(lambda text: f"{text} + 0 * wait ** 2")
     return st.one_of(st.sampled_from(hand), drawn, drawn)
+
+
+def of_state() -> st.SearchStrategy[str]:
+    """Expressions that look at the state of the machine, the queue and users."""
+    hand = ["-(0.5 - 2.4 * free) * log(processors)", "wait * (1 - free_1h) - area * free"]
+    hand += ["(fits and leaves < 0.25) * 1e9 + wait", "-user_running", "-user_waiting"]
+    hand += ["-last_run * processors", "-mean_run - spread_run", "queued % 2 * area"]
+    drawn = trees(6, [*STATE, *STATE, *_LEAVES]).map(lambda text: f"{text} + 0 * fits")
+    each = st.sampled_from(STATE).map(lambda name: f"({name} * 7 % 3 - 1) * (area + wait)")
+    return st.one_of(st.sampled_from(hand), each, drawn, drawn)

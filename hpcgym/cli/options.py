@@ -149,7 +149,8 @@ class _Order:
     Scheduler
     ---------
     policy NAME|EXPRESSION|WEIGHTS : Order of the queue: a policy of the list below; an expression,
-        highest value first, such as '20 * wait - requested * processors'; or six weights such as
+        highest value first, such as '20 * wait - requested * processors', or, with wide jobs first
+        while much is free, '-(0.5-2.4*free)*log(processors)'; or six weights such as
         0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.
     """
 

@@ -21,7 +21,6 @@ from hpcgym.envs.core.base import (
     read_options,
     read_policy_features,
 )
-from hpcgym.envs.core.model import clock_of
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -32,6 +31,7 @@ from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.on_machines import may_switch
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
+from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

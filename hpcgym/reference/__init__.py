@@ -153,6 +153,17 @@ Backfilling
     them, from now until they are expected to end:
     when all have ended, as expected, that run or are suspended and may stop it, and then what is
     left of its prediction is over. EASY is depth:1, rule 22, and until-shadow as in rule 25.
+What orders may look at
+30. The state that a pass finds is read once for each pass, after all that rules 8 and 9 have before
+    it and before anything starts, stops or goes on in it; both orders of the pass, and what rules
+    14 and 27 order, are by it. Jobs that are submitted now wait already. free: processors less
+    those of running jobs, rule 10, over processors; free_1h: the same less those of jobs that are
+    predicted to end more than an hour from now; queued: jobs that wait; hour, weekday: of the time
+    now; fits: whether what rule 21 says a job needs is free, and on nodes all its units have room,
+    whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
+    user_running, user_waiting: jobs of its user that run, and wait; last_run, mean_run, spread_run:
+    p of the last terminated job of its user, mean and standard deviation of p of the last five, or
+    of those that there are; p~, p~ and 0 without any. Suspended jobs neither run nor wait.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,

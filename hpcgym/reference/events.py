@@ -15,6 +15,7 @@ from hpcgym.reference.orders import (
     score_of,
 )
 from hpcgym.reference.predictions import Estimator, features
+from hpcgym.reference.state import State
 
 EASY = ("easy", "until-shadow")
 #: All rules, as they are where nobody gives them.
@@ -95,6 +96,8 @@ class Events:
         self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
         self.happened = False  # whether a pass has another reason, too
         self.queued_before = False  # whether jobs waited when the pass began
+        self.is_looked_at = False  # whether an order looks at the state
+        self.state: State | None = None  # that the present pass has found
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
@@ -135,6 +138,7 @@ class Events:
         self.expired_since_pass = True
         if self.passes == "per-event":
             self.reopened = begin
+            self.find_state(begin)
             self.schedule(begin)
         else:
             self.due = begin
@@ -157,6 +161,7 @@ class Events:
                 ended, submitted = self.end_and_predict(now)
                 due |= self.nodes_change(now)
                 self.renew(now)
+                self.find_state(now, submitted)
                 for job in submitted:
                     self.submit(job, now)
                 self.happened = bool(ended or submitted or due or self.all_due == now)
@@ -167,6 +172,7 @@ class Events:
                 while self.next_event(now):
                     pass
                 if due and not self.happened:
+                    self.find_state(now)
                     self.schedule(now)
         return self.jobs
 
@@ -176,12 +182,14 @@ class Events:
         if submitted := self.take_submitted(now, most=1):
             job = submitted[0]
             self.predict(job, now)
+            self.find_state(now, submitted)
             self.submit(job, now)
             if not (self.always_passes() or self.fits(job, now)):
                 return True
         elif ended:
             self.terminate(min(ended, key=lambda job: job.place))
             self.renew(now)
+            self.find_state(now)
         else:
             return False
         self.happened = True
@@ -306,6 +314,13 @@ class Events:
             if len(self.terminated.get(job.user, [])) > job.knows:
                 self.predict_for_policies(job, now)
 
+    def find_state(self, now: int, coming: Iterable[Job] = ()) -> None:
+        """Rule 30; suspended jobs hold no processors there."""
+        if self.is_looked_at:
+            kept, self.kept = self.kept, []
+            self.state = State(self, now, coming)
+            self.kept = kept
+
     def submit(self, job: Job, now: int) -> None:
         """Put a job into the queue; where each has a reservation, make its own (rules 13, 14)."""
         if self.backfill == "conservative":
@@ -376,6 +391,10 @@ class Events:
 
     def fits(self, job: Job, now: int) -> bool:
         """Return whether a job could start now."""
+        raise NotImplementedError
+
+    def has_place(self, job: Job, now: int) -> bool:
+        """Return whether a job fits beside those that run, whatever keeps it back (rule 30)."""
         raise NotImplementedError
 
     def primary_order(self, now: int) -> list[Job]:

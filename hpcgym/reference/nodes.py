@@ -356,6 +356,10 @@ class NodeRooms(Simulation):
         enough = self.hold is None or self.need(job, now) <= self.free(now)
         return enough and room_for(job, self.free_nodes(now)) >= job.units
 
+    def has_place(self, job: Job, now: int) -> bool:
+        """Rule 30 of the pool: all units find room."""
+        return super().has_place(job, now) and room_for(job, self.free_nodes(now)) >= job.units
+
     def has_closings(self, now: int) -> bool:
         """Return whether a window lasts or is to come."""
         return any(end > now for _, end, _ in self.closed)

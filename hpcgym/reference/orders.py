@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from hpcgym.reference.jobs import Job
+from hpcgym.reference.state import STATE
 
 # --- Orders of the queue --------------------------------------------------------------------------
 
@@ -290,9 +291,13 @@ class ByExpression:
         tree = ast.fix_missing_locations(_Numbers().visit(tree))
         self.code = compile(tree, text, "eval")
         self.names = {name: NAMES[name] for name in self.code.co_names if name in NAMES}
+        self.states = {name: STATE[name] for name in self.code.co_names if name in STATE}
+        self.simulation: Any = None
 
     def begin(self, simulation: Any) -> None:
-        """Look at nothing that has terminated; but waiting may change the order."""
+        """Look at the state that each pass finds, rule 30; and waiting may change the order."""
+        self.simulation = simulation
+        simulation.is_looked_at |= bool(self.states)
 
     def __call__(self, job: Job, now: int) -> float:
         """Return the score of a job: the highest is first."""
@@ -301,7 +306,10 @@ class ByExpression:
 
     def named(self, job: Job, now: int) -> dict[str, Number]:
         """Return what the expression names, of a job, whose requested time may be predicted."""
-        return {name: Number(of(job, now, self.workload)) for name, of in self.names.items()}
+        known = {name: Number(of(job, now, self.workload)) for name, of in self.names.items()}
+        for name, of_state in self.states.items():
+            known[name] = Number(of_state(self.simulation.state, job, self.workload))
+        return known
 
 
 # --- Slurm's multifactor priority of a job, worked out as its page says ---------------------------

@@ -182,6 +182,10 @@ class Reservations(Events):
             return all(free >= job.processors for at, free in steps if at < end)
         return self.need(job, now) <= self.free(now)
 
+    def has_place(self, job: Job, now: int) -> bool:
+        """Rule 30."""
+        return self.need(job, now) <= self.free(now)
+
     def need(self, job: Job, now: int) -> int:
         """Rule 21."""
         if self.hold is None:

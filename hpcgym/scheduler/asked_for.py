@@ -57,6 +57,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
             found.setdefault("usage", words[rule])
         if expression is not None:
             found["anew"] = words[rule]
+        if expression is not None and expression.state:
+            found["state"] = words[rule]
     return found
 
 

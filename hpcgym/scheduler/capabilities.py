@@ -50,6 +50,7 @@ FEATURES = {
     "predictor": "a predictor in Python",
     "usage": "an order by what users have used",
     "anew": "an expression that is worked out anew at each pass",
+    "state": "an expression that looks at the state of machine, queue and users",
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
@@ -119,6 +120,8 @@ APART: dict[tuple[str, str], str] = {
     ("dispatch time", "whole nodes"): (
         "what limits and nodes that are switched allow changes while it thinks"
     ),
+    ("state", "whole nodes"): "what is free there is a matter of power and energy, too",
+    ("state", "shared nodes"): "what is free, and when, depends there on who is beside whom",
     **{
         ("dispatch time", place): _NO_DISPATCHER
         for place in ("shared nodes", "environments", "batches", "look-ahead")

@@ -21,6 +21,7 @@ from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
+from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import (
     IndexPolicy,
     PolicyLike,
@@ -471,6 +472,16 @@ class Scheduler:
         if expression is None or expression.general:
             return expression
         return expression if expression.looks_at_time and learns(self.policy_estimate) else None
+
+    @property
+    def state(self) -> frozenset[str]:
+        """What the expressions of both orders name of the state of machine, queue and users."""
+        return frozenset().union(*(one.state for one in self.anew if one is not None))
+
+    @property
+    def remembered(self) -> int:
+        """How many run times of each user's last jobs these look at."""
+        return max((RUNS_LOOKED_AT.get(name, 0) for name in self.state), default=0)
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.

@@ -27,6 +27,7 @@ from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
 from hpcgym.reference.own_nodes import Budget, Cap, limited_jobs_of, machine_of
 from hpcgym.reference.pool import Simulation
 from hpcgym.reference.power import SwitchingSimulation
+from hpcgym.reference.state import STATE
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
@@ -183,7 +184,7 @@ def _is_order(order: IndexPolicy | None) -> bool:
     if order is None or order.expression is None:
         return order is None or isinstance(order.given, tuple) or str(order.given) in POLICIES
     steps, text = order.expression.steps, order.expression.text
-    known = all(not step.text and step.name in ("", *NAMES) for step in steps)
+    known = all(not step.text and step.name in ("", *NAMES, *STATE) for step in steps)
     return known and order.expression.general and not any(word in text for word in IN_EXPRESSIONS)
 
 

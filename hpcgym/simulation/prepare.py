@@ -21,6 +21,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.orders import Order, columns_of, orders
+from hpcgym.scheduler.policies.features import STATE_OF_USERS
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.checks import check_jobs
@@ -137,6 +138,11 @@ class Told:
     def __post_init__(self) -> None:
         self.jobs.flags.writeable = False
 
+    @property
+    def kept(self) -> int:
+        """How many run times of each user's last jobs the simulator keeps."""
+        return max(self.rules["last"], self.rules["remembered"])
+
     def arguments(self) -> dict[str, Any]:
         """Return what ``Model`` takes of it, by name."""
         first, second = self.orders
@@ -216,6 +222,7 @@ def prepare(
         "starts": int(starts),
         "estimate": allocations.AVERAGE if last else allocations.GIVEN,
         "last": last,
+        "remembered": scheduler.remembered,
         **_power_rules(cluster, scheduler, agent.switches),
         **learning_rules(scheduler, predicts, logs_ends, counts),
     }
@@ -237,7 +244,9 @@ def prepare(
         predicted = np.zeros(len(jobs), np.int64)  # until they are
     else:
         predicted = predicted * units.ticks  # before the run times, which they may be
-    knows_users = predicts or last or rules.get("tested_of_user")
+    knows_users = (
+        predicts or last or rules.get("tested_of_user") or STATE_OF_USERS & scheduler.state
+    )
     users, n_users = numbered(workload.user_id) if knows_users else (_NOBODY, 0)
     jobs["processors"] = units.widths
     for name in ("submit", "run", "requested"):

@@ -224,7 +224,7 @@ class Beginning(NamedTuple):
     running, start : (n_running,) int64, jobs that run, in the order of their starts [s].
     predicted, promised : (number,) int64 [s], of the jobs before, but for what a learner predicts.
     history : (n_users, n) int64 [s] run times of the last jobs of each user where estimates are
-        their mean, -1 where there are none.
+        their mean, or orders look at them; -1 where there are none.
     ongoing : more, where the simulation goes on, else None.
     """
 
@@ -283,9 +283,11 @@ def beginning_of(
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))
     history, predicted = np.zeros((0, 0), np.int64), told.predicted
-    if predicted is None:  # averages
+    if told.kept:
         history = _history(workload, told)
-        past, requested = history[told.users[:number]], told.jobs["requested"][:number]
+    if predicted is None:  # averages
+        past = history[told.users[:number], -told.rules["last"] :]
+        requested = told.jobs["requested"][:number]
         average = np.minimum(past.sum(axis=1) // past.shape[1], requested)
         known = np.full(number, -1) if ongoing is None else ongoing.predicted[:number]
         predicted = np.where(known < 0, np.where(past[:, 0] < 0, requested, average), known)
@@ -378,7 +380,7 @@ def _history(workload: Workload, told: Told) -> Ints:
     rows = dict(zip(workload.user_id.tolist(), told.users.tolist(), strict=True))
     past, order, _ = past_jobs(workload)
     assert past is not None
-    history = np.full((told.n_users, told.rules["last"]), -1, np.int64)
+    history = np.full((told.n_users, told.kept), -1, np.int64)
     run, users = recorded_run_time(past), past.user_id
     for user, length in zip(users[order].tolist(), run[order].tolist(), strict=True):
         if user in rows:

@@ -12,8 +12,10 @@ namespace hpc {
 class Answers {
   const Model* model_;
   std::array<std::optional<Program>, 2> programs_;
-  std::vector<i64> jobs_;         // that wait, and how long they have [s]: for the programs
-  std::vector<double> waiting_;
+  std::vector<i64> jobs_;         // that wait, or may in the pass: for the programs
+  std::vector<double> waiting_;   // [s] how long they have
+  State state_;
+  bool sees_state_ = false;
 
  public:
   std::optional<Learner> learner;
@@ -29,6 +31,10 @@ class Answers {
     for (std::size_t half = 0; half < 2; ++half) {
       if (!m.is_scored(half)) continue;
       if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
+      Program::each_state(m.expressions[half], [&](std::size_t name) {
+        state_.name(name);
+        sees_state_ = true;
+      });
       if (m.learning || m.accounts || m.rules.asks || programs_[half])
         s.queue.scores[half].own(m.n_jobs);
       if (shares && m.learning) shares->base[half].own(m.n_jobs);
@@ -40,8 +46,7 @@ class Answers {
   template <class S>
   void begin(S& s) {
     if (shares) shares->begin(s);
-    for (std::size_t half = 0; half < 2; ++half)
-      if (programs_[half]) express(s, half);
+    express(s);
   }
   // Answer, and return true, unless an order or a prediction has to come from outside.
   template <class S>
@@ -55,9 +60,7 @@ class Answers {
   template <class S>
   void follow(S& s) {
     if (shares && s.asked != Asked::correction) shares->count(s, learner.has_value());
-    if (s.asked != Asked::renewal) return;
-    for (std::size_t half = 0; half < 2; ++half)
-      if (programs_[half]) express(s, half);
+    if (s.asked == Asked::renewal) express(s);
   }
   // The scores that predictions change: those to which usage is added, if any.
   template <class S>
@@ -68,10 +71,27 @@ class Answers {
  private:
   // Give all jobs that wait the scores of now.
   template <class S>
+  void express(S& s) {
+    if (!programs_[0] && !programs_[1]) return;
+    list(s);
+    for (std::size_t half = 0; half < 2; ++half)
+      if (programs_[half]) express(s, half);
+    s.queue.forget_bounds();
+  }
+  template <class S>
   void express(S& s, std::size_t half) {
-    const Expression& told = model_->expressions[half];
     const bool learned = learner && !learner->ordered_by.empty();
-    const i64* times = learned ? learner->ordered_by.data() : told.times;
+    const i64* times = learned ? learner->ordered_by.data() : model_->expressions[half].times;
+    const double* values = programs_[half]->values_of(jobs_, waiting_, times, state_);
+    for (const i64 j : jobs_) {
+      double value = *values++;
+      if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
+      s.queue.scores[half].at(j).score = value;
+    }
+  }
+  // List the jobs that are to have scores, and read the state for them.
+  template <class S>
+  void list(S& s) {
     const auto ticks = static_cast<double>(model_->ticks);
     jobs_.clear(), waiting_.clear();
     const auto note_at = [&](i64 j, i64 submit) {
@@ -80,18 +100,20 @@ class Answers {
     };
     const auto note = [&](i64 j) { note_at(j, s.job(j).submit); };
     s.queue.jobs.each([&](const Entry& e) { note(e.job); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
+    std::vector<i64> line;
+    if (sees_state_) line = jobs_;
     // those that run may wait again in the pass that follows
     if (s.stops) s.each_running_job([&](const Entry& e) { note(e.job); });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
     if (s.arrivals)
       for (const i64 j : s.arrivals->line_up(s.time, s.log)) note_at(j, s.time);
-    const double* values = programs_[half]->values_of(jobs_, waiting_, times);
-    for (const i64 j : jobs_) {
-      double value = *values++;
-      if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
-      s.queue.scores[half].at(j).score = value;
+    if (!sees_state_) return;
+    if (s.arrivals) {
+      const bool one = s.rules().passes == Passes::per_event;
+      for (const i64 j : s.arrivals->coming(s.log, one)) line.push_back(j);
     }
-    s.queue.forget_bounds();
+    const auto& [first, second] = model_->expressions;
+    state_.read(s, jobs_, waiting_, line, first.codes.empty() ? second.clock : first.clock);
   }
 };
 

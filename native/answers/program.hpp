@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../core/features.hpp"
+#include "state.hpp"
 
 namespace hpc {
 
@@ -23,6 +24,7 @@ class Program {
       if (code == feature && (!is_below(n_features) || told.columns.size() < 2))
         return "numbers: there is no such feature";
       if (code == column && !is_below(told.columns.size())) return "numbers: there is no such column";
+      if (code == state && !is_below(State::n_names)) return "numbers: there is no such state";
       const std::size_t taken = code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
       if (depth < taken) return "codes: an operation takes more values than there are";
       depth += 1 - taken;
@@ -30,10 +32,27 @@ class Program {
     return told.codes.empty() || depth == 1 ? nullptr : "codes: they leave one value";
   }
 
+  // Call f(name) for what an expression names of the state.
+  template <class F>
+  static void each_state(const Expression& told, F f) {
+    for (std::size_t k = 0; k < told.codes.size(); ++k)
+      if (told.codes[k] == state) f(static_cast<std::size_t>(told.numbers[k]));
+  }
+  // Whether a model knows what it looks at of users.
+  static bool is_told(const Expression& told, const Model& m) {
+    bool known = true;
+    each_state(told, [&](std::size_t name) {
+      known = known && (!State::is_of_users(name) || m.users);
+      known = known && State::looks_back(name) <= m.rules.remembered;
+    });
+    return known;
+  }
+
   // The scores of jobs that have waited so long [s]; -inf of what is no number. `times`: by job, the
-  // run times that policies look at. They hold until the next call.
+  // run times that policies look at. `now`: the state that has been read for them, if any is named.
+  // They hold until the next call.
   const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
-                          const i64* times) {
+                          const i64* times, const State& now) {
     const std::size_t n = n_ = jobs.size();
     stack_.resize(n * told_->codes.size());
     std::size_t depth = 0;
@@ -42,7 +61,8 @@ class Program {
       const i64 code = told_->codes[k];
       if (code < negative) {
         top = stack_.data() + n * depth++;  // which has no first place where nobody waits
-        push(code, told_->numbers[k], jobs, waiting, times, top);
+        if (code == state) show(now.values(static_cast<std::size_t>(told_->numbers[k])), top);
+        else push(code, told_->numbers[k], jobs, waiting, times, top);
       } else if (code < add) {
         of_one(code, top);
       } else if (code < choice) {
@@ -62,7 +82,7 @@ class Program {
   // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
   // one, two or three from the top of the stack and leave one. What users have used accounts add.
   enum Code : i64 {
-    number, feature, column, usage, wait,
+    number, feature, column, usage, wait, state,
     negative, not_, log, log2, log10, exp, sqrt, abs, floor,
     add, subtract, multiply, divide, whole_parts, rest, power, least, greatest,
     less, at_most, more, at_least, equal, unequal, and_, or_,
@@ -72,6 +92,10 @@ class Program {
   std::vector<double> stack_;  // each place is one of all jobs: a step is done for one after the other
   std::size_t n_ = 0;          // jobs
 
+  void show(const std::vector<double>& values, double* top) const {
+    if (values.size() == 1) std::fill(top, top + n_, values[0]);
+    else std::copy(values.begin(), values.end(), top);
+  }
   void push(i64 code, double number_, const std::vector<i64>& jobs,
             const std::vector<double>& waiting, const i64* times, double* top) const {
     if (code == number) {

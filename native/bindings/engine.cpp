@@ -77,7 +77,7 @@ NB_MODULE(_engine, m) {
            "units"_a = nb::none(),
            "Begin with jobs that run and jobs that wait, just before `time` [s]: the first ones, as "
            "many as `predicted` [s] and `promised` [s], -1, tell of. `running`: in the order of "
-           "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * last,) run "
+           "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * n,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
            "reservation. `looks`: where passes come by the clock, as it keeps them. `first`, "
            "`node`, `units`: on nodes the cells of each that runs, then of each that waits if that "

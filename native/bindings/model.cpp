@@ -266,9 +266,12 @@ void bind_model(nb::module_& m) {
         for (const i64 j : jobs)
           if (j < 0 || j >= n_jobs) throw nb::index_error("no such job");
         if (found.codes.empty() || as_many(rows, waiting) == 0) return owned(std::vector<double>{});
+        Program::each_state(found, [](std::size_t) {
+          throw nb::value_error("codes: the state is known in simulations alone");
+        });
         Program program(found);
         const double* values =
-            program.values_of(jobs, {waiting.data(), waiting.data() + jobs.size()}, found.times);
+            program.values_of(jobs, {waiting.data(), waiting.data() + jobs.size()}, found.times, {});
         return owned(std::vector<double>(values, values + jobs.size()));
       },
       "expression"_a, "n_jobs"_a, "rows"_a, "waiting"_a,

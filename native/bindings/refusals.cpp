@@ -33,6 +33,7 @@ constexpr Field fields[] = {
     field<&Rules::depth>("depth", 0, all_jobs),
     field<&Rules::threshold>("threshold", -1, forever),
     field<&Rules::last>("last", 0, 1'000'000),
+    field<&Rules::remembered>("remembered", 0, 1'000'000),
     field<&Rules::strict>("strict", 0, 1),
     field<&Rules::managed>("managed", 0, 1),
     field<&Rules::timeout>("timeout", 0, forever),
@@ -86,6 +87,7 @@ const char* refusal_of_rules(const Model& m) {
       {m.n_users < 0, "n_users: 0 or more"},
       {r.estimate == Estimate::average && (!m.users || r.last < 1),
        "users: averages of their last jobs need them"},
+      {r.remembered > 0 && !m.users, "users: run times are remembered of them"},
       {r.estimate == Estimate::given && !m.predicted, "predicted: there is no estimate"},
       {r.holds && !m.held, "held: jobs are held back"},
       {m.learning && !m.users, "users: what is learned is of users"},
@@ -223,6 +225,7 @@ const char* refusal(const Model& m) {
     reason = Program::refusal(each);
     if (!reason && !each.codes.empty() && orders[half] != Order::scored)
       reason = "expressions: their order is scored";
+    if (!reason && !Program::is_told(each, m)) reason = "expressions: what they look at of users";
   }
   if (m.limited && !reason) reason = refusal(*m.limited, m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);

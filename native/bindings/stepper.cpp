@@ -59,7 +59,7 @@ Before read_before(const Model& m, const Told& told) {
   b.start = told.list<i64>("start", running);
   b.predicted = told.list<i64>("predicted", b.number);
   b.promised = told.list<i64>("promised", b.number);
-  b.history = told.list<i64>("history", m.n_users * m.rules.last);
+  b.history = told.list<i64>("history", m.n_users * m.rules.kept());
   for (std::size_t k = 0; k < b.running.size(); ++k)
     if (!is_between(b.running[k], 0, b.number - 1) || b.start[k] >= b.time)
       throw nb::value_error("running: jobs of those before, which have started");

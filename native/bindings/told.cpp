@@ -104,6 +104,8 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   const double* first = told.column<double>("columns", columns * n_jobs);
   for (i64 k = 0; k < columns; ++k) found.columns.push_back(first + k * n_jobs);
   found.times = told.column<i64>("times", n_jobs);
+  found.clock = *told.column<i64>("clock", 1);
+  expect(is_between(found.clock, 0, 604'799), "clock: a time of the week");
   return found;
 }
 

@@ -133,6 +133,21 @@ class Arrivals {
     outside_.resize(left);
     return !alone || left < before;
   }
+  // The jobs that come in the pass which follows, of those that are lined up. `one`: each has a pass
+  // of its own.
+  std::vector<i64> coming(const std::vector<i64>& log, bool one) const {
+    if (one && !one_) return {};
+    if (one) return {outside_[outside_.size() - lined_up_]};
+    Quotas places = places_;
+    for (std::size_t k = ended_; k < log.size(); ++k) places.ended(log[k]);
+    std::vector<i64> found;
+    for (std::size_t k = ended_ == log.size() ? outside_.size() - lined_up_ : 0; k < outside_.size(); ++k) {
+      if (places.bar(outside_[k])) continue;
+      places.begun(outside_[k]);
+      found.push_back(outside_[k]);
+    }
+    return found;
+  }
   // Where each has a pass of its own: whether one may come now, in the pass that follows.
   bool one_comes(i64 now, const std::vector<i64>& log) {
     line_up(now, log);

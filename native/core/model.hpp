@@ -58,6 +58,7 @@ struct Rules {
   i64 depth = 1;       // reservations: none, one (EASY), some or all_jobs (conservative)
   i64 threshold = -1;  // [s] -1: none
   i64 last = 0;        // jobs of a user whose mean run time is an average
+  i64 remembered = 0;  // jobs of a user whose run times orders look at
   bool strict = false; // jobs end before a reservation begins, not in that very second
   // of reservations that are made anew at each pass, or at looks: see strategies/planned.hpp
   i64 tested = 0, tested_of_user = 0, window = forever;
@@ -80,6 +81,9 @@ struct Rules {
 
   // Whether a job has waited so long that it is served before all others: Legrand et al. 2018, section 5.2
   bool starves(i64 waiting) const { return threshold >= 0 && waiting > threshold; }
+  // How many run times of each user's last jobs are kept, if any are.
+  i64 kept() const { return std::max(last, remembered); }
+  bool remembers() const { return estimate == Estimate::average || remembered > 0; }
   // Whether several jobs have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
   // Whether they are kept from one pass to the next.

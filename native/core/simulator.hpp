@@ -66,7 +66,7 @@ struct Simulator {
   std::optional<Stops> stops;
   Looks looks;
   std::vector<LostRun> lost;  // in the order of their ends
-  std::vector<i64> past;  // (n_users, last) run times of each user's last jobs, -1 before any
+  std::vector<i64> past;  // (n_users, kept) run times of each user's last jobs, -1 before any
 
   static constexpr bool has_levels = M::has_levels;
 
@@ -79,7 +79,7 @@ struct Simulator {
         begins(time),
         free(m.capacity),
         held(m.held),
-        past(index(m.n_users * m.rules.last), -1) {
+        past(index(m.n_users * m.rules.kept()), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
     if (m.outages) outages.emplace(m);
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
@@ -115,21 +115,24 @@ struct Simulator {
     own.run = run_time(j);
     return own;
   }
+  // [s] The run times of the last jobs of a job's user, the last one last; -1 before there are any.
+  const i64* history(i64 j) const { return &past[index(model.users[j] * rules().kept())]; }
   Used used(i64 j) const { return machine.used(j, of(j).start + run_time(j)); }
-  // Units that must be free for a job to start now: what it takes, and what it holds back, which
-  // becomes less as it waits: `held` before it has.
   // Who waits the longest of all, if that is longer than the threshold; -1: nobody does.
   i64 starving() {
     if (rules().threshold < 0 || queue.empty()) return -1;
     const i64 j = queue.oldest(progress);
     return rules().starves(time - job(j).submit) ? j : -1;
   }
-  i64 needed_by(i64 j) const {
+  // Units that must be free for a job to start now: what it takes, and what it holds back, which
+  // becomes less as it waits: `held` before it has.
+  i64 needed_by(i64 j) const { return needed_by(j, time - job(j).submit); }
+  i64 needed_by(i64 j, i64 waited) const {
     const Job& own = job(j);
     if (!rules().holds || held[j] == 0) return own.processors;
     double back = held[j];
     if (rules().erode > 0)
-      back /= 1.0 + static_cast<double>(time - own.submit) / static_cast<double>(rules().erode);
+      back /= 1.0 + static_cast<double>(waited) / static_cast<double>(rules().erode);
     // to the nearest, of two the even one
     return std::min(model.capacity, own.processors + static_cast<i64>(std::nearbyint(back)));
   }
@@ -463,7 +466,7 @@ struct Simulator {
     if (notes_ends) ended.push_back(gone);
     if (quotas) quotas->ended(gone.job);
     if (rules().logs) log.push_back(gone.job);
-    if (rules().estimate == Estimate::average) remember(gone.job);
+    if (rules().remembers()) remember(gone.job);
   }
 
  private:
@@ -561,7 +564,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (M::alike && !bars_some() && r.estimate == Estimate::given && !notes_ends && !r.logs) {
+    } else if (M::alike && !bars_some() && !r.remembers() && !notes_ends && !r.logs) {
       end_all();
     } else {
       while (next_end() == time) end_first();
@@ -637,15 +640,14 @@ struct Simulator {
     ++arrived;
     if (rules().estimate == Estimate::average) of(j).predicted = average(j);
   }
-  i64* history(i64 j) { return &past[index(model.users[j] * rules().last)]; }
   void remember(i64 j) {
-    i64* past = history(j);
-    std::copy(past + 1, past + rules().last, past);
-    past[rules().last - 1] = run_time(j);
+    const auto begin = past.begin() + (history(j) - past.data()), end = begin + rules().kept();
+    std::copy(begin + 1, end, begin);
+    end[-1] = run_time(j);
   }
   // The mean run time of the user's last jobs, at most the requested time, or that without.
   i64 average(i64 j) {
-    const i64 requested = job(j).requested, *past = history(j);
+    const i64 requested = job(j).requested, *past = history(j) + rules().kept() - rules().last;
     if (past[0] < 0) return requested;
     return std::min(mean_of_last(past, rules().last), requested);
   }

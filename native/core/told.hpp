@@ -98,6 +98,7 @@ struct Expression {  // a list of steps in postfix order; looked at where scores
   std::vector<double> numbers;            // what a push takes: a number, or a place in a table
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
+  i64 clock = 0;               // [s] time of the week at time 0
 };
 
 }  // namespace hpc

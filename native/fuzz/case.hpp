@@ -166,7 +166,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     e.columns.assign(2, c.held.data()), e.times = c.predicted.data();
     for (i64 depth = 0, left = 1 + bytes.below(6); left > 0 || depth > 1; --left) {
       const bool takes_two = depth > 1 && (left <= 0 || bytes.one_in(2));
-      e.codes.push_back(any_of(takes_two ? 14 + bytes.below(17) : bytes.below(3)));
+      e.codes.push_back(any_of(takes_two ? 15 + bytes.below(17) : std::array{0, 1, 2, 5}[index(bytes.below(4))]));
       e.numbers.push_back(wild ? bytes.real() : static_cast<double>(bytes.below(2)));
       depth += takes_two ? -1 : 1;
     }
@@ -190,7 +190,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
 // Set rules by their names. Return whether all have such values.
 inline bool set_rules(Rules& rules, Bytes& bytes, bool wild) {
   static constexpr std::array names{
-      "passes", "primary", "secondary", "estimate", "correction", "depth", "threshold", "last", "strict",
+      "passes", "primary", "secondary", "estimate", "correction", "depth", "threshold", "last", "remembered", "strict",
       "managed", "timeout", "off_time", "on_time", "tested", "tested_of_user", "window", "every",
       "at_events", "all_every", "resolution", "linear", "keeps", "holds", "asks", "starts", "learns",
       "renews", "logs", "erode"};

@@ -40,7 +40,7 @@ const char* refusal(const Simulator<M>& s, const Beginning& b, bool again) {
   if (some_came || (s.started > 0 && !again)) return "begin: it has begun";
   if (b.number > s.model.n_jobs) return "begin: more jobs than there are";
   if (!b.history.empty() &&
-      static_cast<i64>(b.history.size()) != s.model.n_users * s.model.rules.last)
+      static_cast<i64>(b.history.size()) != s.model.n_users * s.model.rules.kept())
     return "begin: history of each user";
   i64 taken = 0;
   std::vector<bool> runs(index(b.number));

@@ -40,7 +40,7 @@ struct LiveJobs {
       widths.push_back(model.quotas.processors[j]);
     }
     Rules& r = model.rules;
-    r.estimate = Estimate::given;
+    r.estimate = Estimate::given, r.remembered = 0;
     // run times have been cut off already
     if (r.correction == Correction::kill || r.correction == Correction::again)
       r.correction = Correction::to_requested;

@@ -133,6 +133,7 @@ def expression(*steps: tuple[int, float], **more: Any) -> dict[str, Any]:
         "columns": np.ones((2, N)),
         "n_columns": np.array([2]),
         "times": JOBS[:, 2].copy(),
+        "clock": np.zeros(1, np.int64),
     } | more
 
 
@@ -158,6 +159,8 @@ def test_steps_leave_one_value() -> None:
             ("numbers: there is no such column", expression((op.COLUMN, n)))
             for n in (-0.5, 2, 1e300, np.nan)
         ),
+        *(("numbers: there is no such state", expression((op.STATE, n))) for n in (-1, 12, np.nan)),
+        *(("clock: a time", expression(WAIT, clock=np.array([n]))) for n in (-1, 604_800)),
         ("codes: an operation takes more values than there are", expression(WAIT, PLUS)),
         ("codes: an operation takes more values than there are", expression((op.SQRT, 0.0))),
         ("codes: an operation takes more values", expression(WAIT, WAIT, CHOICE)),
@@ -179,6 +182,21 @@ def test_what_an_expression_is_refused_for(reason: str, told: dict[str, Any]) ->
     both = [{"codes": np.zeros(0, np.int64)}, told]
     with pytest.raises(ValueError, match=f"^{reason}"):
         model({"secondary": 4}, second_scores=SCORES, expressions=both)
+
+
+def test_what_orders_by_the_state_are_refused_for() -> None:
+    free, user_waiting, last_run = (expression((op.STATE, k), WAIT, PLUS) for k in (0.0, 8.0, 9.0))
+    with pytest.raises(ValueError, match=r"^codes: the state is known in simulations alone$"):
+        values_of(free, N, np.array([1]), np.array([7.0]))
+    users = {"users": np.zeros(N, np.int64), "n_users": 1}
+    for told, rules, more in (
+        (user_waiting, {}, {}),
+        (last_run, {}, users),
+        (last_run, {"remembered": 1}, {}),
+    ):
+        with pytest.raises(ValueError, match=r"^(expressions: what they look at of u|u)sers"):
+            model(SCORED | rules, scores=SCORES, expressions=[told], **more)
+    model(SCORED | {"remembered": 1}, scores=SCORES, expressions=[last_run], **users)
 
 
 def beginning(**more: Any) -> dict[str, Any]:

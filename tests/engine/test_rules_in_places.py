@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from expression_strategies import general
+from expression_strategies import general, of_state
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
@@ -57,6 +57,9 @@ RULES = {
     "pool": (
         *("", "killed", "learned", "slurm", "each second", "anew", "usage", "usage learned"),
         *("learned slurm", "learned anew"),
+        *("state", "killed state", "learned state", "slurm state", "each second state"),
+        *("windows state", "quota state", "stop state", "follow state", "places state"),
+        *("places follow state", "extract state", "extract learned state"),
         *(
             "quota",
             "windows",
@@ -76,6 +79,7 @@ RULES = {
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
         *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
+        *("state", "windows state", "stop state", "extract state"),
         *(
             "follow usage",
             "places usage",
@@ -87,7 +91,7 @@ RULES = {
     ),
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
-        *("places", "stop", "stop quota", "stop follow", "function"),
+        *("places", "stop", "stop quota", "stop follow", "function", "state", "stop state"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
@@ -112,7 +116,7 @@ PROVED = {
 
 def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
     """Orders beside restrictions, and most of those on nodes, are slow."""
-    slow = "usage|anew" if " " in rules else "anew"
+    slow = "usage|anew|state" if " " in rules else "anew"
     slow += {"pool": "", "nodes": "|stop|follow", "failing": "|stop|learned|function"}[place]
     return [pytest.mark.slow] * bool(re.search(slow, rules))
 
@@ -320,6 +324,11 @@ def put_in_order(
             ours[rule], theirs[rule] = text, ByExpression(text, log)
     if "function" in which:
         ours["policy"] = theirs["policy"] = Whim()
+    if "state" in which:
+        for rule in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
+            text = data.draw(of_state())
+            assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
+            ours[rule], theirs[rule] = text, ByExpression(text, log)
     if "usage" in which:
         ours["fair_share"], slow = data.draw(accounts(log))
         if cluster.groups:

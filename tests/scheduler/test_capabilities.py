@@ -64,6 +64,7 @@ RULES: dict[str, dict[str, Any]] = {
     "predictor": {"estimate": Twice()},
     "usage": {"backfill_order": "fairshare"},
     "anew": {"backfill_order": "log(1 + wait) - requested"},
+    "state": {"backfill_order": "(free > 0.3) * processors - user_waiting * last_run"},
     "dispatcher": {"dispatcher": "prb"},
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},

@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpcgym._engine import parse_lines
-from hpcgym.envs.core.model import clock_of
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
 from hpcgym.workload.io import swf as swf_module
 from hpcgym.workload.io.swf import KINDS, parse_line
+from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.model import REORDERED, kind_of
 
 JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"

@@ -364,7 +364,9 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
         options.workload,
         **given,
         cluster=options.cluster,
-        keeps_past=asks_for_predictions(scheduler) or counts_usage(scheduler, features),
+        keeps_past=asks_for_predictions(scheduler)
+        or counts_usage(scheduler, features)
+        or scheduler.remembered > 0,
         rules=kept,
     )
 

@@ -39,7 +39,6 @@ from hpcgym.envs.core.observation import (
 from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
 from hpcgym.envs.core.slices import Episode, counted
 from hpcgym.errors import HpcgymError
-from hpcgym.files import header_number
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, RANDOM
@@ -76,6 +75,7 @@ from hpcgym.simulation.warm_start import (
 )
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.extracts import decided, taken_over
+from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.model import Cells, Workload
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is
@@ -282,7 +282,7 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
     # where nothing runs or waits, a submission is what happens first
     told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
     told |= {"when": np.array([-1, 0, 0])}
-    told["history"] = np.full(own.n_users * own.rules["last"], -1)
+    told["history"] = np.full(own.n_users * own.kept, -1)
     if begins is not None and begins.history.size:
         told["history"] = begins.history.reshape(-1)
     nodes: Arrays = {"first": np.zeros(1, np.int64), "node": _NONE, "units": _NONE, "drawn": _NONE}
@@ -532,12 +532,6 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
             raise HpcgymError(f"features: {name!r} must return numbers from -1 to 1")
         values[:, k] = column
     return values
-
-
-def clock_of(workload: Workload) -> int:
-    """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
-    began = header_number(workload.header, "UnixStartTime", least=0)
-    return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday
 
 
 # kinds in which single jobs are started from outside

@@ -2,7 +2,8 @@
 
 The score of a job is the value of the expression, and the highest score is served first. The engine
 works it out: once for all jobs where waiting does not change it, or does so alone, as in an order
-of submission; else, where it is *general*, anew at each pass.
+of submission; else, where it is *general*, anew at each pass: as of an expression that looks at the
+state of the machine, the queue and users.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import NAMED, NICE
 from hpcgym.scheduler.policies import operations as op
-from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, JobColumns
+from hpcgym.scheduler.policies.features import (
+    FEATURES,
+    STATE,
+    STATE_OF_ALL,
+    USER_FEATURES,
+    JobColumns,
+)
 
 # --- The grammar of policies that are expressions -------------------------------------------------
 #
@@ -282,12 +289,14 @@ NAMES: dict[str, str] = {
     **{name: feature.meaning for name, feature in FEATURES.items()},
     **{name: meaning for name, (meaning, _) in COLUMNS.items()},
     **USER_FEATURES,
+    **STATE,
 }
 
 _CODES: dict[str, int] = {
     **dict.fromkeys(FEATURES, op.FEATURE),
     **dict.fromkeys(COLUMNS, op.COLUMN),
     **dict.fromkeys(USER_FEATURES, op.USAGE),
+    **dict.fromkeys(STATE, op.STATE),
     "wait": op.WAIT,
 }
 
@@ -298,6 +307,7 @@ class Form(NamedTuple):
     job: bool = False
     wait: bool = False
     usage: bool = False
+    state: bool = False
     bent: bool = False  # waiting changes it otherwise than by a multiple of the waiting time
 
 
@@ -318,8 +328,8 @@ class Expression:
     text : as it was given.
     steps : what works it out.
     usage : the weights of users' priorities in it, by name.
-    general : whether it is worked out anew at each pass: the time that jobs wait changes it, and
-        not as it changes an order of submission.
+    general : whether it is worked out anew at each pass: it looks at the state, or the time that
+        jobs wait changes it, and not as it changes an order of submission.
     reversed : whether who has waited least comes first, where nothing but waiting counts; None:
         something else does.
     """
@@ -334,6 +344,11 @@ class Expression:
     def looks_at_time(self) -> bool:
         """Whether it looks at requested times, or at what stands for them."""
         return any(one.code == op.FEATURE and one.name != "processors" for one in self.steps)
+
+    @property
+    def state(self) -> frozenset[str]:
+        """What it names of the state of machine, queue and users: names of STATE."""
+        return frozenset(one.name for one in self.steps if one.code == op.STATE)
 
     def values(self, jobs: JobColumns) -> NDArray[np.float64]:
         """Return its value for each job before that waits, without what usage adds, (n_jobs,)."""
@@ -357,6 +372,8 @@ class Expression:
                     steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
             elif step.code == op.FEATURE:
                 steps.append((op.FEATURE, list(FEATURES).index(step.name)))
+            elif step.code == op.STATE:
+                steps.append((op.STATE, list(STATE).index(step.name)))
             else:
                 steps.append((step.code, step.number))
         for name in {step.name for step in self.steps if step.text}:
@@ -414,14 +431,17 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
     usage = {name: w for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
     if not np.isfinite(weights).all():
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
-    if form.job or form.bent:
-        return Expression(text, tuple(steps), usage, form.wait, None)
+    alike = HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
+    if form.state and not (form.job or form.wait or form.usage):
+        raise alike
+    if form.job or form.bent or form.state:
+        return Expression(text, tuple(steps), usage, form.wait or form.state, None)
     before, soon, late = _values(steps, [0.0, 1.0, 2.0**53])
     if not np.isfinite([before, soon]).all():
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
     gains = (soon - before) or (late - before)
     if not (usage or gains):
-        raise HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
+        raise alike
     alone = None if form.usage else bool(gains < 0)
     return Expression(text, tuple(steps), usage, form.wait and form.usage, alone)
 
@@ -435,6 +455,7 @@ def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float
         "columns": np.zeros((2, 1)),
         "n_columns": np.array([2]),
         "times": np.zeros(1, np.int64),
+        "clock": np.zeros(1, np.int64),
     }
     rows = np.zeros(len(waiting), np.int64)
     return values_of(told, 1, rows, np.array(waiting, np.float64))
@@ -465,6 +486,8 @@ def _form(step: Step, taken: Sequence[Form]) -> Form:
             step.code == op.FEATURE and FEATURES[step.name].patience is not None
         )
         return Form(job=True, wait=waits)
+    if step.code == op.STATE:
+        return Form(job=step.name not in STATE_OF_ALL, state=True)
     if step.code in op.PUSHES:
         return Form(wait=step.code == op.WAIT, usage=step.code == op.USAGE)
     found = Form(*(any(parts) for parts in zip(*taken, strict=True)))

@@ -15,7 +15,7 @@ from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
 from hpcgym.naming import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
-from hpcgym.workload.io.swf_header import names_of
+from hpcgym.workload.io.swf_header import clock_of, names_of
 from hpcgym.workload.model import MISSING, Workload
 
 # --- The job features that policies weigh, each a line of one table -------------------------------
@@ -88,6 +88,7 @@ class JobColumns:
             "columns": both,
             "n_columns": np.array([len(both)]),
             "times": self.times,
+            "clock": np.array([clock_of(self._workload)]),
         }
 
     def field(self, name: str) -> Column:
@@ -202,6 +203,30 @@ PASS_FEATURES: dict[str, str] = {
     "popularity": "other waiting jobs with which it would gain, over all others",
     "shortness": "the shortest requested time of all waiting jobs over its own",
 }
+
+#: What a pass finds, read once before any job starts in it: of the machine and the queue, of each
+#: waiting job beside them, of its user. Name -> meaning, in the order of the engine. Only
+#: expressions have them, in simulations that know such a state.
+STATE: dict[str, str] = {
+    "free": "share of the machine that is free, 0 to 1",
+    "free_1h": "the same in an hour, by predicted ends, if nothing starts",
+    "queued": "number of waiting jobs",
+    "hour": "hour of the day, 0 to 24, by UnixStartTime of the log; without it 0 s is Monday 0 h",
+    "weekday": "day of the week, 0 (Monday) to 6",
+    "fits": "1 if the job fits what is free, else 0",
+    "leaves": "share of the machine that it would leave free; 0 if it does not fit",
+    "user_running": "number of running jobs of its user",
+    "user_waiting": "number of waiting jobs of its user, with it",
+    "last_run": "run time [s] of its user's last ended job; its requested time without one",
+    "mean_run": "mean run time [s] of its user's last five ended jobs; likewise",
+    "spread_run": "standard deviation of these [s]; 0 without any",
+}
+#: The part of it that is the same for all jobs.
+STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday"})
+#: How many last run times of each user it looks at.
+RUNS_LOOKED_AT = {"last_run": 1, "mean_run": 5, "spread_run": 5}
+#: The part that is of users.
+STATE_OF_USERS = frozenset({"user_running", "user_waiting", *RUNS_LOOKED_AT})
 
 #: The features that a vector of six weights is for, in order (Legrand et al. 2018, section 4.3).
 WEIGHTED_FEATURES = tuple(FEATURES)[:6]

@@ -184,6 +184,12 @@ _MEANT = {
 }
 
 
+def clock_of(workload: Workload) -> int:
+    """Return the time of the week at the log's time 0 [s], by its header, else Monday 0 h."""
+    began = header_number(workload.header, "UnixStartTime", least=0)
+    return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday
+
+
 def names_of(workload: Workload, column: str) -> dict[int, str]:
     """Return the names of the numbers in a column that the header tells, of ``HEADER_KEYS``.
 

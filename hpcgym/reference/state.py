@@ -1,0 +1,104 @@
+"""What a pass finds, as orders may look at it: rule 30."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from hpcgym.reference.jobs import Job
+
+MONDAY = 4 * 86_400  # [s] since 1970
+FEW = 5  # last jobs of a user
+
+
+class State:
+    """The state of a simulation as a pass of it begins, read once.
+
+    ``coming``: jobs that are submitted now, and are not in its queue yet.
+    """
+
+    def __init__(self, simulation: Any, now: int, coming: Iterable[Job]) -> None:
+        waiting = [*simulation.queue, *coming]
+        self.now, self.machine = now, simulation.processors
+        self.waiting = [job.user for job in waiting]
+        self.running = [job.user for job in simulation.running]
+        self.free, self.then = (self.free_at(simulation, at) for at in (now, now + 3600))
+        # who runs may be stopped, and wait again in the pass; who holds a node that is down is no job
+        seen = [j for j in (*waiting, *simulation.running) if j.number < len(simulation.jobs)]
+        self.fits = {job.number: simulation.has_place(job, now) for job in seen}
+        self.runs = {
+            user: [job.actual for job in ended] for user, ended in simulation.terminated.items()
+        }
+
+    def free_at(self, simulation: Any, at: int) -> int:
+        """Return how many processors no job has that is predicted to run beyond a time."""
+        held = [job.processors for job in simulation.running if job.predicted_end > at]
+        return int(self.machine - sum(held))
+
+    def last(self, job: Job, number: int) -> Sequence[int]:
+        """Return the run times of the last ended jobs of a job's user."""
+        return self.runs.get(job.user, [])[-number:]
+
+
+def leaves(state: State, job: Job, _: Any) -> float:
+    """Return the share of the machine that a job would leave free."""
+    return (state.free - job.processors) / state.machine if state.fits[job.number] else 0.0
+
+
+def last_run(state: State, job: Job, workload: Any) -> float:
+    """Return the last run time."""
+    runs = state.last(job, 1)
+    return runs[0] if runs else requested(job, workload)
+
+
+def mean_run(state: State, job: Job, workload: Any) -> float:
+    """Return the mean of the last run times."""
+    runs = state.last(job, FEW)
+    return sum(runs) / len(runs) if runs else requested(job, workload)
+
+
+def spread_run(state: State, job: Job, _: Any) -> float:
+    """Return the standard deviation of the last run times."""
+    runs = state.last(job, FEW)
+    if not runs:
+        return 0.0
+    mean, total = sum(runs) / len(runs), 0.0
+    for run in runs:
+        total += (run - mean) * (run - mean)
+    return math.sqrt(total / len(runs))
+
+
+def requested(job: Job, workload: Any) -> float:
+    """Return p~, whatever policies look at in its place."""
+    return float(workload.requested_time[job.number])
+
+
+def moment(state: State, workload: Any) -> time.struct_time:
+    """Return date and time of a pass, by when the log began, or as if that was a Monday."""
+    began = workload.header.get("UnixStartTime", [""])[0]
+    return time.gmtime(state.now + (int(began) if began else MONDAY))
+
+
+def hour(state: State, _: Job, workload: Any) -> float:
+    """Return the hour of the day."""
+    at = moment(state, workload)
+    return (at.tm_hour * 3600 + at.tm_min * 60 + at.tm_sec) / 3600
+
+
+#: What expressions may name of it, of one job of a workload.
+STATE: dict[str, Callable[[State, Job, Any], float]] = {
+    "free": lambda state, job, _: state.free / state.machine,
+    "free_1h": lambda state, job, _: state.then / state.machine,
+    "queued": lambda state, job, _: len(state.waiting),
+    "hour": hour,
+    "weekday": lambda state, job, workload: moment(state, workload).tm_wday,
+    "fits": lambda state, job, _: state.fits[job.number],
+    "leaves": leaves,
+    "user_running": lambda state, job, _: state.running.count(job.user),
+    "user_waiting": lambda state, job, _: state.waiting.count(job.user),
+    "last_run": last_run,
+    "mean_run": mean_run,
+    "spread_run": spread_run,
+}

@@ -1,0 +1,138 @@
+// What the machine, the queue and users are like at a pass, as expressions name it. It is read once,
+// before the pass: after all that happens before in its second, and before any job starts.
+// Of users only jobs that have ended tell anything.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "../core/queue.hpp"
+
+namespace hpc {
+
+class State {
+ public:
+  // In the order of hpcgym.scheduler.policies.features.STATE.
+  enum Name : std::size_t {
+    free, free_1h, queued, hour, weekday,  // of all jobs
+    fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run,
+    n_names,
+  };
+  static bool is_of_users(std::size_t name) { return name >= user_running; }
+  // How many last run times of each user it looks at.
+  static i64 looks_back(std::size_t name) { return name < last_run ? 0 : name == last_run ? 1 : few; }
+
+  void name(std::size_t which) { named_[which] = true; }
+  // A value for each of the jobs that it was read for, or one for all.
+  const std::vector<double>& values(std::size_t which) const { return values_[which]; }
+
+  // Read it for `jobs`, which have waited so long [s]. `line`: all that wait. `clock`: time of the
+  // week at time 0 [s].
+  template <class S>
+  void read(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting,
+            const std::vector<i64>& line, i64 clock) {
+    free_ = s.free_with_leaving();
+    read_machine(s, static_cast<i64>(line.size()), clock);
+    read_fits(s, jobs, waiting);
+    if (s.model.users) read_users(s, jobs, line);
+  }
+
+ private:
+  static constexpr i64 few = 5;
+  std::array<bool, n_names> named_{};
+  std::array<std::vector<double>, n_names> values_;
+  i64 free_ = 0;  // units
+  std::vector<i64> running_, waiting_;  // jobs by user
+
+  template <class F>
+  void set(Name which, const std::vector<i64>& jobs, F value_of) {
+    if (!named_[which]) return;
+    values_[which].clear();
+    for (const i64 j : jobs) values_[which].push_back(value_of(j));
+  }
+  template <class S>
+  void read_machine(const S& s, i64 n_waiting, i64 clock) {
+    const Model& m = s.model;
+    const auto units = static_cast<double>(m.capacity), second = static_cast<double>(m.ticks);
+    i64 then = free_;  // in an hour
+    if (named_[free_1h])
+      s.running.each([&](const Entry& e) {
+        if (e.key > s.time && e.key - s.time <= 3600 * m.ticks) then += e.width;
+      });
+    const i64 week = 604'800 * m.ticks, now = (s.time + clock * m.ticks) % week, day = week / 7;
+    values_[free] = {static_cast<double>(free_) / units};
+    values_[free_1h] = {static_cast<double>(then) / units};
+    values_[queued] = {static_cast<double>(n_waiting)};
+    values_[hour] = {static_cast<double>(now % day) / (3600.0 * second)};
+    values_[weekday] = {static_cast<double>(now / day)};
+  }
+  template <class S>
+  void read_fits(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {
+    if (!named_[fits] && !named_[leaves]) return;
+    const auto units = static_cast<double>(s.model.capacity);
+    values_[fits].clear(), values_[leaves].clear();
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const i64 j = jobs[i], waited = static_cast<i64>(waiting[i]) * s.model.ticks;
+      bool has_room = s.needed_by(j, waited) <= free_;
+      if constexpr (requires { s.machine.has_room(j, free_); })
+        has_room = has_room && s.machine.has_room(j, free_);
+      const i64 left = has_room ? free_ - s.machine.width(j) : 0;
+      values_[fits].push_back(has_room ? 1.0 : 0.0);
+      values_[leaves].push_back(static_cast<double>(left) / units);
+    }
+  }
+  template <class S>
+  void read_users(const S& s, const std::vector<i64>& jobs, const std::vector<i64>& line) {
+    const Model& m = s.model;
+    const auto user = [&](i64 j) { return index(m.users[j]); };
+    if (named_[user_running]) {
+      running_.assign(index(m.n_users), 0);
+      s.each_running_job([&](const Entry& e) { ++running_[user(e.job)]; });
+    }
+    if (named_[user_waiting]) {
+      waiting_.assign(index(m.n_users), 0);
+      for (const i64 j : line) ++waiting_[user(j)];
+    }
+    set(user_running, jobs, [&](i64 j) { return static_cast<double>(running_[user(j)]); });
+    set(user_waiting, jobs, [&](i64 j) { return static_cast<double>(waiting_[user(j)]); });
+    const auto requested = [&](i64 j) { return seconds(s, s.job(j).requested); };
+    set(last_run, jobs, [&](i64 j) {
+      const Runs runs = runs_of(s, j, looks_back(last_run));
+      return runs.n > 0 ? seconds(s, runs.first[0]) : requested(j);
+    });
+    set(mean_run, jobs, [&](i64 j) {
+      const Runs runs = runs_of(s, j, few);
+      return runs.n > 0 ? mean(s, runs) : requested(j);
+    });
+    set(spread_run, jobs, [&](i64 j) {
+      const Runs runs = runs_of(s, j, few);
+      double sum = 0;
+      for (i64 k = 0; k < runs.n; ++k) {
+        const double off = seconds(s, runs.first[k]) - mean(s, runs);
+        sum += off * off;
+      }
+      return runs.n > 0 ? std::sqrt(sum / static_cast<double>(runs.n)) : 0.0;
+    });
+  }
+  struct Runs {  // the last of a user, the oldest first
+    const i64* first;
+    i64 n;
+  };
+  template <class S>
+  static Runs runs_of(const S& s, i64 j, i64 most) {
+    const i64* end = s.history(j) + s.rules().kept();
+    i64 n = 0;
+    while (n < most && end[-1 - n] >= 0) ++n;
+    return {end - n, n};
+  }
+  template <class S>
+  static double seconds(const S& s, i64 time) {
+    return static_cast<double>(time) / static_cast<double>(s.model.ticks);
+  }
+  template <class S>
+  static double mean(const S& s, const Runs& runs) {
+    const i64 sum = std::accumulate(runs.first, runs.first + runs.n, i64{0});
+    return seconds(s, sum) / static_cast<double>(runs.n);
+  }
+};
+
+}  // namespace hpc
