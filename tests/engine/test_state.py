@@ -173,3 +173,23 @@ def test_the_state_is_that_before_jobs_are_stopped() -> None:
     policy = "(user == 9) * (free == 0) * (queued == 2) * (fits == 0)"
     start = agreed(jobs, policy=policy, backfill="easy", preemption="queue:2>1").start.tolist()
     assert start == [16, 11, 6]
+
+
+# --- Jobs that the schedule itself lets come ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rules", [{"quota": "user:submitted=1"}, {"dependencies": "closed-loop"}], ids=str
+)
+def test_who_comes_in_a_pass_waits_already_and_nobody_else(rules: dict[str, Any]) -> None:
+    """At 10 s the second job comes; the third waits outside. The last has waited since 3 s."""
+    jobs = few_jobs(
+        1, [0, 1, 2, 3], [10, 5, 5, 5], [1] * 4, user_id=[1, 1, 1, 2],
+        job_number=[1, 2, 3, 4], preceding_job=[-1, 1, 2, -1], think_time=[-1, 0, 0, -1],
+    )  # fmt: skip
+    for name, value in (("queued", 2), ("user_waiting", 1), ("last_run", 10)):
+        for number in range(1, 13):
+            policy = f"(user == 1) * (99 if {name} == {number} else -99)"
+            result = agreed(jobs, policy=policy, backfill="none", **rules)
+            second = result.start[result.workload.job_number == 2].tolist()
+            assert second == ([10] if number == value else [15])

@@ -36,6 +36,11 @@ ESTIMATES = (
     "regression:over=exponential,under=exponential,over_scale=0.01,under_scale=0.01,eta=1,degree=1",
     "crooked",
 )
+#: Orders that look at all of the state that a pass finds.
+OF_STATE = (
+    "(free - free_1h) * area + queued * wait + fits * 99 - leaves * requested + hour + weekday",
+    "last_run * user_waiting - mean_run * user_running - spread_run",
+)
 CORRECTIONS = ("requested", "incremental", "recursive-doubling", "predicted-again")
 
 
@@ -49,9 +54,9 @@ def schedulers(draw: st.DrawFn) -> dict[str, Any]:
     return {
         **{rule: Crooked() if name == "crooked" else name for rule, name in names.items()},
         "correction": draw(st.sampled_from(CORRECTIONS if learned else CORRECTIONS[:3])),
-        "policy": draw(st.sampled_from(["fcfs", "saf", "lexp", "wfp3", "fairshare"])),
+        "policy": draw(st.sampled_from(["fcfs", "saf", "lexp", "wfp3", "fairshare", *OF_STATE])),
         "backfill": backfill,
-        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "spf", "unicef"])),
+        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "spf", "unicef", *OF_STATE])),
         "passes": draw(st.sampled_from(passes)),
     }
 
