@@ -19,6 +19,8 @@ from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.backfilling import BACKFILL
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
 from hpcgym.scheduler.policies import POLICIES, USER_FEATURES
+from hpcgym.scheduler.policies.expressions import read_expression
+from hpcgym.scheduler.policies.features import STATE
 from hpcgym.scheduler.rules import PARTNERS, PASSES, POWER
 
 ROOT = Path(__file__).parents[1]
@@ -115,3 +117,8 @@ def test_cases_have_all_names_of_the_library(guard: SimpleNamespace) -> None:
     assert kinds <= {*DISPATCHERS} & named
     weighed = {name for weights in guard.inputs.WEIGHTS.values() for name in weights}
     assert {*USER_FEATURES} <= weighed
+    for name, text in guard.inputs.OF_STATE.items():
+        assert name in tried["policy"] | tried["backfill_order"]
+        assert read_expression(text).state
+    texts = " ".join(guard.inputs.OF_STATE.values())
+    assert {*STATE} <= {*re.findall(r"\w+", texts)}

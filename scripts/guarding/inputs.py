@@ -454,6 +454,13 @@ WEIGHTS: dict[str, Any] = {
     "mixed-energy": {"energy_fairshare": 0.5, "fairshare": 0.25, "requested": -1e-4},
     "pass-weights": {"fit": 0.5, "shortness": 1.0, "popularity": -0.25},
 }
+#: Orders that look at the state; that no name is left out a test says.
+OF_STATE: dict[str, str] = {
+    "by-free": "-(0.5-2.4*free)*log(processors)",
+    "by-room": "(fits and leaves<0.25)*1e9+wait*(1-free_1h)-queued%3*area",
+    "by-user": "-last_run*user_waiting-(mean_run-spread_run)*user_running",
+    "by-hour": "(hour%2<1)*wait-(weekday+1)*area",
+}
 
 
 class Longest:
@@ -519,8 +526,8 @@ _RULES: dict[str, Mapping[str, Any]] = {
     **{
         name: {} for name in ("backfill", "correction", "passes", "allocation", "power", "partners")
     },
-    "policy": WEIGHTS,
-    "backfill_order": WEIGHTS,
+    "policy": WEIGHTS | OF_STATE,
+    "backfill_order": WEIGHTS | OF_STATE,
     "fair_share": {
         "usual": None,
         "for-ever": "half_life_s=inf",
