@@ -256,6 +256,11 @@ class Baseline:
         self._ranking = rank(self.policy, columns)
         self._expressed = None
         expression = parse_policy(self.policy).expression
+        if expression is not None and expression.state:
+            raise HpcgymError(
+                f"baseline {self.name!r} looks at the state of the machine, the queue and users,"
+                " which only simulations read: simulate it, or have it as backfill_order"
+            )
         if expression is not None and expression.general:
             self._expressed = expression.program(columns)
         self._submit = columns.submit

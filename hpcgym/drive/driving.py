@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import DAY_S, seconds_in
+from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
@@ -98,6 +100,8 @@ def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
 #: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``.
 FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
+#: The same of jobs that run, too, where a policy looks at the state of the machine.
+WITH_RUNNING = FORMAT + "|%t|%S"
 #: What stands for a time limit where a job has none [s]: a year.
 NO_LIMIT_S = 365 * DAY_S
 _NONE = ("UNLIMITED", "NOT_SET", "INVALID")
@@ -113,11 +117,13 @@ class Queue(NamedTuple):
     priority : (n,) int64, what Slurm gives each.
     jobs : the same jobs as policies see them: users, accounts (groups), QOS (queues) and partitions
         with their names, nice, times in seconds since 1970. An array of jobs is one.
+    running : the jobs that run, likewise, with ``wait_time``; none where nobody asked for them.
     """
 
     ids: list[str]
     priority: NDArray[np.int64]
     jobs: Workload
+    running: Workload
 
 
 def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
@@ -125,7 +131,7 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
 
     Parameters
     ----------
-    text : a line a job.
+    text : a line a job; or in :data:`WITH_RUNNING`.
     first_submit_s : when the first job of all was submitted; None: the first of these.
 
     Raises
@@ -133,17 +139,20 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
     HpcgymError : a line that is not understood.
     """
     rows: dict[str, tuple[list[int], list[str]]] = {}
+    began: dict[str, int] = {}  # of those that run [s]
     for line in text.splitlines():
         parts = line.split("|")
         try:
-            if len(parts) != _FIELDS:
+            if len(parts) not in (_FIELDS, _FIELDS + 2):
                 raise ValueError
+            if parts[_FIELDS:][:1] == ["R"]:
+                began[parts[0]] = int(parts[-1])
             limit_s = NO_LIMIT_S if parts[2] in _NONE else max(int(seconds_in(parts[2])), 1)
             numbers = [*(int(parts[k]) for k in (3, 0, 1, 4, 5)), limit_s]
         except ValueError:
             raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
-        if int(parts[4]) > 0:  # one that is held has no priority
-            rows[parts[0]] = numbers, parts[6:]
+        if int(parts[4]) > 0 or parts[0] in began:  # one that is held has no priority
+            rows[parts[0]] = numbers, parts[6:_FIELDS]
     ids = sorted(rows, key=lambda one: rows[one][0][:2])
     told = [rows[one] for one in ids]
     submit, number, processors, priority, nice, limit = (
@@ -157,20 +166,33 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
         "run_time": limit,  # which nobody knows
         "nice": nice,
     }
-    header = {}
+    waits = np.array([one not in began for one in ids], np.bool_)
+    since = np.array([began.get(one, 0) for one in ids], np.int64)
+    columns["wait_time"] = np.where(waits, -1, np.maximum(since - submit, 0))
+    header = {"UnixStartTime": ["0"]}
     for k, column in enumerate(_NAMED):
         of_name = numbered(names[k] for _, names in told)
         columns[column] = np.array([of_name[names[k]] for _, names in told], np.int64)
         header[HEADER_KEYS[column]] = name_lines({v: name for name, v in of_name.items()})
-    first = int(submit.min(initial=2**62)) if first_submit_s is None else first_submit_s
-    jobs = Workload.from_columns(
+    first = min(int(submit.min(initial=2**62)), first_submit_s or 2**62)
+    both = Workload.from_columns(
         columns,
         processors=int(processors.max(initial=1)),
         name="queue",
         header=header,
         first_submit_s=first if len(ids) else None,
     )
-    return Queue(ids, priority, jobs)
+    jobs, running = both.take(waits), both.take(~waits)
+    return Queue([one for one in ids if one not in began], priority[waits], jobs, running)
+
+
+def processors_of(text: str) -> int:
+    """Return how many processors the nodes have that scontrol tells of, a line each.
+
+    Those that are down do not count.
+    """
+    up = [line for line in text.splitlines() if not re.search(r"\bState=(DOWN|FAIL)", line)]
+    return sum(int(number) for line in up for number in re.findall(r"\bCPUTot=(\d+)", line))
 
 
 # --- In which order a policy has the jobs that wait -----------------------------------------------
@@ -194,7 +216,13 @@ def order_rules(scheduler: Scheduler) -> Scheduler:
             "to drive Slurm a policy must look at requested times, and not at policy_estimate"
             f" {scheduler.describe()['policy_estimate']!r}: what has run before is not known"
         )
-    return Scheduler(policy=scheduler.policy, threshold=scheduler.threshold, backfill="none")
+    rules = Scheduler(policy=scheduler.policy, threshold=scheduler.threshold, backfill="none")
+    for name in sorted(RUNS_LOOKED_AT.keys() & rules.state):
+        raise HpcgymError(
+            f"to drive Slurm a policy must not look at {name}: how long jobs of a user ran that"
+            " have ended is not known"
+        )
+    return rules
 
 
 # --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------
@@ -267,13 +295,18 @@ class Driver:
         ------
         HpcgymError : Slurm does not answer, or does not let priorities be set.
         """
-        told = self._said([self._squeue, "-h", "-t", "PD", "-o", FORMAT])
+        which, fields, size = "PD", FORMAT, 0
+        if self._rules.state:
+            which, fields = "PD,R", WITH_RUNNING
+            size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
+        told = self._said([self._squeue, "-h", "-t", which, "-o", fields])
         queue = self._with_nice(read_queue(told, self._first))
         if queue.ids:
             self._first = int(queue.jobs.first_submit_s)
         # a job may have been submitted by a clock somewhat ahead of this one
         last = int(queue.jobs.submit_time.max(initial=0))
-        order = order_of(queue.jobs, self._rules, max(now, last)).tolist()
+        beside = queue.running, size
+        order = order_of(queue.jobs, self._rules, max(now, last), *beside).tolist()
         present = dict(zip(queue.ids, queue.priority.tolist(), strict=True))
         changed = changes([queue.ids[row] for row in order], present)
         if changed and sets:

@@ -324,7 +324,13 @@ def learns_in(scheduler: Scheduler) -> bool:
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
 
-def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
+def order_of(
+    jobs: Workload,
+    rules: Scheduler,
+    now: int,
+    running: Workload | None = None,
+    processors: int = 0,
+) -> NDArray[np.int64]:
     """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
 
     Parameters
@@ -332,20 +338,33 @@ def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
     jobs : all that wait, in order of submission, none submitted later than now.
     rules : a policy and a threshold, without backfilling.
     now : [s] of the jobs' clock.
+    running : jobs that run, with the times that they waited, if a policy looks at the state.
+    processors : of the machine then; at least what runs.
     """
     if not len(jobs):
         return np.zeros(0, np.int64)
-    nothing = np.zeros(0, np.int64)
-    native = new_simulation(jobs, rules, pool_of(jobs, Cluster(jobs.processors))).native
+    if running is None:
+        running = jobs.take(slice(0, 0))
+    start = running.submit_time + running.wait_time
+    # they run on, also beyond their limits
+    longer = np.maximum(running.requested_time, now + 1 - start)
+    running = running.with_columns(run_time=longer, requested_time=longer)
+    order = np.argsort(np.concatenate([running.submit_time, jobs.submit_time]), kind="stable")
+    place, n_running = np.argsort(order), len(running)  # in both together
+    both = joined(running, jobs)
+    size = max(processors, int(running.requested_processors.sum()), both.processors)
+    native = new_simulation(both, rules, pool_of(both, Cluster(size))).native
+    by_start = np.argsort(start, kind="stable")
     native.begin(
         time=now,
         due=True,
-        running=nothing,
-        start=nothing,
-        predicted=jobs.requested_time,
-        promised=np.full(len(jobs), -1),
+        running=place[:n_running][by_start],
+        start=start[by_start],
+        predicted=both.requested_time,
+        promised=np.full(len(both), -1),
     )
-    return native.in_order(np.arange(len(jobs)))
+    found: NDArray[np.int64] = order[native.in_order(place[n_running:])] - n_running
+    return found
 
 
 # --- Policies and dispatchers in Python -----------------------------------------------------------

@@ -73,6 +73,15 @@ def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
 
 
 @needs_slurm
+def test_a_policy_knows_what_runs(slurm: PrivateSlurm) -> None:
+    """Four processors are taken for ten hours, by whoever waits; five jobs wait."""
+    seen = "free == 0 and free_1h == 0 and queued == 5 and user_running == 1 and not fits"
+    for policy, order in ((f"({seen}) * -area", SAF), (f"(not ({seen})) * -area", FCFS)):
+        dry = slurm.driver(hpcgym.Scheduler(policy=policy)).ask(slurm.now_s, sets=False)
+        assert [dry.queue.ids[row] for row in dry.order] == order
+
+
+@needs_slurm
 def test_jobs_keep_their_nice(slurm: PrivateSlurm) -> None:
     """Slurm forgets it when a priority is set; the policy goes by it, and it is given back."""
     for number, nice in (("3", 40), ("5", -60)):

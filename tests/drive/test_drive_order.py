@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from expression_strategies import STATE, trees
 from strategies import POLICY, workloads
 
 import hpcgym
 from hpcgym.drive.driving import order_rules
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import ByExpression
 from hpcgym.reference.pool import Simulation
+from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.simulation.driver import order_of
 from hpcgym.workload.model import Workload
 
@@ -74,6 +77,40 @@ def test_expressions(jobs: Workload, text: str, later: int) -> None:
     assert all(a > b or math.isclose(a, b, rel_tol=1e-12) for a, b in pairwise(ordered))
 
 
+KNOWN = [name for name in STATE if name not in RUNS_LOOKED_AT]
+OF_STATE = st.one_of(
+    st.sampled_from(KNOWN).map(lambda name: f"(wait + area) * ({name} * 7 % 3 - 1)"),
+    trees(6, [*KNOWN, "wait", "processors", "0.25", "3"]).map(lambda text: f"{text} + 0 * fits"),
+)
+
+
+@settings(max_examples=200)
+@given(workloads(20), OF_STATE, LATER, st.integers(0, 2**16))
+def test_orders_by_the_state_know_who_runs(
+    jobs: Workload, text: str, later: int, seed: int
+) -> None:
+    """As the slow simulator has it, whose queue and running jobs are the same."""
+    rng = np.random.default_rng(seed)
+    jobs = replace(_of_today(jobs), header={"UnixStartTime": ["0"]})
+    now = int(jobs.submit_time.max()) + 1 + later
+    runs = rng.integers(0, 2, len(jobs)) > 0
+    start = rng.integers(jobs.submit_time, now)  # some are beyond their limits by now
+    jobs = jobs.with_columns(wait_time=np.where(runs, start - jobs.submit_time, -1))
+    size = int(jobs.requested_processors[runs].sum()) + jobs.processors
+    slow = Simulation(jobs_of(jobs), size, policy=ByExpression(text, jobs))
+    slow.queue = [job for job in slow.jobs if not runs[job.number]]
+    slow.running = [job for job in slow.jobs if runs[job.number]]
+    for job in slow.jobs:
+        job.policy_time = job.requested
+        job.start = int(start[job.number])
+        job.prediction = max(job.requested, now + 1 - job.start)
+    slow.find_state(now)
+    expected = [job.number for job in slow.primary_order(now)]
+    rules = order_rules(hpcgym.Scheduler(policy=text))
+    found = order_of(jobs.take(~runs), rules, now, jobs.take(runs), size)
+    assert np.flatnonzero(~runs)[found].tolist() == expected
+
+
 def test_an_empty_queue() -> None:
     none = Workload.from_columns({"submit_time": []}, processors=4)
     assert order_of(none, order_rules(hpcgym.Scheduler("saf")), 5).tolist() == []
@@ -86,6 +123,8 @@ def test_an_empty_queue() -> None:
         ({"policy": lambda view: np.zeros(len(view.job))}, "and no dispatcher or function"),
         ({"dispatcher": "sjf-dispatcher"}, "and no dispatcher or function"),
         ({"policy": "saf", "policy_estimate": "ave2"}, "must look at requested times"),
+        ({"policy": "-last_run"}, "must not look at last_run"),
+        ({"policy": "free * (mean_run - spread_run)"}, "must not look at mean_run"),
     ],
 )
 def test_orders_that_are_not_known_of_a_queue_alone(rules: dict[str, Any], message: str) -> None:

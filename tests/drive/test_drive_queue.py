@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpcgym.drive.driving import NO_LIMIT_S, read_queue
+from hpcgym.drive.driving import NO_LIMIT_S, processors_of, read_queue
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.io.swf_header import names_of
 
@@ -33,6 +33,26 @@ def test_jobs_in_order_of_submission() -> None:
 
 def test_an_empty_queue() -> None:
     assert read_queue("").ids == []
+
+
+def test_jobs_that_run_where_they_are_asked_for() -> None:
+    told = "".join(f"{line}|PD|N/A\n" for line in TOLD.splitlines())
+    told += "9|8|20:00|1767225500|1|0|bob|physics|normal|gpu|R|1767225560\n"
+    queue, alone = read_queue(told), read_queue(TOLD)
+    assert (queue.ids, queue.priority.tolist()) == (alone.ids, alone.priority.tolist())
+    assert queue.jobs.submit_time.tolist() == alone.jobs.submit_time.tolist()
+    running = queue.running
+    assert (running.submit_time + running.wait_time).tolist() == [1767225560]
+    assert (running.requested_processors.tolist(), running.requested_time.tolist()) == ([8], [1200])
+    assert running.user_id.tolist() == queue.jobs.user_id.tolist()[2:]  # bob
+    assert len(alone.running) == 0
+
+
+def test_nodes_that_are_down_have_no_processors() -> None:
+    nodes = ("State=IDLE", "State=MIXED+DRAIN", "State=DOWN*", "State=FAIL")
+    lines = [f"NodeName=n{k} CPUAlloc=0 CPUTot={2**k} X=y {one}" for k, one in enumerate(nodes)]
+    assert processors_of("\n".join(lines)) == 3
+    assert processors_of("") == 0
 
 
 @pytest.mark.parametrize(
