@@ -39,7 +39,7 @@ from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.nodes import pool_as_node
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, job_records, pool_of, prepare
 from hpcgym.simulation.results import result_of, with_nodes
-from hpcgym.workload.extracts import taken_over, without_nodes
+from hpcgym.workload.extracts import joined, taken_over, without_nodes
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -345,7 +345,8 @@ def order_of(
         return np.zeros(0, np.int64)
     if running is None:
         running = jobs.take(slice(0, 0))
-    start = running.submit_time + running.wait_time
+    # who has just started may have done so by a clock somewhat ahead of this one
+    start = np.minimum(running.submit_time + running.wait_time, now - 1)
     # they run on, also beyond their limits
     longer = np.maximum(running.requested_time, now + 1 - start)
     running = running.with_columns(run_time=longer, requested_time=longer)

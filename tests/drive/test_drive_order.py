@@ -94,7 +94,7 @@ def test_orders_by_the_state_know_who_runs(
     jobs = replace(_of_today(jobs), header={"UnixStartTime": ["0"]})
     now = int(jobs.submit_time.max()) + 1 + later
     runs = rng.integers(0, 2, len(jobs)) > 0
-    start = rng.integers(jobs.submit_time, now)  # some are beyond their limits by now
+    start = rng.integers(jobs.submit_time, now + 2)  # some are beyond their limits by now
     jobs = jobs.with_columns(wait_time=np.where(runs, start - jobs.submit_time, -1))
     size = int(jobs.requested_processors[runs].sum()) + jobs.processors
     slow = Simulation(jobs_of(jobs), size, policy=ByExpression(text, jobs))
@@ -102,7 +102,7 @@ def test_orders_by_the_state_know_who_runs(
     slow.running = [job for job in slow.jobs if runs[job.number]]
     for job in slow.jobs:
         job.policy_time = job.requested
-        job.start = int(start[job.number])
+        job.start = min(int(start[job.number]), now - 1)
         job.prediction = max(job.requested, now + 1 - job.start)
     slow.find_state(now)
     expected = [job.number for job in slow.primary_order(now)]
