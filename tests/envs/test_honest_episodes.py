@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,39 @@ def test_weeks_begin_with_the_jobs_of_the_whole_log(start: str) -> None:
     before = (week < 2) & (whole.start + whole.run_time > begin)
     there = env.episode_workload.columns["job_number"]
     assert set(there.tolist()) == set(trace.columns["job_number"][before | (week == 2)].tolist())
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"backfill_order": "last_run * processors"},
+        {"backfill_order": "user_waiting * mean_run"},
+        {"backfill_order": "spf", "estimate": "ave2"},
+        {"backfill_order": "spf", "estimate": "typical-ratio"},
+    ],
+    ids=str,
+)
+def test_windows_know_the_jobs_that_had_ended(rules: dict[str, Any]) -> None:
+    """A window is the extract of the schedule around it, with what users had run before."""
+    log = hpcgym.load_workload("lublin:jobs=1200,processors=64,seed=1,load=1.1")
+    log = log.with_columns(user_id=np.arange(len(log)) * 7 % 11 % 6)
+    env = MixedPolicy(log, start="warm", jobs=200, policy_features=["area"], **rules)
+    whole, policy, matters = hpcgym.simulate(log, "easy").as_workload(), {"area": -1.0}, False
+    for number in (1, 2, 3):
+        _, over = env.reset(options={"slice": f"window {number:04}"}), False
+        while not over:
+            over = env.step(np.array([-1.0]))[2]
+        jobs, start = env.episode_workload, env.result().start
+        part = whole.extract(jobs.initial.begin, int(jobs.submit_time[-1]) + 1)
+        expected = hpcgym.simulate(part, policy=policy, backfill="easy", **rules)
+        begun = start >= 0  # it ends when all that count have started
+        assert part.job_number.tolist() == jobs.job_number.tolist()
+        assert start[begun].tolist() == expected.start[begun].tolist()
+        nobody = replace(part.initial, past=part.initial.past.take(slice(0, 0)))
+        without = replace(part, initial=nobody)
+        alone = hpcgym.simulate(without, policy=policy, backfill="easy", **rules)
+        matters |= alone.start[begun].tolist() != start[begun].tolist()
+    assert matters
 
 
 # --- Any surroundings -----------------------------------------------------------------------------

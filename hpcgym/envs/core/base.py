@@ -38,7 +38,7 @@ from hpcgym.scheduler.asked_for import (
     counts_usage,
     what_moves,
 )
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import RULES, Scheduler
@@ -364,7 +364,8 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
         options.workload,
         **given,
         cluster=options.cluster,
-        keeps_past=asks_for_predictions(scheduler)
+        keeps_past=learns(scheduler.estimate)
+        or learns(scheduler.policy_estimate)
         or counts_usage(scheduler, features)
         or scheduler.remembered > 0,
         rules=kept,
