@@ -1,6 +1,6 @@
 // What the machine, the queue and users are like at a pass, as expressions name it. It is read once,
 // before the pass: after all that happens before in its second, and before any job starts.
-// Of users only jobs that have ended tell anything.
+// Run times are those of jobs that have ended.
 #pragma once
 #include <array>
 #include <vector>
@@ -105,12 +105,14 @@ class State {
     });
     set(spread_run, jobs, [&](i64 j) {
       const Runs runs = runs_of(s, j, few);
+      if (runs.n == 0) return 0.0;
+      const double middle = mean(s, runs);
       double sum = 0;
       for (i64 k = 0; k < runs.n; ++k) {
-        const double off = seconds(s, runs.first[k]) - mean(s, runs);
+        const double off = seconds(s, runs.first[k]) - middle;
         sum += off * off;
       }
-      return runs.n > 0 ? std::sqrt(sum / static_cast<double>(runs.n)) : 0.0;
+      return std::sqrt(sum / static_cast<double>(runs.n));
     });
   }
   struct Runs {  // the last of a user, the oldest first

@@ -220,8 +220,8 @@ def test_what_restricts_nobody_changes_nothing(
 
 
 GOES_ON = [
-    *(("pool", rules) for rules in ("", "slurm", "anew", "usage", "quota")),
-    *(("nodes", rules) for rules in ("", "slurm", "quota", "usage")),
+    *(("pool", rules) for rules in ("", "slurm", "anew", "state", "usage", "quota")),
+    *(("nodes", rules) for rules in ("", "slurm", "state", "quota", "usage")),
 ]
 
 
