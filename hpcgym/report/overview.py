@@ -186,6 +186,7 @@ _LISTED = (
     "max_bsld",
     "mean_wait_s",
     "max_wait_s",
+    "area_weighted_wait_s",
     "mean_response_s",
     "utilization",
     "makespan_s",

@@ -363,6 +363,7 @@ COMPARED = (
     "max_bsld",
     "mean_wait_s",
     "max_wait_s",
+    "area_weighted_wait_s",
     "utilization",
 )
 

@@ -68,6 +68,23 @@ def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.floa
     return (wait + run) / run
 
 
+def weighted_wait(
+    processors: NDArray[np.int64], run: NDArray[np.int64], wait: NDArray[np.int64]
+) -> float:
+    """Return the area-weighted wait [s]: sum(processors x run x wait) / sum(processors x run).
+
+    A short wait for most jobs weighs little in it if wide and long ones starve. nan without area.
+
+    Parameters
+    ----------
+    processors : (n_jobs,) of each job.
+    run, wait : (n_jobs,) [s]
+    """
+    area = processors * run.astype(np.float64)
+    total = float(area.sum())
+    return float((area * wait).sum()) / total if total else float("nan")
+
+
 # --- How many jobs wait, and how many processors are busy, as time goes on ------------------------
 
 
@@ -349,6 +366,11 @@ def _starved(f: Facts) -> float:
     return np.nan if threshold is None else int((f.wait > threshold).sum()) / max(f.n, 1)
 
 
+def _area_weighted_wait(f: Facts) -> float:
+    """Return the mean of the waits [s], weighted by areas; nan where no job has any."""
+    return weighted_wait(f.result.workload.requested_processors[f.jobs], f.run, f.wait)
+
+
 #: All metrics, in the order in which they are shown. n: jobs, m: processors, C: the makespan.
 METRICS = (
     Metric("jobs", "jobs", formula=lambda f: f.n, of_jobs=True),
@@ -363,6 +385,7 @@ METRICS = (
     _jobs("mean_wait_s", "mean wait", "s", lambda f: float(f.wait.mean())),
     _jobs("max_wait_s", "max wait", "s", lambda f: f.wait.max().item()),
     _jobs("p99_wait_s", "P99 of wait", "s", lambda f: float(np.percentile(f.wait, 99))),
+    _jobs("area_weighted_wait_s", "area-weighted wait", "s", _area_weighted_wait),
     _jobs("mean_response_s", "mean response", "s", lambda f: float((f.wait + f.run).mean())),
     _jobs("max_response_s", "max response", "s", lambda f: (f.wait + f.run).max().item()),
     Metric(  # sum of processors x run time / (m C)
@@ -496,7 +519,8 @@ def compute_metrics(
       square; ``mean_bsld_short``, ``_medium``, ``_long`` by run time (below 10 min, below 2 h, the
       rest; nan without such jobs): see
       :func:`hpcgym.schedule.metrics.bsld`.
-    - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``, ``p99_wait_s``; ``mean_response_s``,
+    - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``, ``p99_wait_s``;
+      ``area_weighted_wait_s``, weighted by processors x run time; ``mean_response_s``,
       ``max_response_s`` (wait + run).
     - ``utilization``: sum of processors x run time / (m C).
     - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;

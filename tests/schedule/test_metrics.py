@@ -58,6 +58,7 @@ def test_all_metrics_by_hand(result: Result) -> None:
             "mean_wait_s": (0 + 90 + 95 + 80) / 4,
             "max_wait_s": 95,
             "p99_wait_s": 90 + 0.97 * (95 - 90),
+            "area_weighted_wait_s": (10 * 90 + 1800 * 95 + 8000 * 80) / BUSY,
             "mean_response_s": (100 + 95 + 695 + 8080) / 4,
             "max_response_s": 8080,
             "utilization": BUSY / (4 * 8100),
