@@ -1,0 +1,158 @@
+"""What a schedule gains on EASY's, week by week of one replay, and whether it lets jobs starve.
+
+Of two schedules of the same jobs, each from the first job of a log to the last: weeks that are
+simulated by themselves drain, and flatter who lets wide jobs wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.measures import HOUR, weekly_sums
+from hpcgym.schedule.metrics import weighted_wait
+from hpcgym.schedule.result import Result
+from hpcgym.study.intervals import FEWEST, Floats, how_often
+
+#: Weeks with fewer jobs do not count: their means say little.
+FEWEST_JOBS = 20
+#: Weeks that are resampled together: a week feels those before it.
+BLOCK = 4
+#: The gate: how many times EASY's longest wait, and its area-weighted wait, a schedule may have.
+MOST = 2.0
+#: [h] A longest wait of up to this keeps the gate, whatever EASY's is.
+FLOOR_H = 72.0
+
+
+class Felt(NamedTuple):
+    """What some jobs of a schedule felt.
+
+    Attributes
+    ----------
+    jobs : (n_weeks,) int64, how many of them were submitted in each week; weeks count from the
+        first submission of the log.
+    bsld : (n_weeks,) float64, their mean bounded slowdown; nan without jobs.
+    longest_wait_h, area_weighted_wait_h : [h] of all of them; the second as of
+        :func:`hpcgym.schedule.metrics.weighted_wait`.
+    """
+
+    jobs: NDArray[np.int64]
+    bsld: Floats
+    longest_wait_h: float
+    area_weighted_wait_h: float
+
+
+class Gain(NamedTuple):
+    """What a schedule gains on EASY's of the same jobs.
+
+    Attributes
+    ----------
+    weeks : (n,) float64, log(EASY's / its mean bounded slowdown) of each week that counts.
+    broken : what breaks the gate, in words; () if it is kept.
+    """
+
+    weeks: Floats
+    broken: tuple[str, ...]
+
+    @property
+    def counted(self) -> Floats:
+        """(n,) float64: the weeks, or EASY's own gain of 0 in each where the gate is broken."""
+        return np.zeros_like(self.weeks) if self.broken else self.weeks
+
+    @property
+    def score(self) -> float:
+        """The mean over the weeks that count; nan of none."""
+        return float(self.counted.mean()) if len(self.weeks) else float("nan")
+
+
+class Mean(NamedTuple):
+    """A mean over logs, with the ends of its 95 % interval; these may be nan."""
+
+    value: float
+    low: float
+    high: float
+
+
+def felt(result: Result, jobs: NDArray[np.bool_]) -> Felt:
+    """Return what some jobs of a schedule felt; the schedule is that of the whole log.
+
+    Parameters
+    ----------
+    jobs : (n_jobs,) which ones, at least one, such as those submitted in the second half.
+
+    Raises
+    ------
+    HpcgymError : none of them.
+    """
+    if not jobs.any():
+        raise HpcgymError("jobs: there are none whose waits could be told")
+    number, bsld, _ = weekly_sums(result, jobs).T
+    processors, run = result.workload.requested_processors[jobs], result.run_time[jobs]
+    wait = result.wait[jobs]
+    means = np.divide(bsld, number, out=np.full(len(number), np.nan), where=number > 0)
+    longest, weighted = wait.max() / HOUR, weighted_wait(processors, run, wait) / HOUR
+    return Felt(number.astype(np.int64), means, float(longest), weighted)
+
+
+def gain(easy: Felt, ours: Felt) -> Gain:
+    """Return what a schedule gains on EASY's of the same jobs.
+
+    A week counts if :data:`FEWEST_JOBS` jobs were submitted in it. The gate is kept if the longest
+    wait is at most twice EASY's, or :data:`FLOOR_H`, and the area-weighted wait at most twice
+    EASY's.
+
+    Raises
+    ------
+    HpcgymError : these are not the same jobs.
+    """
+    if not np.array_equal(easy.jobs, ours.jobs):
+        raise HpcgymError("two schedules are compared week by week only if they have the same jobs")
+    counts = easy.jobs >= FEWEST_JOBS
+    weeks = np.log(easy.bsld[counts] / ours.bsld[counts])
+    waits = {
+        "longest wait": (ours.longest_wait_h, max(MOST * easy.longest_wait_h, FLOOR_H)),
+        "area-weighted wait": (ours.area_weighted_wait_h, MOST * easy.area_weighted_wait_h),
+    }
+    broken = [
+        f"{name} {value:,.1f} h, at most {most:,.1f} h"
+        for name, (value, most) in waits.items()
+        if value > most
+    ]
+    return Gain(weeks, tuple(broken))
+
+
+def mean_of(logs: Sequence[Floats], resamples: int = 2000, seed: int = 0) -> Mean:
+    """Return the mean over logs of the mean over weeks, with its 95 % interval.
+
+    Parameters
+    ----------
+    logs : of each log (n_weeks,): :attr:`Gain.counted` of a scheduler, or that of one less that of
+        another, which compares them in pairs: EASY's slowdowns cancel out.
+    resamples, seed : of a bootstrap, see :func:`hpcgym.study.intervals.how_often`: of each log
+        blocks of :data:`BLOCK` weeks are drawn. So the interval is over weeks, and not over logs.
+
+    Returns
+    -------
+    The mean, nan where a log has no weeks; ends of the interval are nan where all together have
+    fewer than :data:`hpcgym.study.intervals.FEWEST` whole blocks, or one of them fewer than two.
+
+    Raises
+    ------
+    HpcgymError : no logs.
+    """
+    if not logs:
+        raise HpcgymError("logs: a mean over none")
+    if not all(len(weeks) for weeks in logs):
+        return Mean(*[float("nan")] * 3)
+    value = float(np.mean([weeks.mean() for weeks in logs]))
+    blocks = [len(weeks) // BLOCK for weeks in logs]
+    if sum(blocks) < FEWEST or min(blocks) < 2:
+        return Mean(value, float("nan"), float("nan"))
+    rng = np.random.default_rng(seed)
+    drawn = [how_often(len(w), resamples, rng, BLOCK) @ w / len(w) for w in logs]
+    low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
+    return Mean(value, float(low), float(high))

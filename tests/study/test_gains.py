@@ -1,0 +1,120 @@
+"""What a schedule gains on EASY's, and the gate, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from few_jobs import few_jobs
+
+from hpcgym import Workload, simulate
+from hpcgym.errors import HpcgymError
+from hpcgym.study.gains import Felt, Gain, felt, gain, mean_of
+from hpcgym.workload.extracts import WEEK_S
+
+
+def felt_by_hand(
+    bsld: list[float], jobs: list[int], longest_h: float = 10.0, weighted_h: float = 1.0
+) -> Felt:
+    return Felt(np.array(jobs), np.array(bsld), longest_h, weighted_h)
+
+
+def two_weeks() -> Workload:
+    """On one processor: jobs of 100 s and of 50 s at once, and again in the second week."""
+    later = WEEK_S - 1, WEEK_S  # the first of these is the last of its week
+    return few_jobs(1, [0, 0, *later], [100, 50, 100, 50], [1, 1, 1, 1])
+
+
+def test_what_jobs_felt_by_hand() -> None:
+    result = simulate(two_weeks(), "fcfs")
+    assert result.wait.tolist() == [0, 100, 0, 99]
+    found = felt(result, np.ones(4, bool))
+    assert found.jobs.tolist() == [3, 1]
+    assert found.bsld.tolist() == [(1 + 150 / 50 + 1) / 3, 149 / 50]
+    assert found.longest_wait_h == 100 / 3600
+    areas = 100 + 50 + 100 + 50
+    assert found.area_weighted_wait_h == pytest.approx((50 * 100 + 50 * 99) / areas / 3600)
+
+
+def test_jobs_of_a_part_are_in_the_weeks_of_the_log() -> None:
+    result = simulate(two_weeks(), "fcfs")
+    found = felt(result, np.array([False, False, False, True]))
+    assert found.jobs.tolist() == [0, 1]
+    assert math.isnan(found.bsld[0])
+    assert found.bsld[1] == 149 / 50
+    assert found.longest_wait_h == found.area_weighted_wait_h == 99 / 3600
+    with pytest.raises(HpcgymError, match=r"^jobs: there are none"):
+        felt(result, np.zeros(4, bool))
+
+
+def test_weeks_with_few_jobs_do_not_count() -> None:
+    easy = felt_by_hand([8.0, 4.0, 9.0], [20, 19, 400])
+    ours = felt_by_hand([2.0, 1.0, 18.0], [20, 19, 400])
+    found = gain(easy, ours)
+    assert found.weeks.tolist() == [math.log(4), math.log(0.5)]
+    assert found.score == pytest.approx(math.log(2) / 2)  # each week alike, however many jobs
+    other = felt_by_hand([2.0, 1.0, 18.0], [20, 20, 399])
+    with pytest.raises(HpcgymError, match="only if they have the same jobs"):
+        gain(easy, other)
+
+
+@pytest.mark.parametrize(
+    ("easy", "ours", "broken"),
+    [
+        ((100.0, 5.0), (200.0, 10.0), []),  # twice is allowed
+        ((100.0, 5.0), (200.1, 10.0), ["longest wait 200.1 h, at most 200.0 h"]),
+        ((100.0, 5.0), (90.0, 10.1), ["area-weighted wait 10.1 h, at most 10.0 h"]),
+        ((100.0, 5.0), (300.0, 20.0), ["longest", "area-weighted"]),
+        ((1.0, 5.0), (72.0, 5.0), []),  # the floor
+        ((1.0, 5.0), (72.1, 5.0), ["longest wait 72.1 h, at most 72.0 h"]),
+        ((37.0, 5.0), (74.0, 5.0), []),  # the floor is of the bound, and not of EASY's wait
+        ((37.0, 5.0), (75.0, 5.0), ["longest wait 75.0 h, at most 74.0 h"]),
+        ((0.0, 0.0), (72.0, 0.0), []),
+    ],
+)
+def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list[str]) -> None:
+    found = gain(felt_by_hand([4.0], [20], *easy), felt_by_hand([2.0], [20], *ours))
+    assert len(found.broken) == len(broken)
+    assert all(told.startswith(said) for told, said in zip(found.broken, broken, strict=True))
+    assert found.weeks.tolist() == [math.log(2)]
+    assert found.score == (0 if broken else math.log(2))
+
+
+def test_easy_gains_nothing_on_itself() -> None:
+    jobs = few_jobs(2, list(range(0, 2000, 50)), [100] * 40, [1, 2] * 20)
+    itself = felt(simulate(jobs, "easy"), np.ones(40, bool))
+    assert gain(itself, itself) == Gain(pytest.approx([0.0]), ())
+    shortest = gain(itself, felt(simulate(jobs, "spf"), np.ones(40, bool)))
+    assert shortest.weeks.tolist() == [
+        math.log(simulate(jobs, "easy").bsld.mean() / simulate(jobs, "spf").bsld.mean())
+    ]
+
+
+def test_each_log_counts_alike() -> None:
+    """However many weeks it has; where weeks are alike, so are all resamples."""
+    assert mean_of([np.full(40, 1.0), np.full(8, 0.5)]) == (0.75, 0.75, 0.75)
+    assert mean_of([np.full(100, 1.0), np.zeros(8)])[0] == 0.5
+
+
+def test_too_few_weeks_have_no_interval() -> None:
+    for lengths, has in (((20,), True), ((19,), False), ((12, 8), True), ((40, 7), False)):
+        value, *ends = mean_of([np.ones(n) for n in lengths])
+        assert value == 1
+        assert [math.isnan(end) for end in ends] == [not has] * 2
+    assert all(map(math.isnan, mean_of([np.ones(20), np.ones(0)])))
+    with pytest.raises(HpcgymError, match=r"^logs: a mean over none"):
+        mean_of([])
+
+
+def test_weeks_are_drawn_in_blocks_of_four() -> None:
+    """The same values in blocks that differ have wider intervals than in turns."""
+    blocks, turns = np.repeat([0.0, 1.0] * 10, 4), np.array([0.0, 1.0] * 40)
+    wide, narrow = mean_of([blocks]), mean_of([turns])
+    assert wide.value == narrow.value == 0.5
+    assert (narrow.low, narrow.high) == (0.5, 0.5)  # any four that follow each other have two
+    # of 20 blocks; a mean of 20 coins would have 0.22, and blocks begin anywhere
+    assert 0.1 < wide.high - 0.5 < 0.22
+    assert 0.1 < 0.5 - wide.low < 0.22
+    of_two = mean_of([blocks, blocks])
+    assert of_two.high - of_two.low == pytest.approx((wide.high - wide.low) / math.sqrt(2), rel=0.1)
