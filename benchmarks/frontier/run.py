@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hpcgym.benchmarks.frontier import runs, tables
@@ -16,6 +17,7 @@ from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import WEEK_S
+from hpcgym.study.gains import Felt
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
@@ -47,7 +49,7 @@ def reproduce(
     -------
     The file of the report, and the tables by name: "named", "fronts", "choices", "held-out",
     "held-out-own", "who-pays", "levers", "extra-processors" and "weekly"; by ``named`` the first,
-    "over-logs" and "over-logs-late".
+    "over-logs", "over-logs-late" and "gains-late".
 
     Raises
     ------
@@ -60,7 +62,7 @@ def reproduce(
     rules = {rule.name: rule for rule in (runs.quick_rules() if quick else runs.all_rules())}
     simulated = runs.named_rules() if named else list(rules.values())
     if not (named or quick):
-        simulated += [runs.Rule(name) for name in runs.AGED]
+        simulated += [runs.Rule(name) for name in runs.BESIDE]
     variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
     tasks: list[dict[str, Any]] = [
         {
@@ -77,14 +79,18 @@ def reproduce(
     ]
     outcomes = folder.run(runs.simulate_rule, tasks, "simulations")
     found_of: dict[str, list[dict[str, Any]]] = {log: [] for log in loaded_from}
+    late: dict[str, dict[str, Felt]] = {log: {} for log in loaded_from}
     for task, outcome in zip(tasks, outcomes, strict=True):
         rule = runs.Rule(*task["rule"])
         found_of[task["log"]] += [{"rule": rule.name, **row} for row in outcome["rows"]]
+        number, bsld, *waits = outcome["late"]
+        late[task["log"]][rule.name] = Felt(np.array(number), np.array(bsld, np.float64), *waits)
     every = {log: pd.DataFrame(rows) for log, rows in found_of.items()}
     if named:
         made = {
             "over-logs": tables.over_logs(every),
             "over-logs-late": tables.over_logs(every, "late"),
+            "gains-late": tables.gains(late),
             "named": tables.named(every, None),
         }
         folder.write_tables(made, "")

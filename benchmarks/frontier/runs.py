@@ -19,6 +19,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.study.gains import felt
 from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.model import Workload
 
@@ -34,9 +35,15 @@ ORDERS: dict[str, Scheduler] = {
     "easy, typical": Scheduler(backfill_order="spf", policy_estimate="typical-ratio"),
     **{name: SCHEDULERS[name] for name in ("saf", "saf-typical")},
 }
-#: Orders in which waiting counts as a power: their numbers were found by a search over the early
-#: halves of six logs, so they are shown beside the others, combined with nothing, and not chosen.
-AGED = {name: SCHEDULERS[name] for name in ("aged", "aged-safe")}
+#: Orders that are shown beside the others, combined with nothing, and not chosen. The numbers of
+#: those that age were found by a search over the early halves of six logs; the last says what
+#: predictions could reach.
+BESIDE: dict[str, Scheduler] = {
+    **{name: SCHEDULERS[name] for name in ("f1", "wfp3", "aged", "aged-safe")},
+    "saf, clairvoyant": Scheduler(
+        "saf", backfill_order="spf", estimate="clairvoyant", policy_estimate="clairvoyant"
+    ),
+}
 #: Hours after which a job goes to the head of the queue; None: never.
 THRESHOLDS_H = (None, 20, 40, 80, 160)
 #: Parts of the machine that long jobs hold back.
@@ -46,12 +53,18 @@ BACKFILL = ("easy", "until-shadow")
 #: Those of the table that says what is known already: the order, and the threshold [h].
 NAMED = (
     ("easy", None),
+    ("easy-sjbf", None),
     ("easy++", None),
+    ("f1", None),
+    ("wfp3", None),
     ("saf", None),
     ("saf", 80),
     ("saf-typical", None),
     ("saf-typical", 80),
-    *((name, None) for name in AGED),
+    ("saf-typical", 40),
+    ("aged", None),
+    ("aged-safe", None),
+    ("saf, clairvoyant", None),
 )
 REFERENCE = "easy"
 
@@ -79,7 +92,7 @@ class Rule(NamedTuple):
     @property
     def scheduler(self) -> Scheduler:
         """What :func:`hpcgym.simulate` takes."""
-        order = {**ORDERS, **AGED}[self.order]
+        order = {**ORDERS, **BESIDE}[self.order]
         by = "requested" if order.policy_estimate == "requested" else "both"
         return order.but(
             threshold=None if self.threshold_h is None else self.threshold_h * HOUR_S,
@@ -143,6 +156,8 @@ def simulate_rule(task: dict[str, Any]) -> dict[str, Any]:
     -------
     "rows" : for each variant and part of :data:`PARTS` what :func:`measures_by_class` returns, with
         "start_week", "seed" and "part".
+    "late" : what the jobs of the late part felt under the first variant, the fields of
+        :class:`hpcgym.study.gains.Felt` as lists and numbers.
 
     Raises
     ------
@@ -153,6 +168,7 @@ def simulate_rule(task: dict[str, Any]) -> dict[str, Any]:
     scheduler = Rule(*task["rule"]).scheduler
     first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
     rows = []
+    late: list[Any] = []
     for start_week, seed in task["variants"]:
         result = simulate(varied(workload, start_week, seed), scheduler)
         when = (result.workload.submit_time - first) / (last - first)
@@ -160,7 +176,10 @@ def simulate_rule(task: dict[str, Any]) -> dict[str, Any]:
             jobs = (when >= low) & ((when < high) | (high == 1.0))
             row = {"start_week": start_week, "seed": seed, "part": part}
             rows.append({**row, **measures_by_class(result, jobs)})
-    return {"rows": rows}
+            if part == "late" and not late:
+                number, bsld, *waits = felt(result, jobs)
+                late = [number.tolist(), bsld.tolist(), *waits]
+    return {"rows": rows, "late": late}
 
 
 def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.benchmarks.frontier import runs
 from hpcgym.benchmarks.studies.tables import finish, legend_below, read_texts, table_sections
 from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure
+from hpcgym.study.gains import Felt, gain, mean_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What is weighed against each other, all of which should be small.
 AIMS = ("mean_bsld", "mean_wait_h", "p99_wait_h", "max_wait_h")
+#: What tables of all logs have: the last tells whether wide jobs starve.
+SHOWN = (*AIMS, "area_weighted_wait_h")
 #: How many times as much as under EASY a chosen rule may have.
 AT_MOST = {"mean_wait_h": 1.0, "p99_wait_h": 1.5, "max_wait_h": 1.5}
 
@@ -45,9 +48,9 @@ def front_of(table: pd.DataFrame) -> pd.DataFrame:
     return table[kept].sort_values("mean_bsld")
 
 
-def ratios_to_reference(table: pd.DataFrame) -> pd.DataFrame:
+def ratios_to_reference(table: pd.DataFrame, aims: Sequence[str] = AIMS) -> pd.DataFrame:
     """Return how many times as much as under EASY each rule has of each aim."""
-    return table[list(AIMS)] / table.loc[runs.REFERENCE, list(AIMS)]
+    return table[list(aims)] / table.loc[runs.REFERENCE, list(aims)]
 
 
 def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -96,6 +99,7 @@ HEADS = {
     "mean_wait_h": "mean wait h",
     "p99_wait_h": "99th percentile h",
     "max_wait_h": "longest wait h",
+    "area_weighted_wait_h": "area-weighted wait h",
     "users_p90_wait_h": "90th percentile of users' mean waits h",
     "utilization": "utilisation",
 }
@@ -124,14 +128,45 @@ def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataF
     Geometric means, and the greatest of the logs.
     """
     found: dict[str, dict[str, float]] = {}
-    tables = [ratios_to_reference(means_of(rows, part)) for rows in logs.values()]
+    tables = [ratios_to_reference(means_of(rows, part), SHOWN) for rows in logs.values()]
     for rule, ratios in pd.concat(tables).groupby(level=0, sort=False):
         row = found.setdefault(str(rule), {})
-        for aim in AIMS:
+        for aim in SHOWN:
             row[f"{_head(aim)} / EASY's"] = float(np.exp(np.log(ratios[aim].to_numpy()).mean()))
-        for aim in AIMS:
+        for aim in SHOWN:
             row[f"{_head(aim)} / EASY's, greatest"] = float(ratios[aim].max())
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("rule").reset_index()
+
+
+def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
+    """Return what each rule gains on EASY, week by week of the late parts, under the gate.
+
+    Parameters
+    ----------
+    late : log -> rule -> what the jobs of its late part felt.
+
+    Returns
+    -------
+    A row for each rule, by :mod:`hpcgym.study.gains`: "gain", the mean over logs of the mean over
+    weeks, where a log whose gate is broken counts as 0; "low" and "high", the ends of its interval;
+    "without the gate"; a column for each log, without the gate; "breaks the gate", where and how.
+    """
+    rows = []
+    for rule in dict.fromkeys(rule for rules in late.values() for rule in rules):
+        of = {log: gain(rules[runs.REFERENCE], rules[rule]) for log, rules in late.items()}
+        value, low, high = mean_of([one.counted for one in of.values()])
+        of_log = {log: mean_of([one.weeks]).value for log, one in of.items()}
+        told = [f"{log}: {', '.join(one.broken)}" for log, one in of.items() if one.broken]
+        rows.append(
+            {
+                "rule": rule,
+                **{"gain": value, "low": low, "high": high},
+                "without the gate": float(np.mean(list(of_log.values()))),
+                **of_log,
+                "breaks the gate": "; ".join(told),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def fronts(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

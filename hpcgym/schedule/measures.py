@@ -19,6 +19,7 @@ from hpcgym.schedule.metrics import (
     compute_metrics,
     in_class,
     known_metrics,
+    weighted_wait,
 )
 from hpcgym.schedule.result import Result
 from hpcgym.workload.io.swf_header import called, names_of
@@ -113,6 +114,7 @@ MEASURES = {
     "mean_wait_h": "mean wait [h]",
     "p99_wait_h": "99th percentile of waits [h]",
     "max_wait_h": "longest wait [h]",
+    "area_weighted_wait_h": "mean wait, weighted by processors x run time [h]",
     "users_p90_wait_h": "90th percentile, over the users, of the mean wait of their jobs [h]",
 }
 
@@ -128,12 +130,14 @@ def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
     if not jobs.any():
         return dict.fromkeys(MEASURES, float("nan"))
     users = mean_by_user(wait, result.workload.user_id, jobs)
+    processors = result.workload.requested_processors
     return {
         "mean_bsld": float(bsld[jobs].mean()),
         "weekly_bsld": _weekly(weekly_sums(result, jobs)),
         "mean_wait_h": float(wait[jobs].mean()),
         "p99_wait_h": float(np.percentile(wait[jobs], 99)),
         "max_wait_h": float(wait[jobs].max()),
+        "area_weighted_wait_h": weighted_wait(processors[jobs], result.run_time[jobs], wait[jobs]),
         "users_p90_wait_h": float(np.percentile(users, 90)),
     }
 

@@ -68,17 +68,15 @@ def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.floa
     return (wait + run) / run
 
 
-def weighted_wait(
-    processors: NDArray[np.int64], run: NDArray[np.int64], wait: NDArray[np.int64]
-) -> float:
-    """Return the area-weighted wait [s]: sum(processors x run x wait) / sum(processors x run).
+def weighted_wait(processors: NDArray[np.int64], run: NDArray[Any], wait: NDArray[Any]) -> float:
+    """Return the area-weighted wait: sum(processors x run x wait) / sum(processors x run).
 
-    A short wait for most jobs weighs little in it if wide and long ones starve. nan without area.
+    Short waits of most jobs weigh little in it if wide and long ones starve. nan without area.
 
     Parameters
     ----------
     processors : (n_jobs,) of each job.
-    run, wait : (n_jobs,) [s]
+    run, wait : (n_jobs,) in any units; what is returned has that of ``wait``.
     """
     area = processors * run.astype(np.float64)
     total = float(area.sum())

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import HOUR, weekly_sums
-from hpcgym.schedule.metrics import weighted_wait
+from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.study.intervals import FEWEST, Floats, how_often
 
@@ -91,11 +90,9 @@ def felt(result: Result, jobs: NDArray[np.bool_]) -> Felt:
     if not jobs.any():
         raise HpcgymError("jobs: there are none whose waits could be told")
     number, bsld, _ = weekly_sums(result, jobs).T
-    processors, run = result.workload.requested_processors[jobs], result.run_time[jobs]
-    wait = result.wait[jobs]
     means = np.divide(bsld, number, out=np.full(len(number), np.nan), where=number > 0)
-    longest, weighted = wait.max() / HOUR, weighted_wait(processors, run, wait) / HOUR
-    return Felt(number.astype(np.int64), means, float(longest), weighted)
+    waits = measures(result, jobs)
+    return Felt(number.astype(np.int64), means, waits["max_wait_h"], waits["area_weighted_wait_h"])
 
 
 def gain(easy: Felt, ours: Felt) -> Gain:

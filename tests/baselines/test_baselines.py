@@ -21,7 +21,7 @@ FAMILY = {
     "easy-e-loss": {**PREDICTED, "estimate": "e-loss"},
     "conservative": {"policy": "fcfs", "backfill": "conservative"},
 }
-#: Policies that look at predictions; of the last two tests of benchmarks/frontier tell.
+#: Policies that look at predictions.
 LEARNED = ("saf-typical", "saf-typical-80h", "saf-typical-20h-hold", "aged", "aged-safe")
 
 
@@ -35,6 +35,16 @@ def test_the_easy_family() -> None:
         typical.but(threshold=80 * 3600),
         typical.but(threshold=20 * 3600, hold=hold),
     ]
+
+
+def test_orders_that_age_are_their_formulas() -> None:
+    aged = "4*log(wait+72000)-log(max(requested,1))-0.2*log(processors)"
+    safe = (
+        "5*log(wait+50400)-0.6*log(max(requested,1))-0.4*log(max(time_limit,1))-0.1*log(processors)"
+    )
+    typical = find_scheduler("saf-typical")
+    assert find_scheduler("aged") == typical.but(policy=aged)
+    assert find_scheduler("aged-safe") == typical.but(policy=safe, hold="share=0.02,by=both")
 
 
 def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() -> None:

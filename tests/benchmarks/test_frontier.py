@@ -14,10 +14,20 @@ from hpcgym import Workload, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.frontier import run
 from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, measures_by_class
-from hpcgym.benchmarks.frontier.tables import AIMS, chosen, chosen_alone, front_of, over_logs
+from hpcgym.benchmarks.frontier.tables import (
+    AIMS,
+    HEADS,
+    SHOWN,
+    chosen,
+    chosen_alone,
+    front_of,
+    gains,
+    over_logs,
+)
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.naming import WEEK_S
+from hpcgym.study.gains import Felt, felt, gain
 from hpcgym.study.tuning.trials import varied
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
@@ -29,6 +39,7 @@ def log_of(rows: dict[str, list[tuple[float, float, float, float]]]) -> pd.DataF
         [
             {"rule": rule, "start_week": 0, "seed": 0, "part": part}
             | dict(zip(AIMS, values, strict=True))
+            | {"area_weighted_wait_h": 2 * values[0]}
             for rule, parts in rows.items()
             for part, values in zip(("early", "late"), parts, strict=True)
         ]
@@ -52,7 +63,7 @@ def test_a_rule_is_what_its_name_says() -> None:
     assert (described["policy"], described["threshold"]) == ("saf", 288_000)
     assert described["hold"] == "share=0.1,from_s=3600,factor=64,erode_s=14400,by=both"
     assert Rule("easy").scheduler.hold is None
-    for name in ("aged", "aged-safe"):
+    for name in ("aged", "aged-safe", "f1", "wfp3"):
         assert Rule(name).name == name
         assert Rule(name).scheduler == SCHEDULERS[name]
 
@@ -73,6 +84,7 @@ def test_measures_by_hand() -> None:
     found = measures_by_class(result, np.array([True, True, True]))
     assert found["mean_wait_h"] == pytest.approx((0 + 2 + 1.5) / 3)
     assert found["max_wait_h"] == 2
+    assert found["area_weighted_wait_h"] == pytest.approx((0.5 * 2 + 1 * 1.5) / 3.5)
     assert found["mean_bsld"] == pytest.approx((1 + 5 + 2.5) / 3)
     assert found["users_p90_wait_h"] == pytest.approx(1 + 0.9 * 0.5)  # 1 h and 1.5 h
     assert found["utilization"] == 1
@@ -137,10 +149,27 @@ def test_ratios_over_logs_are_geometric_means() -> None:
     for log, rules in {"one": one, "two": two}.items():
         logs[log] = log_of({rule: [values, values] for rule, values in rules.items()})
     row = over_logs(logs, "late").set_index("rule").loc["a"]
-    names = ("mean BSLD", "mean wait", "99th percentile", "longest wait")
+    names = [head.removesuffix(" h") for head in (HEADS[aim] for aim in SHOWN)]
+    assert names[-1] == "area-weighted wait"
     means = [float(row[f"{name} / EASY's"]) for name in names]
-    assert means == pytest.approx([1.0, math.sqrt(2), 1.0, 2.0])
-    assert [float(row[f"{name} / EASY's, greatest"]) for name in names] == [2.0, 4.0, 1.0, 4.0]
+    assert means == pytest.approx([1.0, math.sqrt(2), 1.0, 2.0, 1.0])
+    assert [float(row[f"{name} / EASY's, greatest"]) for name in names] == [2.0, 4.0, 1.0, 4.0, 2.0]
+
+
+def test_gains_over_logs_count_none_where_the_gate_is_broken() -> None:
+    """Two logs of 20 weeks: on the second, one rule lets a job wait for 90 h."""
+
+    def of(bsld: float, longest_h: float) -> Felt:
+        return Felt(np.full(20, 25), np.full(20, bsld), longest_h, 1.0)
+
+    one = {"easy": of(8.0, 40.0), "a": of(4.0, 80.0), "b": of(2.0, 70.0)}
+    two = {"easy": of(8.0, 40.0), "a": of(4.0, 80.0), "b": of(2.0, 90.0)}
+    table = gains({"one": one, "two": two}).set_index("rule")
+    assert table["gain"].tolist() == pytest.approx([0, math.log(2), math.log(4) / 2])
+    assert table["without the gate"].tolist() == pytest.approx([0, math.log(2), math.log(4)])
+    assert table["two"].tolist() == table["one"].tolist()
+    assert table["breaks the gate"].tolist() == ["", "", "two: longest wait 90.0 h, at most 80.0 h"]
+    assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([math.log(2)] * 2)
 
 
 def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
@@ -148,12 +177,19 @@ def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
 ) -> None:
     """KTH-SP2 as a whole: slowdown, mean wait, 99th percentile and longest wait over EASY's."""
     jobs = load_log(str(trace("KTH-SP2-1996-2.swf.gz")), "glesser")
-    found = {}
-    for name in ("easy", "aged", "aged-safe"):
-        values = measures_by_class(simulate(jobs, name), np.ones(len(jobs), bool))
+    found, of_late = {}, {}
+    when = jobs.submit_time - jobs.submit_time[0]
+    for name in ("easy", "aged", "aged-safe", "saf-typical-80h"):
+        result = simulate(jobs, name)
+        values = measures_by_class(result, np.ones(len(jobs), bool))
         found[name] = np.array([values[aim] for aim in AIMS])
+        of_late[name] = felt(result, 2 * when >= when[-1])
     assert (found["aged"] / found["easy"]).round(2).tolist() == [0.50, 0.76, 1.11, 1.22]
     assert (found["aged-safe"] / found["easy"]).round(2).tolist() == [0.49, 0.72, 1.00, 1.34]
+    gained = {name: gain(of_late["easy"], one) for name, one in of_late.items()}
+    scores = {name: round(one.score, 2) for name, one in gained.items()}
+    assert scores == {"easy": 0, "aged": 0.68, "aged-safe": 0.68, "saf-typical-80h": 0}
+    assert gained["saf-typical-80h"].broken == ("longest wait 131.5 h, at most 119.0 h",)
 
 
 # --- Similar jobs ---------------------------------------------------------------------------------
@@ -195,8 +231,9 @@ def test_rules_by_name_alone(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     path, tables = run.reproduce([JOBS], Folder(folder, "serial"), quick=True, named=True)
     rules = tables["over-logs"]["rule"].tolist()
-    assert rules[:2] == ["easy", "easy++"]
-    assert rules[-2:] == ["aged", "aged-safe"]
+    assert rules[:2] == ["easy", "easy-sjbf"]
+    assert rules[-3:] == ["aged", "aged-safe", "saf, clairvoyant"]
+    assert tables["gains-late"]["rule"].tolist() == rules
     assert len(tables["named"]) == len(rules)
     named = tables["named"].set_index("rule")["mean BSLD"]
     ratios = tables["over-logs"].set_index("rule")["mean BSLD / EASY's"]

@@ -228,6 +228,23 @@ def test_every_scheduler_can_be_named(name: str) -> None:
     assert as_json("simulate", JOBS, "--scheduler", name)["scheduler"]["name"] == name
 
 
+AGED = "4*log(wait+72000)-log(max(requested,1))-0.2*log(processors)"
+SAFE = "5*log(wait+50400)-0.6*log(max(requested,1))-0.4*log(max(time_limit,1))-0.1*log(processors)"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("aged", ("--policy", AGED)),
+        ("aged-safe", ("--policy", SAFE, "--hold", "share=0.02,by=both")),
+    ],
+)
+def test_schedulers_that_age_are_long_commands(name: str, words: tuple[str, ...]) -> None:
+    typical = ("simulate", USERS, "--scheduler", "saf-typical")
+    named = as_json("simulate", USERS, "--scheduler", name)
+    assert digests(as_json(*typical, *words)) == digests(named) != digests(as_json(*typical))
+
+
 def test_a_week_that_there_is_not(log: Path) -> None:
     said = line("simulate", log, "--week", "40")
     assert "small has no jobs in week 40, only from week 1 to" in said
