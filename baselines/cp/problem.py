@@ -371,7 +371,7 @@ def pose(
 def _queue_of(view: PassView, places: Ints) -> PassView:
     """Return the view with these jobs only in its queue, in this order."""
     by_place = (
-        *("job", "submit", "wait", "duration", "requested"),
+        *("job", "submit", "wait", "duration", "requested", "policy_time"),
         *("units", "per_unit", "user", "queue", "expected_wait"),
     )
     return replace(view, **{name: getattr(view, name)[places] for name in by_place})

@@ -393,7 +393,8 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
         ask, view = partial(propose, **kept), partial(view_of, **kept)
     elif place.nodes is None:
         view = _of_pool(workload, place)
-    facts = facts_of(workload, place.cluster, pool=place.nodes is None and not alone)
+    times = columns_of(workload, scheduler).times
+    facts = facts_of(workload, place.cluster, times, pool=place.nodes is None and not alone)
     if callable(policy):
         begin(policy)
         simulation.dispatch = partial(_score, policy, view, facts)

@@ -120,7 +120,8 @@ NB_MODULE(_engine, m) {
            "Let time pass, to one before the next event; to start jobs then.")
       .def("view", alone(+[](const AnySimulation& s) { return as_arrays(s.view()); }),
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
-           "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
+           "run, their starts and predicted ends [s]. Where policies look at run times that are "
+           "learned, ordered_by, of those that are queued [s]. On nodes free, (N * R,); those of each that runs, "
            "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
            "wait. Under limits free, (N,) 1 where a node has no job; changes, when they may let others "
            "start, though no job comes or ends [s].")

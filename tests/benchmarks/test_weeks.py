@@ -6,8 +6,8 @@ import numpy as np
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.benchmarks.studies.weeks import cut_weeks, weekly_slowdowns
+from hpcgym.naming import WEEK_S
 from hpcgym.simulation.run import learn_before
-from hpcgym.workload.extracts import WEEK_S
 
 #: A trace of five weeks, the last four of which are simulated: few jobs, of a slower machine.
 DRAWN = load_workload("lublin:jobs=1500,processors=64,seed=1,load=0.95")

@@ -134,3 +134,22 @@ def test_weights_of_some_features_are_all_weights(text: str) -> None:
         expected = simulate(part, policy=sqf, **rules)
         assert env.result().start.tolist() == expected.start.tolist()
     assert max(begins) > log.submit_time[0]
+
+
+@names
+@pytest.mark.parametrize("estimate", ["clairvoyant", "typical-ratio"])
+def test_a_view_of_a_pass_has_these_times(name: str, estimate: str) -> None:
+    more = {"interval": "pass"} if name == "MixedPolicy" else {}
+    env = make(name, features=("policy_time",), policy_estimate=estimate, **more)
+    acts, seen = random_acts(env.action_space, 0), set()
+
+    def look(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        view, rows = env.pass_view(), info["window"][info["window"] >= 0]
+        times = view.policy_time[np.searchsorted(view.job, rows)] / 1.0
+        shown = observation["jobs"][: len(rows), 0]
+        np.testing.assert_allclose(shown, times / (times + 3600), rtol=1e-6)
+        seen.update((view.requested != view.policy_time).tolist())
+        return acts(number, observation, info)
+
+    play(env, look, seed=3)
+    assert True in seen

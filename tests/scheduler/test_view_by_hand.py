@@ -41,7 +41,10 @@ def test_a_view_by_hand() -> None:
     view = by_hand()
     assert view.free.tolist() == [[2, 1], [0, 0]]
     assert view.wait.tolist() == [5, 2]
-    assert view.requested.tolist() == [1, 1]
+    assert view.requested.tolist() == view.policy_time.tolist() == [1, 1]
+    known = by_hand(queue={**QUEUE, "requested": [7, 8], "policy_time": [5, 6]})
+    assert (known.requested.tolist(), known.policy_time.tolist()) == ([7, 8], [5, 6])
+    assert by_hand(queue={**QUEUE, "requested": [7, 8]}).policy_time.tolist() == [7, 8]
     assert (view.allowed.tolist(), view.held_back.tolist()) == ([True, True], [0, 0])
     limited = by_hand(queue={**QUEUE, "allowed": [True, False], "held_back": [0, 3]})
     assert (limited.allowed.tolist(), limited.held_back.tolist()) == ([True, False], [0, 3])

@@ -11,6 +11,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from node_strategies import machines, workloads_for
+from predictors import Crooked
 from same_results import cells_of
 
 import hpcgym
@@ -203,6 +204,42 @@ def test_views_are_read_only() -> None:
             with pytest.raises(AttributeError):
                 setattr(view, name, value)
     assert repr(keeps.views[0]) == "PassView(0 s, 3 queued, 0 running jobs)"
+
+
+# --- Policies that are functions ----------------------------------------------------------------
+
+BUSY = hpcgym.load_workload("lublin:jobs=250,processors=32,seed=7,load=1.3,users=6")
+ALL_ESTIMATES = ("requested", "double-requested", "clairvoyant", "ave2", "typical-ratio", EAGER)
+
+
+@pytest.mark.parametrize("rules", [{}, {"backfill": "depth:2"}, {"cluster": "4x2x4", "hold": 0.1}])
+@pytest.mark.parametrize("estimate", [*ALL_ESTIMATES, Crooked])
+def test_a_function_sees_the_run_times_that_orders_by_name_look_at(
+    estimate: Any, rules: dict[str, Any]
+) -> None:
+    """Least area first, by what the view tells at each pass, is the order of that name."""
+    requested = []
+
+    def least_area(view: PassView) -> Any:
+        requested.append(np.array_equal(view.policy_time, view.requested))
+        return -(view.policy_time * view.processors)
+
+    def simulated(policy: Any) -> Result:
+        looks_at = estimate if isinstance(estimate, str) else estimate()
+        return simulate(
+            BUSY, policy=policy, backfill_order="spf", policy_estimate=looks_at, **rules
+        )
+
+    named, by_function = simulated("saf"), simulated(least_area)
+    assert by_function.start.tolist() == named.start.tolist()
+    assert all(requested) == (estimate == "requested")
+
+
+def test_a_dispatcher_sees_requested_times() -> None:
+    keeps = Keeps()
+    simulate(FEW, keeps, cluster=TWO)
+    for view in keeps.views:
+        assert view.policy_time.tolist() == view.requested.tolist()
 
 
 @settings(max_examples=100)

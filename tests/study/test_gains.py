@@ -10,8 +10,8 @@ from few_jobs import few_jobs
 
 from hpcgym import Workload, simulate
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import WEEK_S
 from hpcgym.study.gains import Felt, Gain, felt, gain, mean_of
-from hpcgym.workload.extracts import WEEK_S
 
 
 def felt_by_hand(

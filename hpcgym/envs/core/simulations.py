@@ -438,7 +438,10 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     told, queued = native.view(), np.sort(rows)
     if "free" not in told:
         told = on_one_node(told, native.free)
-    told |= {"queued": queued, "duration": native.schedule()["predicted"][queued]}
+    schedule = native.schedule()
+    told |= {"queued": queued, "duration": schedule["predicted"][queued]}
+    if "ordered_by" in schedule:
+        told["ordered_by"] = schedule["ordered_by"][queued]
     return view_at(told, native.time, simulations.jobs(e), shown.nodes, shown.facts)
 
 
@@ -457,11 +460,12 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     if kept is None or kept.episode != episode:
         cluster, machines = simulations.options.cluster, simulations.machines
         workload = simulations.episodes.workload_of(episode)
-        facts = facts_of(workload, cluster, pool=machines.place == "pool")
+        start, n = simulations.rows(e)
+        times = simulations.world.table["ordered_by"][start : start + n]
+        facts = facts_of(workload, cluster, times, pool=machines.place == "pool")
         if machines.place == "pool":
             nodes = pool_as_node(workload.requested_processors, cluster.processors)
         else:
-            start, n = simulations.rows(e)
             nodes = machines.told["nodes"]
             nodes = nodes._replace(needs=nodes.needs[start : start + n])
         kept = simulations.shown[e] = _Shown(episode, facts, nodes)

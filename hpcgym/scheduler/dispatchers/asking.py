@@ -84,6 +84,7 @@ class Facts:
     job_number, user, queue : (n_jobs,) int64 of the log.
     expected_wait : (n_jobs,) float64 [s].
     max_expected_wait : [s].
+    policy_time : (n_jobs,) int64 [s], of estimates that are known beforehand.
     """
 
     resources: tuple[str, ...]
@@ -92,6 +93,7 @@ class Facts:
     queue: Ints
     expected_wait: NDArray[np.float64]
     max_expected_wait: float
+    policy_time: Ints
 
 
 def view_at(
@@ -138,6 +140,9 @@ def _known(
         "wait": time - submit,
         "duration": told["duration"][order],
         "requested": jobs["requested"][job],
+        "policy_time": told["ordered_by"][order]
+        if "ordered_by" in told
+        else facts.policy_time[job],
         "user": facts.user[job],
         "queue": facts.queue[job],
         "expected_wait": facts.expected_wait[job],
@@ -592,8 +597,13 @@ def on_nodes(
     return found
 
 
-def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
-    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
+def facts_of(
+    workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False
+) -> Facts:
+    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``.
+
+    ``policy_time``: what policies look at, (n_jobs,) [s], unless that is learned.
+    """
     return Facts(
         cluster.resources[:1] if pool else cluster.resources,
         workload.job_number,
@@ -601,4 +611,5 @@ def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
         workload.queue,
         expected_waits(workload, cluster.queues),
         max(cluster.queues.values(), default=1.0),
+        policy_time,
     )

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 _OF_QUEUE = ("submit", "duration", "units", "per_unit")
 _MORE_OF_QUEUE = (
-    "job", "requested", "user", "queue", "expected_wait", "allowed", "held_back",
+    "job", "requested", "policy_time", "user", "queue", "expected_wait", "allowed", "held_back",
 )  # fmt: skip
 _OF_RUNNING = ("start", "end", "per_unit", "first", "node", "units")
 _NOTHING_RUNS = {**dict.fromkeys(_OF_RUNNING, ()), "first": (0,)}
@@ -46,6 +46,8 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         return whole(f"queue[{key!r}]", queue.get(key, usual), (n,), least, most)
 
     submit = numbers("submit", None, most=time)
+    duration = numbers("duration", 0)
+    requested = numbers("requested", 0, duration)
     unknown_number = np.full(n, -1)
     waits = _waits("queue['expected_wait']", queue.get("expected_wait", np.ones(n)), n)
     allowed = array("queue['allowed']", queue.get("allowed", np.ones(n, np.bool_)))
@@ -54,8 +56,9 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         "job": numbers("job", 0, np.arange(n)),
         "submit": submit,
         "wait": time - submit,
-        "duration": numbers("duration", 0),
-        "requested": numbers("requested", 0, queue["duration"]),
+        "duration": duration,
+        "requested": requested,
+        "policy_time": numbers("policy_time", 0, requested),
         "units": numbers("units", 1),
         "per_unit": _demands("queue['per_unit']", queue["per_unit"], (n, types)),
         "user": numbers("user", None, unknown_number),
@@ -236,6 +239,8 @@ class PassView:
         shape (q,) is by place in this queue.
     submit, wait, duration, requested : (q,) int64 [s]; ``duration`` is the predicted run time, by
         the scheduler's estimate.
+    policy_time : (q,) int64 [s], the run times of the scheduler's policy_estimate, which orders by
+        name look at: requested times, or what is predicted from the jobs that have ended by now.
     units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes. Where
         jobs have nodes of their own, as under limits, a unit is a whole node.
     user, queue : (q,) int64, the log's numbers.
@@ -266,6 +271,7 @@ class PassView:
     wait: Ints
     duration: Ints
     requested: Ints
+    policy_time: Ints
     units: Ints
     per_unit: Ints
     user: Ints
@@ -311,8 +317,9 @@ class PassView:
         ----------
         time, resources, capacity, allocation : as the attributes.
         queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
-            else there is of ``job``, ``requested`` (the durations), ``user``, ``queue`` (-1),
-            ``expected_wait`` (1), ``allowed`` (all) and ``held_back`` (0).
+            else there is of ``job``, ``requested`` (the durations), ``policy_time`` (the
+            requested times), ``user``, ``queue`` (-1), ``expected_wait`` (1), ``allowed`` (all) and
+            ``held_back`` (0).
         running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
             jobs, and maybe ``job``.
 
