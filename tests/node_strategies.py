@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from drawing import strategies as st
-from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
+from strategies import BACKFILL, GAPS, POLICY, REQUESTS, holds, holds_back, predictions
 
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
@@ -103,7 +103,7 @@ def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         "estimate": draw(st.one_of(named, predictions(workload))),
         "correction": draw(st.sampled_from(corrections)),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
-        "hold": None if backfill in ("conservative", *DEPTHS) else draw(holds()),
+        "hold": draw(holds()) if holds_back(backfill) else None,
     }
 
 

@@ -90,6 +90,11 @@ def holds() -> st.SearchStrategy[dict[str, Any] | None]:
     return st.one_of(st.none(), rules)
 
 
+def holds_back(backfill: str) -> bool:
+    """Whether jobs may be held back under a way to back-fill."""
+    return backfill != "conservative" and not backfill.startswith("slurm")
+
+
 DEPTHS = (
     "depth:2",
     "depth:3",
@@ -154,7 +159,7 @@ def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
         "passes": draw(st.sampled_from(passes)),
-        "hold": None if backfill in ("conservative", *DEPTHS) else draw(holds()),
+        "hold": draw(holds()) if holds_back(backfill) else None,
     }
 
 

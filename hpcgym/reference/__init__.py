@@ -75,6 +75,8 @@ Backfilling
     beside running jobs and the reservations made so far; who starts now starts, others have a
     reservation, until there are K. Then the other queued jobs, in backfill order: who can start
     now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
+    Under rule 21 a job starts now only if all it needs is free now; else its reservation takes all
+    that it needs at the pass, for its whole predicted length.
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
     not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
     there is no such bound. If it has left jobs out for it, a pass follows at the next of these

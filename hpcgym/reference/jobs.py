@@ -31,6 +31,7 @@ class Job:
     backfilled: bool = False
     reserved_start: int = -1  # the first promise
     reservation: int = -1  # the present promise (conservative)
+    beside: int = 0  # processors that it keeps free beside the job's own
     policy_time: int = -1  # what policies look at in place of the requested time
     recorded_wait: int = -1  # of the trace
     came: int = 0  # how many had been submitted then, with it

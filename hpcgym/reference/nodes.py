@@ -41,7 +41,8 @@ Rules
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
     prediction all are dropped and made again as in the pool. depth:K: rule 22 there, of nodes;
-    a job that starts does so on what it was given so. slurm: rule 14.
+    a job that starts does so on what it was given so. hold: what a job, or a reservation, needs
+    beyond its own cores must be free of the cores of all nodes together. slurm: rule 14.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of the pool on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
@@ -405,6 +406,13 @@ class NodeRooms(Simulation):
         super().start(job, now, backfilled=backfilled)
 
 
+def kept_beside(reserved: Sequence[Job], time: int) -> int:
+    """Return how many cores reservations keep free beside those of their jobs (rule 7)."""
+    return sum(
+        job.beside for job in reserved if job.reservation <= time < job.reservation + job.predicted
+    )
+
+
 # --- A slow, obvious simulator of machines with nodes ---------------------------------------------
 
 NEVER = 2**62  # [s] later than anything
@@ -493,16 +501,27 @@ class NodeSimulation(NodeRooms):
             job.reservation = -1
             job.reservation = self.place_like_slurm(job, now)
             return
-        before, job.reservation = job.reservation, -1
-        steps = self.planned(now)
+        before, job.reservation, job.beside = job.reservation, -1, 0
+        start, nodes = self.first_place(job, now)
+        if self.waits_for_more(job, start, now):
+            start, nodes = self.first_place(job, now)
+        if start != before:
+            job.nodes = tuple(nodes)
+        job.reservation = start
+
+    def first_place(self, job: Job, now: int) -> tuple[int, Placed]:
+        """Return when a job first fits for its whole predicted length, and on which nodes."""
+        steps, needs = self.planned(now), job.processors + job.beside
+        reserved = [other for other in self.queue if other.reservation != -1]
         for first, (start, _) in enumerate(steps):
-            end = start + job.predicted
-            nodes = self.allocated(job, least_of([free for at, free in steps[first:] if at < end]))
-            if nodes is not None:
-                if start != before:
-                    job.nodes = tuple(nodes)
-                job.reservation = start
-                return
+            during = [(at, free) for at, free in steps[first:] if at < start + job.predicted]
+            nodes = self.allocated(job, least_of([free for _, free in during]))
+            enough = self.hold is None or all(
+                sum(node[0] for node in free) - kept_beside(reserved, at) >= needs
+                for at, free in during
+            )
+            if nodes is not None and enough:
+                return start, nodes
         raise AssertionError("the job is larger than the machine")
 
     def goes_on(self, waited: bool, started: bool) -> bool:

@@ -126,14 +126,27 @@ class Reservations(Events):
 
     def reserve(self, job: Job, now: int) -> None:
         """Reserve the earliest time where the job fits; its own reservation so far is lifted."""
-        job.reservation = -1
+        job.reservation, job.beside = -1, 0
+        start = self.earliest(job, now)
+        if self.waits_for_more(job, start, now):
+            start = self.earliest(job, now)
+        job.reservation = start
+
+    def waits_for_more(self, job: Job, start: int, now: int) -> bool:
+        """Rule 21: whether a reservation takes all that a job needs, as it cannot start now."""
+        if self.hold is None or (start == now and self.need(job, now) <= self.free(now)):
+            return False
+        job.beside = self.need(job, now) - job.processors
+        return True
+
+    def earliest(self, job: Job, now: int) -> int:
+        """Return when a job first fits for its whole predicted length."""
         steps = self.profile(now)
-        short = [time for time, free in steps if free < job.processors]
+        short = [time for time, free in steps if free < job.processors + job.beside]
         for start, _ in steps:
             end = start + job.predicted + (self.slurm is not None)
             if not any(start <= time < end for time in short):
-                job.reservation = start
-                return
+                return start
         raise AssertionError("the job is larger than the machine")
 
     def profile(self, now: int) -> list[tuple[int, int]]:
@@ -150,7 +163,8 @@ class Reservations(Events):
         if self.kept:
             ends = self.expected_ends(self.kept, now)
             held += [(now, end, job.processors) for job, end in zip(self.kept, ends, strict=True)]
-        held += [(*self.reserved_in(job), job.processors) for job in queue if job.reservation != -1]
+        reserved = [job for job in queue if job.reservation != -1]
+        held += [(*self.reserved_in(job), job.processors + job.beside) for job in reserved]
         changes: dict[int, int] = {now: self.processors}
         for start, end, processors in held:
             if end > now:

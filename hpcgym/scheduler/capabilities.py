@@ -98,8 +98,8 @@ APART: dict[tuple[str, str], str] = {
         for rule in ("depth", "slurm")
     },
     **{
-        ("hold", plan): "it holds jobs back around one reservation, or none"
-        for plan in ("conservative", "depth", "slurm")
+        ("hold", plan): "it holds jobs back around reservations that each pass makes anew"
+        for plan in ("conservative", "slurm")
     },
     ("per-event", "depth"): "simulators with such passes have one reservation, or all",
     ("per-event", "slurm"): "simulators with such passes have one reservation, or all",

@@ -431,9 +431,9 @@ class Scheduler:
     @property
     def plans(self) -> bool:
         """Whether all reservations are made anew at each pass."""
-        if self.reserve.conservative or self.hold is not None:
+        if self.reserve.conservative:
             return False
-        return self.reserve.anew or self.restricts
+        return self.reserve.anew or (self.restricts and self.hold is None)
 
     @property
     def moves_submissions(self) -> bool:

@@ -46,9 +46,10 @@ class FreshPlan {
     for (std::size_t k = step_at(end, 0); k < steps_.size(); ++k) steps_[k].free += width;
   }
 
-  // Give a job a place at the earliest time; return that. None if it is later than `last`.
-  i64 reserve(const auto&, i64 j, i64 length, i64 last, i64) {
-    const i64 width = jobs_[j].processors;
+  // Give a job a place at the earliest time, and keep so many units free `beside` it; return that.
+  // None if it is later than `last`.
+  i64 reserve(const auto&, i64 j, i64 length, i64 last, i64, i64 beside) {
+    const i64 width = jobs_[j].processors + beside;
     std::size_t step = earliest(width, length + ends_before());
     const i64 time = steps_[step].time;
     if (time > last) return time;

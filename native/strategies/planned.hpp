@@ -13,6 +13,9 @@
 // user only at `tested_of_user`, if that is not 0: further jobs of the user do not count. It
 // reserves nothing that begins later than `window` seconds from now.
 //
+// Where long jobs are held back, a job starts only if all that it needs is free, and its reservation
+// takes that too. What others need falls as time passes: no plan holds.
+//
 // One reservation on nodes, with neither windows nor stops to plan around, is EASY's, of room and not
 // of nodes by name: strategies/easy.hpp starts what may start. On a pool both are the same.
 //
@@ -48,6 +51,7 @@ class Planned {
 
   void pass(Simulator<M>& s) {
     if (s.windows) s.windows->forget_over(s.time);
+    if (s.rules().holds) s.changed = true;
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
@@ -101,7 +105,8 @@ class Planned {
   static bool some_may_start(Simulator<M>& s) {
     if (s.stops) return s.stops->some_may_start(s);
     return s.queue.jobs.any([&](const Entry& e) {
-      return !s.bars(e.job) && s.machine.fits(e.job, s.machine.width(e.job), s.room());
+      const i64 needed = s.rules().holds ? s.needed_by(e.job) : s.machine.width(e.job);
+      return !s.bars(e.job) && s.machine.fits(e.job, needed, s.room());
     });
   }
   // Serve those who may stop others; then start what may start. So many jobs have just come.
@@ -247,11 +252,19 @@ class Planned {
     if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
+    const bool holds = s.rules().holds;
+    const i64 needed = holds ? s.needed_by(j) : s.machine.width(j);
     i64& reserved = reserved_[index(j)].time;
-    if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last, latest(s));
-    if (reserves ? reserved == s.time
-                 : ends_in_time(s, predicted) &&
-                       plan_.place_now(s.machine, j, predicted, s.room(), false)) {
+    // a reservation takes what the job needs, one that starts its own units alone
+    bool starts = (holds || !reserves) && needed <= s.room() &&
+                  (reserves || ends_in_time(s, predicted)) &&
+                  plan_.place_now(s.machine, j, predicted, s.room(), false);
+    if (!starts && reserves) {
+      const i64 beside = holds ? needed - s.job(j).processors : 0;
+      reserved = plan_.reserve(s.machine, j, predicted, last, latest(s), beside);
+      starts = reserved == s.time;
+    }
+    if (starts) {
       s.of(j).backfilled = s.head >= 0;
       start(s, j, true);
       return;

@@ -189,6 +189,29 @@ add(
     hold={**FOR_EVER, "from_s": 50, "factor": 20},
     expected={"reserved_start": [-1, -1, 30, -1, -1]},
 )
+# the third needs 2 + 5 from 30 s on, the fourth would have 4 of 10 beyond that, and so has a place
+# at 1030 s; the fifth needs 3 + 4. The sixth ends too late, the seventh in time. At 30 s the third
+# has 2 alone, so that the fourth and sixth start, and the fifth is the head until 61 s
+ROWS = ((0, 3, 30), (0, 3, 40), (0, 2, 1000), (0, 4, 31), (0, 3, 500), (0, 1, 31), (0, 1, 30))
+add(
+    "a reservation takes what its job needs, a start its own processors",
+    *(ten_processors(*ROWS), [0, 0, 30, 30, 61, 30, 0]),
+    backfill="depth:2",
+    hold={**FOR_EVER, "from_s": 50, "factor": 20},
+    expected={"reserved_start": [-1, -1, 30, -1, 61, -1, -1]},
+)
+# the last needs 3, which are free at 40 s, when the fourth has the whole machine from 680 s on:
+# under EASY, which reserves for the third alone, it starts then
+SECOND = ten_processors((0, 2, 40), (0, 6, 600), (0, 6, 80), (0, 10, 140), (0, 2, 1000))
+LAST = {**FOR_EVER, "share": 0.1, "from_s": 700, "factor": 1.2}
+add("a job is held back beside one reservation", SECOND, [0, 0, 600, 1040, 40], hold=LAST)
+add(
+    "a job is held back beside two reservations",
+    *(SECOND, [0, 0, 600, 680, 820]),
+    backfill="depth:2",
+    hold=LAST,
+    expected={"reserved_start": [-1, -1, 600, 680, 820]},
+)
 # the head of 8 waits for 20 s; 2 are extra, which EASY gives to a long job
 SPARE = ten_processors((0, 6, 20), (0, 8, 10), (0, 2, 100), (0, 2, 19))
 add("easy spares what is extra", SPARE, [0, 20, 0, 0])

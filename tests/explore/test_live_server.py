@@ -172,7 +172,12 @@ def test_rules_that_are_not_changed_stay(workload: Any) -> None:
         ("simulate", {"threshold": -1}, 422, "threshold must be a number of at least 0 s, not -1"),
         ("simulate", {"hold": "x"}, 422, "hold must be a share of the machine, not 'x'"),
         ("simulate", {"hold": 2}, 422, "hold: share must be"),
-        ("simulate", {"backfill": "depth:5", "hold": 0.1}, 422, "hold and backfill='depth:5' do"),
+        (
+            "simulate",
+            {"backfill": "conservative", "hold": 0.1},
+            422,
+            "hold and backfill='conservative' do",
+        ),
         ("simulate", {"processors": 0}, 422, "must be a whole number from 1 to 256, not 0"),
         ("simulate", {"processors": 1e9}, 422, "processors must be a whole number from 1 to 256"),
         ("simulate", {"processors": 1}, 422, "processors"),

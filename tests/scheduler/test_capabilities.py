@@ -187,7 +187,7 @@ MOVED = ("dependencies", "submitted")
 PLANS = ("conservative", "depth", "slurm")
 #: What a scheduler does not ask for together: it is refused when it is made.
 OF_A_SCHEDULER = (
-    *(("hold", plan) for plan in PLANS),
+    *(("hold", plan) for plan in PLANS if plan != "depth"),
     ("per-event", "depth"),
     ("per-event", "slurm"),
 )

@@ -180,7 +180,7 @@ class Space:
             arm = arm._replace(policy_estimate="requested")
         if self.shared and not shares(arm.allocation):
             arm = arm._replace(partners="fill", pairs_above=False)
-        return None if arm.hold and reserve.depth not in (0, 1) else arm
+        return None if arm.hold and reserve.conservative else arm
 
     def n_weights(self, arm: Arm) -> int:
         """Return how many weights an arm has."""

@@ -43,10 +43,11 @@ class FreshNodePlan : private NodePlan {
     may_be_overdrawn_ = true;
     foresee(end, j, 1);
   }
-  // Give a job a place at the earliest time; return that. None if it is later than `last`; beyond
-  // `latest` any later time will do.
-  i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {
+  // Give a job a place at the earliest time, and keep so many cores of any nodes free `beside` it;
+  // return that. None if it is later than `last`; beyond `latest` any later time will do.
+  i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest, i64 beside) {
     if (table_) return table_->reserve(m, j, length, last, latest);
+    beside_[index(j)] = beside;
     const i64 time = earliest(m, j, length, forever);
     if (time <= last) commit(m, j, length, time);
     return time;
@@ -56,6 +57,7 @@ class FreshNodePlan : private NodePlan {
   bool place_now(Nodes& m, i64 j, i64 length, i64 free, bool others) {
     if (m.width(j) > free) return false;
     if (table_) return table_->starts_now(m, j, length, others);
+    beside_[index(j)] = 0;
     if (earliest(m, j, length, now_ + 1) > now_) return false;
     commit(m, j, length, now_);
     return true;

@@ -16,10 +16,11 @@ namespace hpc {
 class NodePlan {
  public:
   explicit NodePlan(const Model& m)
-      : strict_(m.rules.every > 0), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)) {}
+      : strict_(m.rules.every > 0), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)),
+        beside_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
-    a(now_, reserved_, cells_, events_, may_be_overdrawn_, gained_until_, left_until_);
+    a(now_, reserved_, cells_, beside_, events_, may_be_overdrawn_, gained_until_, left_until_);
   }
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
   std::span<const Cell> placed(i64 j) const { return cells_[index(j)]; }
@@ -33,6 +34,7 @@ class NodePlan {
     running.each([&](const Entry& e) {
       const auto has = m.cells(e.job);
       cells_[index(e.job)].assign(has.begin(), has.end());
+      beside_[index(e.job)] = 0;
       foresee(e.key, e.job, 1);
     });
   }
@@ -91,6 +93,7 @@ class NodePlan {
   i64 now_ = 0;
   std::vector<i64> reserved_;             // [s] by job
   std::vector<std::vector<Cell>> cells_;  // by job, of those that wait or run
+  std::vector<i64> beside_;               // cores that its reservation keeps free, of any nodes
   std::vector<Event> events_;             // by time
   // Jobs may run where they should have ended: a node may have less than nothing free then.
   bool may_be_overdrawn_ = false;
@@ -175,7 +178,7 @@ class NodePlan {
     for (i64 r = 0; r < l.n_resources; ++r) {
       if (l.demand(j)[r] == 0) continue;
       i64& spare = spare_[index(r)];
-      spare = -l.units(j) * l.demand(j)[r];
+      spare = -l.units(j) * l.demand(j)[r] - (r == 0 ? beside_[index(j)] : 0);
       for (i64 node = 0; node < l.n_nodes; ++node)
         spare += m.free()[index(node * l.n_resources + r)];
     }
@@ -185,6 +188,7 @@ class NodePlan {
     const Layout& l = m.layout();
     for (i64 r = 0; r < l.n_resources; ++r)
       spare_[index(r)] += e.sign * l.units(e.job) * l.demand(e.job)[r];
+    spare_[0] += e.sign * beside_[index(e.job)];
   }
   bool lacks() const { return *std::min_element(spare_.begin(), spare_.end()) < 0; }
   // Whether all that happens at one time is before event `i`.
