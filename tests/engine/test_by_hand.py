@@ -228,6 +228,20 @@ CORES = few_jobs(
 for way in ("first-fit", "worst-fit"):
     rules = {"cluster": FIVES, "allocation": way, "policy": "spf", "hold": TENTH}
     add(f"on nodes cores are held back, {way}", CORES, [0, 20], **rules)
+# the second needs 4 + 2 cores from 20 s on: the third would leave 5, though each has a node
+BESIDE = few_jobs(
+    *(10, [0] * 3, [20, 1000, 30], [5, 4, 5]),
+    units=[1] * 3,
+    per_unit={"core": [5, 4, 5], "mem": [1] * 3},
+)
+TWO_CORES = {**FOR_EVER, "share": 0.2, "from_s": 100, "factor": 2}
+add(
+    "on nodes a job leaves a reservation what it needs",
+    *(BESIDE, [0, 20, 20]),
+    cluster=FIVES,
+    backfill="depth:2",
+    hold=TWO_CORES,
+)
 
 # --- Quotas ---------------------------------------------------------------------------------------
 

@@ -212,7 +212,10 @@ BUSY = hpcgym.load_workload("lublin:jobs=250,processors=32,seed=7,load=1.3,users
 ALL_ESTIMATES = ("requested", "double-requested", "clairvoyant", "ave2", "typical-ratio", EAGER)
 
 
-@pytest.mark.parametrize("rules", [{}, {"backfill": "depth:2"}, {"cluster": "4x2x4", "hold": 0.1}])
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"backfill_order": "sjbf"}, {"backfill": "depth:2"}, {"cluster": "4x2x4", "hold": 0.1}],
+)
 @pytest.mark.parametrize("estimate", [*ALL_ESTIMATES, Crooked])
 def test_a_function_sees_the_run_times_that_orders_by_name_look_at(
     estimate: Any, rules: dict[str, Any]
@@ -226,9 +229,8 @@ def test_a_function_sees_the_run_times_that_orders_by_name_look_at(
 
     def simulated(policy: Any) -> Result:
         looks_at = estimate if isinstance(estimate, str) else estimate()
-        return simulate(
-            BUSY, policy=policy, backfill_order="spf", policy_estimate=looks_at, **rules
-        )
+        changes = {"backfill_order": "spf", "policy_estimate": looks_at, **rules}
+        return simulate(BUSY, policy=policy, **changes)
 
     named, by_function = simulated("saf"), simulated(least_area)
     assert by_function.start.tolist() == named.start.tolist()
