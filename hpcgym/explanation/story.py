@@ -32,6 +32,7 @@ REASONS = {
     "order": "nothing starts out of order",
     "reservation": "it would have delayed the first job of the queue",
     "plan": "all earlier times were reserved for others",
+    "plan_or_hold": "earlier times were reserved, or processors were to stay free behind it",
     "clock": "the next pass that back-fills was to come",
     "unseen": "passes that back-fill do not look at so many jobs",
     "hold": "processors were to stay free behind it",
@@ -45,6 +46,7 @@ CALLED = {
     "order": "order",
     "reservation": "first job's reservation",
     "plan": "others' reservations",
+    "plan_or_hold": "reservations, or held-back processors",
     "clock": "next pass that back-fills",
     "unseen": "not looked at",
     "hold": "held-back processors",
@@ -96,7 +98,7 @@ def reasons_at(
         tests.append(("clock", np.full(len(rows), not at.looked)))
         tests.append(("unseen", unseen))
     if scheduler.reserve.several:
-        return _first(tests, "plan")
+        return _first(tests, "plan" if scheduler.hold is None else "plan_or_hold")
     tests.append(("hold", (rows == at.head) | (at.head == -1)))
     if scheduler.reserve.kind == "none":
         return _first(tests, "order")
