@@ -14,7 +14,7 @@ from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.rlscheduler import rules
 from hpcgym.benchmarks.studies.harness import same_jobs
-from hpcgym.schedule.measures import HOUR
+from hpcgym.naming import HOUR_S
 from hpcgym.simulation.run import simulate
 from hpcgym.study.evaluation.environments import act_out
 from hpcgym.workload.load import load_workload
@@ -155,8 +155,8 @@ def play_part(task: Mapping[str, Any]) -> dict[str, list[float]]:
     for jobs, start, run in played:
         wait = start - jobs.submit_time
         found["mean_bsld"].append(float(np.maximum((wait + run) / np.maximum(run, 10), 1).mean()))
-        found["mean_wait_h"].append(float(wait.mean()) / HOUR)
-        found["max_wait_h"].append(float(wait.max()) / HOUR)
+        found["mean_wait_h"].append(float(wait.mean()) / HOUR_S)
+        found["max_wait_h"].append(float(wait.max()) / HOUR_S)
     return found
 
 
