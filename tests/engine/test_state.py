@@ -12,7 +12,10 @@ import pytest
 from few_jobs import few_jobs
 from same_results import agreed
 
+from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, Failures, NodeGroup, Partition
+from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
 A, B = -2, -1  # the last two jobs
@@ -193,3 +196,11 @@ def test_who_comes_in_a_pass_waits_already_and_nobody_else(rules: dict[str, Any]
             result = agreed(jobs, policy=policy, backfill="none", **rules)
             second = result.start[result.workload.job_number == 2].tolist()
             assert second == ([10] if number == value else [15])
+
+
+@pytest.mark.parametrize("rule", ["policy", "backfill_order"])
+@pytest.mark.parametrize("place", ["whole nodes", "shared nodes"])
+def test_where_what_is_free_is_another_matter_it_is_refused(place: str, rule: str) -> None:
+    with pytest.raises(HpcgymError, match=rf"^{rule}='wait \* free' and .*: what is free"):
+        check_scheduler(Scheduler(**{rule: "wait * free"}), place)
+    check_scheduler(Scheduler(**{rule: "wait ** 2"}), place)
