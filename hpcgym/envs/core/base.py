@@ -507,18 +507,20 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
     if workload is not None:
         given["workload"] = workload
     definition: Definition = cls.read_arguments(**given)
-    for name in _given_way(of_episodes.get("episodes"), definition.options) - set(own):
+    options = definition.options
+    kind = of_episodes.get("episodes", "windows")
+    for name in given_way(kind, options.workload, options.scheduler) - set(own):
         of_episodes.pop(name, None)
     if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
         check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
     return definition, episodes_of(definition, of_episodes)
 
 
-def _given_way(kind: Any, options: Options) -> set[str]:
+def given_way(kind: Any, workload: Workload, scheduler: Scheduler) -> set[str]:
     """Return the arguments of episodes whose defaults give way to what the user asks for."""
     found: set[str] = set()
-    is_whole = kind in ("whole", "stream") or options.workload.initial is not None
-    moves = options.scheduler.moves_submissions or options.scheduler.preemption is not None
+    is_whole = kind in ("whole", "stream") or workload.initial is not None
+    moves = scheduler.moves_submissions or scheduler.preemption is not None
     if is_whole or moves:  # nothing is around these
         found |= {"start", "warmup", "arrivals", "horizon"}
     return found | ({"part"} if is_whole else set())

@@ -597,9 +597,7 @@ def on_nodes(
     return found
 
 
-def facts_of(
-    workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False
-) -> Facts:
+def facts_of(workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False) -> Facts:
     """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``.
 
     ``policy_time``: what policies look at, (n_jobs,) [s], unless that is learned.

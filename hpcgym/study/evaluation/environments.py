@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -146,15 +146,19 @@ class Agents(NamedTuple):
     env: str | None = None
     options: Mapping[str, Any] = MappingProxyType({})
 
-    def environments(self) -> dict[str, Mapping[str, Any]]:
-        """Return the arguments of each environment, as far as they are told, by who acts there."""
+    def environments(self, usual: bool = True) -> dict[str, Mapping[str, Any]]:
+        """Return the arguments of each environment, as far as they are told, by who acts there.
+
+        ``usual``: with what it has where nothing is given.
+        """
         found: dict[str, Mapping[str, Any]] = {}
         if self.env is not None:
-            found[self.env] = {**usual_of(self.env), **self.options}
+            found[self.env] = {**(usual_of(self.env) if usual else {}), **self.options}
         for name, policy in self.acting.items():
             own = getattr(policy, "env_id", None)
             if own is not None and self.env in (None, own):
-                found[name] = {**usual_of(own), **options_of(policy), **self.options}
+                theirs = {**options_of(policy), **self.options}
+                found[name] = {**usual_of(own), **theirs} if usual else theirs
         return found
 
 
@@ -422,10 +426,13 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def restrictions(agents: Agents) -> dict[str, Any]:
-    """Return the quotas and windows of an evaluation: those given, or those of environments."""
+def restrictions(agents: Agents, names: Collection[str] = OF_MACHINES) -> dict[str, Any]:
+    """Return rules of a site that hold in an evaluation: those given, or those of environments.
+
+    ``names``: which ones; by default quotas and windows.
+    """
     there = [agents.options, *map(options_of, agents.acting.values())]
-    found = settled(OF_MACHINES, agents.rules, there)
+    found = settled(names, agents.rules, there)
     return {rule: value for rule, value in found.items() if value is not None}
 
 
@@ -433,13 +440,14 @@ def restrictions(agents: Agents) -> dict[str, Any]:
 PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
 
 
-def around_of(given: Mapping[str, Any], agents: Agents) -> dict[str, Any]:
+def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False) -> dict[str, Any]:
     """Return what is around the slices of an evaluation.
 
     Parameters
     ----------
     given : those of the four arguments of :data:`PLAIN` that the user has given.
     agents : who acts, and where.
+    gives_way : whether the defaults of environments do.
 
     Raises
     ------
@@ -447,7 +455,7 @@ def around_of(given: Mapping[str, Any], agents: Agents) -> dict[str, Any]:
     """
     around = dict(PLAIN)
     told: dict[str, str] = {}  # by whom
-    for name, theirs in agents.environments().items():
+    for name, theirs in agents.environments(not gives_way).items():
         for key in PLAIN:
             if key in given or key not in theirs:
                 continue

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.envs.core.base import settings_in
+from hpcgym.envs.core.base import given_way, settings_in
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import PERIODS, Episode, counted
 from hpcgym.errors import (
@@ -30,6 +30,7 @@ from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.allocations import check_allocation
+from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import Scheduler
@@ -220,7 +221,8 @@ def evaluate(
     env = SHARED if sharing else env
     place = env or next(iter(env_ids - {None}), None)
     agents = Agents(acting, rules, env, settings_in(place, env_options or {}))
-    around = around_of(given, agents)
+    bound = Scheduler(**restrictions(agents, SITE_RULES))
+    around = around_of(given, agents, bool(given_way(episodes, whole, bound)))
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
