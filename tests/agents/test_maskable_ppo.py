@@ -10,6 +10,7 @@ import numpy as np
 import plain_envs
 import pytest
 import torch
+from plain_envs import plain
 
 import hpcgym
 from hpcgym.agents import load
@@ -47,7 +48,7 @@ def trained_network() -> JobNetwork:
 
 
 def make_of(**options: Any) -> Any:
-    return maker(WORKLOAD, "hpcgym/JobSelection-v1", {**OPTIONS, **options})
+    return maker(WORKLOAD, "hpcgym/JobSelection-v1", plain("JobSelection", OPTIONS | options))
 
 
 def trained(seed: int = 1, log: Any = None, **settings: Any) -> MaskablePpo:
@@ -118,18 +119,19 @@ def test_both_scales_keep_the_order() -> None:
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_rewards_relative_to_a_reference(power: float) -> None:
     """The rewards of an episode add up to its mean BSLD over a power of the reference's."""
-    plain = HpcVecEnv("hpcgym/JobSelection-v1", 2, workload=WORKLOAD, jobs=20, backfill="none")
-    envs = RelativeRewards(plain, "saf", power)
+    given = plain("JobSelection", {"workload": WORKLOAD, "jobs": 20, "backfill": "none"})
+    own = HpcVecEnv("hpcgym/JobSelection-v1", 2, **given)
+    envs = RelativeRewards(own, "saf", power)
     envs.seed(3)
     envs.reset()
     sums, ended = np.zeros(2), 0
     for _ in range(80):
-        names = list(plain.env.simulations.names)
+        names = list(own.env.simulations.names)
         _, rewards, dones, infos = envs.step(np.zeros(2, np.int64))
         sums += rewards
         for e in np.flatnonzero(dones):
             ended += 1
-            jobs = plain.env.episodes.workload_of(plain.env.episodes.find({"slice": names[e]}))
+            jobs = own.env.episodes.workload_of(own.env.episodes.find({"slice": names[e]}))
             saf = hpcgym.simulate(jobs, policy="saf", backfill="none").metrics["mean_bsld"]
             expected = -infos[e]["metrics"]["mean_bsld"] / saf**power
             assert sums[e] == pytest.approx(expected, rel=1e-4)
@@ -199,7 +201,7 @@ def test_other_environments_are_refused(agent: MaskablePpo) -> None:
         machine: Any = {}
         if "shutdown_action" in options:
             machine = {"cluster": hpcgym.Cluster(32, shutdown_time_s=60, boot_time_s=300)}
-        make = maker(WORKLOAD, id_of(env_id), {**OPTIONS, **options, **machine})
+        make = maker(WORKLOAD, id_of(env_id), plain(env_id, OPTIONS | options | machine))
         with pytest.raises(HpcgymError, match=message):
             agent.begin(make())
         if "features" not in options:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from plain_envs import plain
 
 from hpcgym.agents.practice import csv_log, maker, tensorboard_log
 from hpcgym.errors import HpcgymError
@@ -15,7 +16,7 @@ from hpcgym.workload import load_workload
 def test_parts_to_learn_from_and_to_choose_by_are_apart() -> None:
     """Three quarters and one of the first half; nothing is seen of the second."""
     jobs = load_workload("lublin:jobs=800,processors=32,seed=1")
-    make = maker(jobs, "hpcgym/JobSelection-v1", {"jobs": 20})
+    make = maker(jobs, "hpcgym/JobSelection-v1", plain("JobSelection", {"jobs": 20}))
     for part, rows in (("train", (0, 300)), ("validation", (300, 400))):
         episodes = make(part).unwrapped.episodes.listing
         assert (episodes[0].start, episodes[-1].stop) == rows

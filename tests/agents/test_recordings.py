@@ -14,6 +14,7 @@ import numpy as np
 import plain_envs
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from plain_envs import plain
 
 import hpcgym
 from hpcgym.agents.recordings import Recording, load_recording, load_selections, record
@@ -25,7 +26,14 @@ minari = pytest.importorskip("minari")
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 MIXED = ["random", "easy", "saf"]
 SMALL: dict[str, Any] = {"jobs": 30, "record_episodes": 2}
-WINDOW = {"window": 16}
+
+
+def without_part(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an environment that a recording may be given."""
+    return {name: value for name, value in options.items() if name != "part"}
+
+
+WINDOW = without_part(plain("JobSelection", {"window": 16}))
 
 #: Environment -> policies, and its options.
 ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -96,7 +104,8 @@ def test_minari_reads_what_is_written_and_plays_it_again(
 
 def test_a_recording_is_what_happened() -> None:
     given: dict[str, Any] = {"jobs": 40, "record_episodes": 3}
-    done = record("sjf", WORKLOAD, **given, env_options={"window": 32, "backfill": "none"})
+    options = plain("JobSelection", {"window": 32, "backfill": "none"})
+    done = record("sjf", WORKLOAD, **given, env_options=without_part(options))
     n = len(done.actions)
     assert done.observations["jobs"].shape == (n, 32, 8)
     assert done.terminations.sum() == len(done.about["episodes"]) == 3
@@ -174,7 +183,7 @@ def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.M
     read = load_selections(tmp_path / "own-v1")
     assert read.actions.tolist() == [*buffers[0].actions, *buffers[1].actions]
     assert read.rewards.tolist() == [*buffers[0].rewards, *buffers[1].rewards]
-    assert read.about["env_options"] == {"window": 8}
+    assert read.about["env_options"] == WINDOW | {"window": 8}
     assert read.about["seeds"] == [0, 1]
 
 
@@ -237,7 +246,7 @@ def without_spaces(told: Any) -> Any:
 #: Which file, what is made of it, and what is said.
 TOLD: list[tuple[str, Callable[[Any], Any], str]] = [
     ("metadata.json", without_mask, "'mask' is missing"),
-    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v1 or -v1"),
+    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v1"),
     ("metadata.json", without_spaces, "does not tell its environment and its spaces"),
     ("metadata.json", lambda one: {**one, "data_format": "x"}, "cannot be read as a data set of"),
     ("metadata.json", lambda one: {**one, "total_episodes": 0}, "cannot be read as a data set of"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from checkpoints import SHAPES, crc32c, network_of, random_network, write_checkpoint
 from typer.testing import CliRunner
@@ -257,7 +258,7 @@ def test_it_acts_only_where_it_sees_what_fits(tmp_path: Path) -> None:
         ("hpcgym/JobSelection-v1", {"features": ["fits"], "observation": "flat"}),
     ):
         with pytest.raises(HpcgymError, match="acts in JobSelection with"):
-            policy.begin(gymnasium.make(env_id, workload=JOBS, **options))
+            policy.begin(plain_envs.make(env_id, workload=JOBS, **options))
 
 
 # --- Brought to an evaluation ---------------------------------------------------------------------
@@ -276,7 +277,7 @@ def test_a_folder_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_it_stands_in_a_leaderboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path / "models", network_of(processors=1.0))
     monkeypatch.chdir(tmp_path)
-    around: dict[str, Any] = {"start": "empty", "arrivals": "stop", "horizon": "none"}
+    around: dict[str, Any] = {"start": "empty", "arrivals": "stop", "horizon": None}
     workload = "lublin:jobs=800,processors=64,seed=5,load=1.1"
     board = evaluate(
         ["rlscheduler:models", "-processors"],

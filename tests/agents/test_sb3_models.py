@@ -13,6 +13,7 @@ import gymnasium.wrappers.vector as vector
 import numpy as np
 import plain_envs
 import pytest
+from plain_envs import USUAL, plain
 
 from hpcgym.agents import load, save_spec
 from hpcgym.agents.maskable_ppo import RelativeRewards
@@ -31,6 +32,10 @@ from hpcgym.envs.sb3 import HpcVecEnv
 WORKLOAD = "lublin:jobs=1200,processors=64,load=3"
 JOBS: dict[str, Any] = {"workload": WORKLOAD, "jobs": 40, "window": 8, "part": "train"}
 FEW: dict[str, Any] = {"jobs": 40, "n": 3, "budget": 0, "resamples": 50}
+#: In vectors for Stable-Baselines3, too.
+EMPTY: dict[str, Any] = {
+    name: USUAL["JobSelection"][name] for name in ("start", "arrivals", "horizon", "skip_forced")
+}
 
 SELECTION = ("hpcgym/JobSelection-v1", {"backfill_order": "spf"})
 ORDERING = ("hpcgym/QueueOrdering-v1", {"observation": "flat"})
@@ -115,7 +120,7 @@ def test_a_model_with_a_memory_forgets_between_episodes(tmp_path: Path) -> None:
 def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     model, _ = made("maskable")
     model.save(tmp_path / "model")
-    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **SELECTION[1], reward="wait")
+    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **EMPTY, **SELECTION[1], reward="wait")
     told = json.loads(save_spec(VecMonitor(envs), tmp_path / "model.zip").read_text())
     assert told.keys() == {"format", "env_id", "env_options", "trained_on"}
     submit = load_workload(WORKLOAD).submit_time
@@ -127,7 +132,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
         "backfill": "easy", "backfill_order": "spf", "estimate": "requested",
         "correction": "requested", "passes": "per-timestamp", "window": 8,
         "features": list(envs.env.options.names), "observation": "dict", "reservation": "revised",
-        "reward": "wait", "start": "empty", "warmup": None, "arrivals": "stop", "horizon": None,
+        "reward": "wait", "warmup": None, **EMPTY,
     }  # fmt: skip
     board = evaluate([tmp_path / "model.zip", "saf"], WORKLOAD, **FEW)
     assert board.schedulers["saf"].backfill_order == "spf"  # as the model's environment has it
@@ -135,7 +140,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     alone = plain_envs.make(SELECTION[0], **JOBS, **SELECTION[1], reward="wait")
     for env in (alone, DummyVecEnv([lambda: alone]), model.get_env()):
         again = json.loads(save_spec(env, tmp_path / "other").read_text())["env_options"]
-        assert {**again, "reward": "wait"} == told["env_options"]
+        assert told["env_options"].items() <= {**again, "reward": "wait"}.items()
 
 
 def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Path) -> None:
@@ -148,22 +153,21 @@ def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Pa
     with pytest.warns(TrainingWarning, match="part='all' on lublin-64 seed 0 load 3, and has"):
         board = evaluate(tmp_path / "model.zip", WORKLOAD, **{**FEW, "n": 1})
     assert board.around == {**around, "warmup": None}
-    assert board.schedulers["fcfs"].backfill == "none"  # a reference of the newer version
     assert not board.failures
 
 
 def test_rewards_may_be_scaled(tmp_path: Path) -> None:
-    envs = HpcVecEnv(SELECTION[0], 2, **JOBS)
-    plain = save_spec(envs, tmp_path / "plain").read_text()
+    envs = HpcVecEnv(SELECTION[0], 2, **plain("JobSelection", JOBS))
+    same = save_spec(envs, tmp_path / "plain").read_text()
     scaled = VecNormalize(VecMonitor(envs), norm_obs=False)
-    assert save_spec(scaled, tmp_path / "scaled").read_text() == plain
+    assert save_spec(scaled, tmp_path / "scaled").read_text() == same
     relative = RelativeRewards(envs)
-    assert save_spec(relative, tmp_path / "relative").read_text() == plain
+    assert save_spec(relative, tmp_path / "relative").read_text() == same
     both = plain_envs.make_vec(SELECTION[0], num_envs=2, **JOBS)
     for wrapper in (vector.NormalizeReward, vector.RecordEpisodeStatistics):
         both = wrapper(both)
     both = vector.TransformReward(both, lambda reward: reward / 2)
-    assert save_spec(both, tmp_path / "vector").read_text() == plain
+    assert save_spec(both, tmp_path / "vector").read_text() == same
     with pytest.raises(HpcgymError, match="env: FlattenObservation changes what an agent sees"):
         save_spec(vector.FlattenObservation(both), tmp_path / "other")
 
@@ -176,7 +180,7 @@ def test_a_model_without_its_environment(tmp_path: Path) -> None:
         HpcgymError, match=r"acts in an environment: give env=.* or write .*save_spec"
     ):
         evaluate(path, WORKLOAD, **FEW)
-    with pytest.raises(HpcgymError, match=r"actions are Box\(2,\), not Discrete\(128\)"):
+    with pytest.raises(HpcgymError, match=r"was trained in another environment"):
         evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v1", **FEW)
     options = {"window": 8, **WEIGHTS[1]}
     board = evaluate(path, WORKLOAD, env=WEIGHTS[0], env_options=options, **FEW)

@@ -188,7 +188,8 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.usefixtures("own")
 @pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
 def test_modules_of_the_current_folder_are_found(given: str) -> None:
-    value = as_json(*ASKED, given, "--env", "JobSelection", "--budget", "0")
+    order = ("--backfill-order", "fcfs")
+    value = as_json(*ASKED, given, "--env", "JobSelection", "--budget", "0", *order)
     assert rows(value)[given.partition("=")[0]]["mean_bsld"] == rows(value)["easy"]["mean_bsld"]
     assert "random (acting)" in rows(value)
     assert Path("made").read_text() == "."  # it is made once

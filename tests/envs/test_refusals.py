@@ -196,7 +196,7 @@ TOGETHER: list[tuple[str, dict[str, Any], str]] = [
     # nodes that jobs share
     ("CoSchedule", {"allocation": "part:13"}, "have no 13 parts"),
     ("CoSchedule", {"allocation": "contiguous"}, "allocation: with speedups it is compact"),
-    ("CoSchedule", {"cluster": Cluster(256)}, "give a cluster"),
+    ("CoSchedule", {"cluster": Cluster(256)}, "processors give nodes"),
     ("CoSchedule", {"cluster": with_files()["cluster"]}, "says nothing without what codes read"),
     ("CoSchedule", {"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
     # extracts

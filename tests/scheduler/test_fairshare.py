@@ -9,8 +9,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import plain_envs
 import pytest
+from plain_envs import plain
 
 import hpcgym
 from hpcgym import Scheduler, simulate
@@ -292,7 +294,8 @@ def test_environments_and_batches_tell_it_too() -> None:
     options: dict[str, Any] = {"workload": JOBS, "episodes": "whole", "fair_share": fair}
 
     def made(*features: str) -> Any:
-        return plain_envs.make("hpcgym/MixedPolicy-v1", policy_features=features, **options)
+        given = plain("MixedPolicy", {"policy_features": features, **options})
+        return gymnasium.make("hpcgym/MixedPolicy-v1", **given)
 
     (told,) = warned(lambda: made("fairshare", "wait"))
     assert (str(told.message)[-7:], told.filename) == ("of: 901", __file__)

@@ -55,7 +55,8 @@ class _Learning:
     def __init__(self, learner: Any) -> None:
         self._learner = learner
         features = getattr(learner, "features", WEIGHTED_FEATURES)
-        self.env_options = {"policy_features": list(features)}
+        # scales are those of the first half of a log, of which jobs are to come here
+        self.env_options = {"policy_features": list(features), "scale": "none"}
         self.decisions = 0
 
     def begin(self, env: Any) -> None:

@@ -33,7 +33,9 @@ from hpcgym.study.evaluation import policies as module
 from hpcgym.study.evaluation.policies import find_policy, queue_order, read_policies
 from hpcgym.workload import load_workload
 
-ENV: dict[str, Any] = {"env": "hpcgym/JobSelection-v1"}
+ENV: dict[str, Any] = {
+    "env": "hpcgym/JobSelection-v1", "env_options": {"backfill_order": "fcfs"},
+}  # fmt: skip
 
 
 def no_progress(title: str, total: int) -> Any:

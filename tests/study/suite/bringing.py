@@ -105,7 +105,7 @@ class OtherScale:
     """Was made for weights as they are."""
 
     env_id = "hpcgym/MixedPolicy-v1"
-    env_options: ClassVar[dict] = {"window": 16}
+    env_options: ClassVar[dict] = {"window": 16, "scale": "none"}
 
     def act(self, observation, info):
         return np.zeros(6)

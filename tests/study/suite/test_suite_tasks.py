@@ -162,7 +162,7 @@ def test_a_fingerprint_changes_with_anything(small: object) -> None:
     changes = {
         "digest": "1" * 64, "options": {**task.options, "horizon": "2d"}, "window": 41,
         "split": (0.5, 0.2), "steps": 31, "seeds": (0,), "best": {"area": -2.0}, "easy": "fcfs",
-        "env_id": "hpcgym/QueueOrdering-v1", "processors": 33,
+        "env_id": "hpcgym/JobSelection-v1", "processors": 33,
     }  # fmt: skip
     found = {replace(task, **{name: value}).fingerprint for name, value in changes.items()}
     assert len(found | {task.fingerprint}) == len(changes) + 1
