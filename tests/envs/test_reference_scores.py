@@ -7,11 +7,10 @@ import re
 import shlex
 
 import pytest
-from plain_envs import QueueOrdering
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.envs import CoSchedule
+from hpcgym.envs import CoSchedule, QueueOrdering
 
 pytestmark = pytest.mark.slow
 
