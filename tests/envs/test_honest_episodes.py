@@ -10,7 +10,7 @@ import plain_envs
 import pytest
 from drawing import given
 from drawing import strategies as st
-from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, play
+from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, play, units_on_nodes
 from plain_envs import JobSelection, MixedPolicy
 from strategies import workloads
 
@@ -395,3 +395,19 @@ def test_a_reset_never_ends_an_episode() -> None:
             options = {"slice": episode.name}
             steps = play(env, lambda *_, name=name: AS_THEY_COME[name], options=options)
             assert steps[-1].info["metrics"]["jobs"] >= 1
+
+
+def test_jobs_begin_on_the_nodes_on_which_they_ran() -> None:
+    """Placed anew in the order of their starts, some would find no room."""
+    jobs = hpcgym.load_workload("eurora:jobs=200,load=1.3,seed=1")
+    env = JobSelection(jobs, cluster="eurora", jobs=64, start="warm", backfill="none")
+    there = units_on_nodes(hpcgym.simulate(jobs, "easy", cluster="eurora"))
+    row_of = {number: row for row, number in enumerate(jobs.job_number.tolist())}
+    seen = 0
+    for episode in env.episodes.listing:
+        env.reset(options={"slice": episode.name})
+        part, found = env.episode_workload, units_on_nodes(env.result())
+        for row in np.flatnonzero(part.initial.running if part.initial else ()):
+            assert found[row] == there[row_of[part.job_number[row]]]
+            seen += 1
+    assert seen > 10

@@ -195,7 +195,7 @@ def warm_parts(
         # those before the first that runs or waits then are past: a part that keeps none needs none
         first = 0 if keeps_past else int(np.argmax(ends > begin))
         part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
-        if around.start.maintenance and result.allocation is not None:
+        if result.allocation is not None:
             part = _on_their_nodes(part, result, first, whole.stop)
         if not keeps_past and part.initial is not None:
             nobody = part.initial.past.take(slice(0, 0))
@@ -219,7 +219,8 @@ def warm_parts(
 def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Workload:
     """Return an extract of the rows from ``first`` to ``stop`` whose jobs run where they ran.
 
-    On other nodes they might run into a window, which they had been kept out of.
+    On other nodes there may be no room for all of them, or they might run into a window, which they
+    had been kept out of.
     """
     initial = part.initial
     assert initial is not None
