@@ -15,8 +15,9 @@ from hpcgym.scheduler.rules import RULES, Scheduler
 #: What such an order is called.
 RANDOM = "random"
 
-#: Kinds of actions that :class:`RandomActions` knows: of JobSelection, QueueOrdering, MixedPolicy.
-KINDS = ("selection", "ordering", "weights")
+#: Kinds of actions that :class:`RandomActions` knows: of JobSelection, Backfill, QueueOrdering and
+#: MixedPolicy.
+KINDS = ("selection", "candidates", "ordering", "weights")
 
 
 class RandomOrder(Scheduler):
@@ -83,5 +84,6 @@ class RandomActions:
         if self._space is None:
             raise HpcgymError("random: call begin(env) after the reset, then act")
         if isinstance(self._space, spaces.Discrete):
-            return int(self._rng.choice(np.flatnonzero(info["action_mask"])))
+            places = np.flatnonzero(info["action_mask"])
+            return int(self._rng.choice(places)) if places.size else 0  # nothing is asked
         return self._rng.uniform(-1.0, 1.0, self._space.shape).astype(self._space.dtype)

@@ -267,6 +267,8 @@ class Baseline:
         self._moving = env if rules.moves_submissions else None
         if env.action_kind == "selection":
             self._answer = self._select
+        elif env.action_kind == "candidates":
+            self._answer = self._pick
         elif env.action_kind == "ordering":
             self._size = int(env.action_space.shape[0])
             self._answer = self._order
@@ -293,7 +295,8 @@ class Baseline:
 
         Returns
         -------
-        action : JobSelection: place in the window of the job that is first in the queue.
+        action : JobSelection: place in the window of the job that is first in the queue. Backfill:
+            of the first of the candidates, 0 without any.
             QueueOrdering: (window,) float32 from 1, the first in the queue, down to -1.
             MixedPolicy: (n_features,) float64, the weights; where one is beyond [-1, 1], all of
             them divided by a power of 2.
@@ -328,6 +331,10 @@ class Baseline:
         if mask is not None:  # quotas may keep some back
             scores = np.where(mask[: len(rows)] > 0, scores, -np.inf)
         return int(np.argmax(scores))
+
+    def _pick(self, info: Mapping[str, Any]) -> int:
+        rows = _visible(info)[1:]  # behind the head
+        return 1 + int(np.argmax(self._scores(rows, info["time"]))) if len(rows) else 0
 
     def _order(self, info: Mapping[str, Any]) -> NDArray[np.float32]:
         places = np.argsort(-self._scores(_visible(info), info["time"]), kind="stable")

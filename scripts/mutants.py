@@ -379,6 +379,30 @@ MUTANTS = (
         "there - here <=",
         tests="tests/study/suite/test_suite_submissions.py",
     ),
+    Mutant(
+        "an agent may pick who would delay the head",
+        "native/strategies/easy.hpp",
+        "is_within(e, b)",
+        "e.width <= b.room && e.job != s.head",
+        after="for (const Entry& e : block)\n        if (",
+        tests="tests/envs/test_following.py",
+    ),
+    Mutant(
+        "a job may be put off once more than allowed",
+        "native/strategies/easy.hpp",
+        ">=",
+        ">",
+        after="s.of(j).put_off ",
+        tests="tests/envs/test_following.py",
+    ),
+    Mutant(
+        "what a rule starts before the first question is not rewarded",
+        "native/envs/environment.hpp",
+        "settings().follows()",
+        "false",
+        after="!begins && p.resets == 1 && ",
+        tests="tests/envs/test_following.py",
+    ),
 )
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import gymnasium
 
 from hpcgym.benchmarks.studies.documents import all_items, page_text, record
+from hpcgym.envs.backfill import Backfill
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.ids import id_of
+from hpcgym.envs.inspector import Inspector
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.page import markdown
@@ -26,6 +28,8 @@ PAGES = {
     "job-selection.md": JobSelection,
     "mixed-policy.md": MixedPolicy,
     "queue-ordering.md": QueueOrdering,
+    "backfill.md": Backfill,
+    "inspector.md": Inspector,
     "power-cap.md": PowerCapEnv,
     "energy-budget.md": EnergyBudgetEnv,
     "co-schedule.md": CoSchedule,
@@ -41,9 +45,9 @@ def draw(environment: type) -> None:
     _, info = env.reset(seed=1)
     env.action_space.seed(1)
     for _ in range(60):
-        _, _, terminated, _, info = env.step(env.action_space.sample(info.get("action_mask")))
-        if terminated:
-            env.reset()
+        *_, over, cut, info = env.step(env.action_space.sample(info.get("action_mask")))
+        if over or cut:
+            _, info = env.reset()
     picture: Any = env.render()
     image.imsave(FOLDER.parent / "pictures" / f"{name}.png", picture)
 

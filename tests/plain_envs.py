@@ -18,6 +18,8 @@ USUAL: dict[str, dict[str, Any]] = {
     "JobSelection": {**_PLAIN, "skip_forced": False},
     "QueueOrdering": _PLAIN,
     "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none"},
+    "Backfill": _PLAIN,
+    "Inspector": {name: value for name, value in _PLAIN.items() if name != "backfill_order"},
 }
 
 

@@ -9,7 +9,9 @@ from hpcgym.envs.ids import IDS as IDS
 from hpcgym.envs.ids import register as register
 
 if TYPE_CHECKING:
+    from hpcgym.envs.backfill import Backfill, BackfillVector
     from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
+    from hpcgym.envs.inspector import Inspector, InspectorVector
     from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
     from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
     from hpcgym.envs.power_limits import (
@@ -23,10 +25,14 @@ if TYPE_CHECKING:
     from hpcgym.envs.vector import SchedulingVectorEnv
 
 __all__ = [
+    "Backfill",
+    "BackfillVector",
     "CoSchedule",
     "CoScheduleVector",
     "EnergyBudgetEnv",
     "EnergyBudgetVector",
+    "Inspector",
+    "InspectorVector",
     "JobSelection",
     "JobSelectionVector",
     "MixedPolicy",
@@ -48,6 +54,8 @@ _HOMES = {
         "queue_ordering": ("QueueOrdering", "QueueOrderingVector"),
         "mixed_policy": ("MixedPolicy", "MixedPolicyVector"),
         "power_limits": ("PowerCapEnv", "EnergyBudgetEnv", "PowerCapVector", "EnergyBudgetVector"),
+        "backfill": ("Backfill", "BackfillVector"),
+        "inspector": ("Inspector", "InspectorVector"),
         "co_schedule": ("CoSchedule", "CoScheduleVector"),
         "single": ("SchedulingEnv", "StepView"),
         "vector": ("SchedulingVectorEnv",),

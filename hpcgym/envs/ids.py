@@ -9,6 +9,8 @@ IDS = {
     "hpcgym/JobSelection-v1": "hpcgym.envs.job_selection:JobSelection",
     "hpcgym/QueueOrdering-v1": "hpcgym.envs.queue_ordering:QueueOrdering",
     "hpcgym/MixedPolicy-v1": "hpcgym.envs.mixed_policy:MixedPolicy",
+    "hpcgym/Backfill-v1": "hpcgym.envs.backfill:Backfill",
+    "hpcgym/Inspector-v1": "hpcgym.envs.inspector:Inspector",
     "hpcgym/PowerCap-v0": "hpcgym.envs.power_limits:PowerCapEnv",
     "hpcgym/EnergyBudget-v0": "hpcgym.envs.power_limits:EnergyBudgetEnv",
     "hpcgym/CoSchedule-v0": "hpcgym.envs.co_schedule:CoSchedule",

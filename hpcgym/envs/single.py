@@ -13,6 +13,8 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
+    PROPOSALS_KIND,
     Definition,
     define,
     has_matplotlib,
@@ -83,6 +85,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
     :class:`hpcgym.envs.QueueOrdering`, :class:`hpcgym.envs.MixedPolicy`,
+    :class:`hpcgym.envs.Backfill`, :class:`hpcgym.envs.Inspector`,
     :class:`hpcgym.envs.PowerCapEnv`, :class:`hpcgym.envs.EnergyBudgetEnv` and
     :class:`hpcgym.envs.CoSchedule`.
     """
@@ -93,7 +96,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         "render_fps": 5,
     }
     _spec: EnvSpec | None = None
-    #: "selection", "ordering", "weights", "controls" or "pairs".
+    #: "selection", "ordering", "weights", "candidates", "proposals", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
@@ -222,7 +225,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         workload's processors. Where the environment has limits, those of the episode are
         ``result().limits``.
         """
-        names = (*OF_ENVIRONMENTS, *self.simulations.machines.own_rules)
+        follows = ("policy",) if self.simulations.kind in (CANDIDATES_KIND, PROPOSALS_KIND) else ()
+        names = (*OF_ENVIRONMENTS, *follows, *self.simulations.machines.own_rules)
         return self.options.scheduler.given(names)
 
     @property

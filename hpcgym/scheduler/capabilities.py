@@ -20,6 +20,7 @@ PLACES = {
     "shared nodes": "speedups of jobs that share nodes",
     "environments": "environments",
     "job selection": "environments that ask for one job after the other",
+    "environments by rule": "environments in which a rule orders the queue",
     "environments on nodes": "environments on nodes",
     "environments under limits": "environments under limits",
     "batches": "a batch",
@@ -32,6 +33,7 @@ WITHIN = {
     "limits": ("whole nodes",),
     "environments": ("pool",),
     "job selection": ("environments", "pool"),
+    "environments by rule": ("environments", "pool"),
     "environments on nodes": ("environments", "nodes"),
     "environments under limits": ("environments", "limits", "whole nodes"),
     "batches": ("pool",),
@@ -128,6 +130,14 @@ APART: dict[tuple[str, str], str] = {
     },
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
+    **{
+        (rule, "environments by rule"): "there it is asked who starts around one at most"
+        for rule in ("depth", "slurm")
+    },
+    **{
+        (rule, "environments by rule"): "there a plan says who starts, and nobody is asked"
+        for rule in ("quota", "submitted", "maintenance", "preemption", "dependencies")
+    },
     ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",
     ("hold", "shared nodes"): "a job that starts beside another takes no free node",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",

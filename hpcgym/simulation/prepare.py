@@ -96,12 +96,16 @@ class Agent(NamedTuple):
     asks : whether for an order before each pass in which a job may start.
     keeps : whether a selected job that does not fit stays selected.
     switches : whether an action may switch idle processors off.
+    picks : whether who starts before a head that waits, one after the other.
+    puts_off : where each job that is to start may be put off, how often, and up to when [s].
     """
 
     order: Order | None = None
     asks: bool = False
     keeps: bool = False
     switches: bool = False
+    picks: bool = False
+    puts_off: tuple[int, int] | None = None
 
 
 NOBODY_ELSE = Agent()
@@ -219,6 +223,7 @@ def prepare(
         "asks": int(by_function or agent.asks),
         "asks_by_clock": int(by_function and scheduler.reserve.slurm is not None),
         "keeps": int(agent.keeps),
+        "picks": int(agent.picks),
         "starts": int(starts),
         "estimate": allocations.AVERAGE if last else allocations.GIVEN,
         "last": last,
@@ -226,6 +231,9 @@ def prepare(
         **_power_rules(cluster, scheduler, agent.switches),
         **learning_rules(scheduler, predicts, logs_ends, counts),
     }
+    if agent.puts_off is not None:
+        most, seconds = agent.puts_off
+        rules |= {"proposes": 1, "put_offs": most, "put_off_for": seconds * units.ticks}
     held, hold = None, scheduler.hold
     if hold is not None:
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}

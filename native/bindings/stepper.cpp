@@ -107,9 +107,11 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
       throw nb::value_error("codes: there is no such column");
   const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
   if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
-  if (t.settings.kind > Kind::pair_scores || pairs != (model->sharing && model->sharing->draws) ||
+  if (t.settings.kind > Kind::proposals || pairs != (model->sharing && model->sharing->draws) ||
       t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features) ||
-      t.settings.selects() != (model->rules.primary == Order::selection))
+      t.settings.selects() != (model->rules.primary == Order::selection) ||
+      (t.settings.kind == Kind::candidates) != model->rules.picks ||
+      (t.settings.kind == Kind::proposals) != model->rules.proposes)
     throw nb::value_error("settings: another order");
   t.look_at_jobs();
   return t;

@@ -28,7 +28,7 @@ enum class Correction : std::uint8_t { none, to_requested, incremental, doubling
 // When jobs that wait are to have new scores or predictions before a pass.
 enum class Renews : std::uint8_t { never, after_ends, each_time };
 // What a simulation waits for: an order of the queue before a pass, or, within one, the job that is
-// served next; a prediction for the job that is submitted next, or a new one for a job that has run
+// served next, or starts; a prediction for the job that is submitted next, or a new one for a job that has run
 // as long as predicted; new ones, or new scores, for the jobs that wait; which jobs start in place
 // of a pass.
 enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal, starts };
@@ -72,18 +72,23 @@ struct Rules {
   i64 erode = 0;
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
+  bool picks = false;   // for who starts before the head that waits, one after the other
+  bool proposes = false;  // whether each job that is to start does, or is put off
   bool asks = false;    // for an order, before each pass in which a job may start
   bool asks_by_clock = false;  // likewise at looks, also where nothing happens
   bool starts = false;  // for who starts, in place of each pass in which a job may: no pass starts any
   bool learns = false;  // for a prediction, before each submission
   Renews renews = Renews::never;
   bool logs = false;    // it notes who has ended
+  i64 put_offs = 0, put_off_for = 0;  // of a job, at most; [s] after one there is a pass
 
   // Whether a job has waited so long that it is served before all others: Legrand et al. 2018, section 5.2
   bool starves(i64 waiting) const { return threshold >= 0 && waiting > threshold; }
   // How many run times of each user's last jobs are kept, if any are.
   i64 kept() const { return std::max(last, remembered); }
   bool remembers() const { return estimate == Estimate::average || remembered > 0; }
+  // Whether somebody says within a pass who starts, in an order that is a rule.
+  bool asks_within() const { return picks || proposes; }
   // Whether several jobs have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
   // Whether they are kept from one pass to the next.
@@ -183,6 +188,7 @@ struct Progress {
   std::int32_t number = 0;         // jobs that started before
   std::uint8_t corrections = 0;    // expiries of the prediction, up to 255
   bool backfilled = false;
+  std::uint8_t put_off = 0;        // how often it has been
 };
 
 }  // namespace hpc

@@ -6,6 +6,7 @@
 // - per event: expiries, then each submission and after them each end, a pass following each. Where
 //   an end lets jobs come, each of these is next.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <optional>
@@ -58,15 +59,20 @@ struct Simulator {
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
   i64 logged_at_pass = 0, lost_at_pass = 0;  // how many there were as the last pass began, and in `lost`
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
-  i64 selected = -1;    // the job to serve next, where the order is that of selection; -1: none yet
-  static constexpr i64 none_now = -2;  // that is the answer, where jobs share nodes
-  i64 about = -1;       // the job of a prediction or a correction that is asked for
+  i64 selected = -1;    // the job to serve next, or to start, where that is asked for; -1: none yet
+  static constexpr i64 none_now = -2;  // that is the answer
+  i64 about = -1;       // the job of a prediction or a correction that is asked for, or that is to start
   i64 renewed = 0;      // [s] that correction
   std::optional<Outages> outages;
   std::optional<Stops> stops;
   Looks looks;
   std::vector<LostRun> lost;  // in the order of their ends
   std::vector<i64> past;  // (n_users, kept) run times of each user's last jobs, -1 before any
+  // where somebody says within a pass who starts
+  bool filling = false;         // the head waits, and it is asked who starts before it
+  std::vector<i64> candidates;  // who may, in secondary order
+  std::vector<i64> passed_over;  // who has been put off in this pass
+  i64 again = forever;           // [s] when there is to be another, as somebody has
 
   static constexpr bool has_levels = M::has_levels;
 
@@ -98,7 +104,8 @@ struct Simulator {
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
       expired, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
-      lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, due_, amid_);
+      lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, filling, candidates,
+      passed_over, again, due_, amid_);
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -158,10 +165,14 @@ struct Simulator {
   // Those that a pass may give: where each event has one, with those of jobs that are about to end.
   i64 room() const { return rules().passes == Passes::per_event ? free_with_leaving() : free; }
 
-  // Whether a job may not start now, whatever is free: by quotas, or by what a machine adds.
-  bool bars(i64 j) const { return machine.bars(j) || (quotas && quotas->bar(j)); }
+  // Whether a job may not start now, whatever is free: by quotas, as it was put off in this pass, or by
+  // what a machine adds.
+  bool bars(i64 j) const {
+    return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j);
+  }
   // Whether it bars anybody at all.
-  bool bars_some() const { return M::restricts || quotas; }
+  bool bars_some() const { return M::restricts || quotas || !passed_over.empty(); }
+  bool is_passed_over(i64 j) const { return std::ranges::find(passed_over, j) != passed_over.end(); }
   // Whether anything restricts who may start when, windows, dependencies and preemption too.
   bool restricted() const { return M::restricts || model.restricted; }
   // Whether a job could start now: as the first or, where budgets allow more there, behind it.
@@ -192,9 +203,10 @@ struct Simulator {
   }
 
   // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
-  // wait the next pass may have another head: no promise.
+  // wait the next pass may have another head, and where some are put off it may: no promise.
   void promise(i64 j, i64 at) {
-    if (of(j).promised < 0 && rules().primary < Order::selection) of(j).promised = at;
+    const bool keeps = rules().primary < Order::selection && !rules().proposes;
+    if (of(j).promised < 0 && keeps) of(j).promised = at;
   }
   // What back-filling orders a job by, where time changes that.
   double second_score(i64 j) const {
@@ -205,6 +217,11 @@ struct Simulator {
     for (std::size_t k = 0; k < 2; ++k)
       if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = job(j).submit;
     queue.note_came(j);
+  }
+  void put_off(i64 j) {  // a job that was to start, up to the next pass
+    ++of(j).put_off;
+    passed_over.push_back(j);
+    again = time + rules().put_off_for;
   }
   void wait(i64 j) {  // a job that has arrived
     machine.waits(j);
@@ -345,6 +362,7 @@ struct Simulator {
   //   limits begin or end, meters are looked at            machine.next_change
   //   windows end; exempt jobs may be stopped              Windows::next_over, Stops::exempt_until
   //   it is time for a look at the queue                   Looks::next_due
+  //   who was put off has waited for so long               again
   //   who waits has new predictions or scores              asks_for_renewal
   //   jobs come that the schedule lets come                Arrivals::next
   //   the queue is put in order                            asks_for_order
@@ -384,7 +402,7 @@ struct Simulator {
   // [s] when a pass is due though nothing happens to a job, and not for a look.
   i64 next_due() const {
     i64 at = outages ? outages->next_due(time) : forever;
-    at = std::min(at, machine.next_change());
+    at = std::min({at, machine.next_change(), again});
     if (windows && !queue.empty()) at = std::min(at, windows->next_over());
     return stops ? std::min(at, stops->exempt_until) : at;
   }
@@ -601,6 +619,7 @@ struct Simulator {
   // Of the pass nothing is left but what it does itself, unless an order is asked for.
   bool is_ready() {
     logged_at_pass = logged(), lost_at_pass = n_lost();
+    passed_over.clear(), again = forever;
     return !asks_for_order();
   }
   void fail_nodes() {

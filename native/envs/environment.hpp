@@ -70,7 +70,7 @@ class Environment {
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
     total += sim().machine.bytes();
-    const bool ordered = !settings().selects();
+    const bool ordered = settings().orders();
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
   }
@@ -126,6 +126,7 @@ class Environment {
     p.open = 0;
     for (i64 j = p.counts_first; j < p.counting; ++j) p.open += waits(j);
     pay_at_once();
+    if (p.resets == 1) std::fill_n(row.terms, n_terms, 0.0);  // it counts what the first step would
   }
   // One of that episode before its first event.
   std::shared_ptr<OneSimulation<M>> anew(std::shared_ptr<const OwnAccounts> accounts) const {
@@ -147,7 +148,7 @@ class Environment {
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
     made_ = anew(next_accounts_);
-    if (settings().selects()) return sim();
+    if (!settings().orders()) return sim();
     auto& scores = made_->answers_.ranked(sim())[0];
     scores.own(n);
     // jobs outside the window come after those within, by submission
@@ -164,9 +165,11 @@ class Environment {
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
     const bool begins = is_beginning(task);
+    // what a rule has started before the first question is of the first step
+    const bool has_run = !begins && p.resets == 1 && settings().follows();
     p.resets = begins;
-    p.noted = 0;
-    std::fill_n(row.terms, n_terms, 0.0);
+    p.noted = has_run ? p.fresh : 0;
+    if (!has_run) std::fill_n(row.terms, n_terms, 0.0);
     const bool warm = !table.before.empty();
     if (begins) begin();
     else if (warm) row.terms[energy] = std::exchange(*row.begun_j, 0.0);
@@ -175,7 +178,7 @@ class Environment {
     else if (warm) account();  // what runs and waits is seen all the same
     if (begins && warm) {  // a reset has no reward: the first step has what has happened since
       *row.begun_j = std::exchange(row.terms[energy], 0.0);
-      p.fresh = 0;
+      p.fresh = settings().follows() ? forget_begun() : 0;
     }
     if (!begins) {
       reward(out);
@@ -184,7 +187,13 @@ class Environment {
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
     }
   }
-  bool asks() const { return settings().selects() || table.model->rules.asks; }
+  // Leave out who ran when the episode began of those that have started; return how many are left.
+  i64 forget_begun() {
+    i64* stop = std::remove_if(row.fresh, row.fresh + now().fresh,
+                               [&](i64 j) { return sim().of(j).start < now().begin; });
+    return stop - row.fresh;
+  }
+  bool asks() const { return !settings().orders() || table.model->rules.asks; }
 
   void begin() {
     Episode& p = now();
@@ -244,6 +253,8 @@ class Environment {
       }
       // there is no job to select: the first is served
       select(0 <= chosen && chosen < p.visible ? chosen : 0);
+    } else if (!begins && settings().follows()) {
+      if (sim().asked == Asked::job) sim().selected = said(chosen);
     } else if (!begins && settings().kind == Kind::ordering) {
       if (!in_log_order(sim())) order_as_seen(sim(), row, numbers);
       else
@@ -272,6 +283,12 @@ class Environment {
         select(0);
       }
     }
+  }
+  // Who starts: of the window, where the head stands first; or the one that is proposed, by 0.
+  i64 said(i64 chosen) const {
+    const bool proposed = settings().kind == Kind::proposals;
+    const bool starts = proposed ? chosen == 0 : 0 < chosen && chosen < now().visible;
+    return starts ? row.window[chosen] : sim().none_now;
   }
   void select(i64 i) { sim().selected = nearest_allowed(sim(), row, row.window[i]); }
   StoppedJobs<Simulator<M>> stopped_jobs() { return {sim(), row, settings().paid}; }
@@ -345,7 +362,10 @@ class Environment {
   // Note who has started since the last decision, what it cost, and who is seen.
   void account() {
     Episode& p = now();
-    if (in_log_order(sim())) {
+    if (settings().follows()) {
+      p.fresh = find_started(sim(), row);
+      p.visible = see_question();
+    } else if (in_log_order(sim())) {
       look();
     } else {
       if (sim().arrivals) p.fresh = find_started(sim(), row);
@@ -355,6 +375,7 @@ class Environment {
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
+    if (settings().follows() && p.resets == 1) p.ended = 0;  // a reset cannot say so
     pay();
     p.noted = p.fresh;
   }
@@ -402,6 +423,28 @@ class Environment {
   bool waits(i64 j) const { return sim().of(j).start < 0; }
   i64 size_of_head() const {
     return settings().split == 1 ? (row.size_of_window + 1) / 2 : row.size_of_window;
+  }
+  // Fill the window with the head and who may start before it, or with who is proposed and the others
+  // that wait; return how many there are, none where nothing is asked.
+  i64 see_question() {
+    Episode& p = now();
+    while (p.cursor < sim().next && !waits(p.cursor)) ++p.cursor;
+    if (sim().asked != Asked::job) return 0;
+    const bool proposed = settings().kind == Kind::proposals;
+    i64 seen = 0;
+    row.window[seen++] = proposed ? sim().about : sim().head;
+    const auto note = [&](i64 j) {
+      if (seen < row.size_of_window && j != row.window[0]) row.window[seen++] = j;
+    };
+    if (proposed) {
+      for (i64 j = p.cursor; j < sim().next && seen < row.size_of_window; ++j)
+        if (waits(j)) note(j);
+    } else {
+      std::vector<i64> line = sim().candidates;
+      std::sort(line.begin(), line.end());
+      std::ranges::for_each(line, note);
+    }
+    return seen;
   }
   void look() {
     Episode& p = now();
@@ -570,7 +613,8 @@ class Environment {
     out.told[1] = p.visible;
     i64* behind = std::copy_n(row.window, p.visible, out.told + 2);
     std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // -1 is all ones
-    std::copy_n(row.terms, n_terms, out.terms);
+    if (p.resets == 1 && settings().follows()) std::fill_n(out.terms, n_terms, 0.0);  // of the first step
+    else std::copy_n(row.terms, n_terms, out.terms);
   }
   void show_queue(const Outputs& out) {
     const Episode& p = now();

@@ -51,7 +51,7 @@ i64 find_started(const S& s, const Row& row) {
   const Episode& p = *row.episode;
   i64 found = p.noted;
   const i64 missing = s.started - p.counted + found;
-  for (i64 j = 0; found < missing; ++j)
+  for (i64 j = p.cursor; found < missing; ++j)
     if (s.of(j).start >= 0 && s.of(j).number >= p.counted) row.fresh[found++] = j;
   return found;
 }

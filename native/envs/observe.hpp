@@ -126,6 +126,15 @@ class Observer {
         });
       case Shown::fit: return each([&](i64 j) { return static_cast<float>(fits(j)); });
       case Shown::quota: return each([&](i64 j) { return static_cast<float>(!s.bars(j)); });
+      case Shown::put_off: {
+        const i64 most = std::max(s.rules().put_offs, i64{1});
+        return each([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });
+      }
+      case Shown::past_shadow:
+        return each([&](i64 j) {
+          const i64 past = s.time + s.of(j).predicted - s.shadow.time;
+          return s.rules().picks ? squashed(std::max(past, i64{0})) : 0.0F;
+        });
       default:  // what it leaves free
         return each([&](i64 j) {
           const i64 left = std::max(free - s.job(j).processors, i64{0});

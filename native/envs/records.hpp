@@ -16,7 +16,7 @@
 namespace hpc {
 
 // The values of all of these are those of hpcgym.envs.core.
-enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores };
+enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores, candidates, proposals };
 enum class Interval : i64 { passes, seconds, submissions, episode };
 enum class Paid : i64 { at_start, at_end, while_waiting };
 enum class Todo : i64 { step, begin, show };
@@ -83,7 +83,10 @@ struct Settings {
       i64 skips;    // 1 if decisions with one action are not asked for
       i64 split;);  // 1 if the window shows the head and the tail of the queue
 
-  bool selects() const { return kind != Kind::ordering && kind != Kind::weights; }
+  // Whether the agent says the order of the queue, or a rule; else it selects jobs.
+  bool orders() const { return kind == Kind::ordering || kind == Kind::weights; }
+  bool follows() const { return kind == Kind::candidates || kind == Kind::proposals; }
+  bool selects() const { return !orders() && !follows(); }
 };
 
 // With what an episode may begin: see Beginning.
@@ -105,7 +108,8 @@ struct Before {
 
 // The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.observation, and behind them users' own.
 enum class Shown : i64 {
-  wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, own
+  wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, put_off,
+  past_shadow, own
 };
 inline constexpr double hour = 3600;  // [s]
 inline float squashed(i64 seconds) {
@@ -146,7 +150,8 @@ struct Table {
       return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
              (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
              (shown == Shown::policy_time && model->learning) ||
-             (shown == Shown::quota && model->restricted);
+             (shown == Shown::quota && model->restricted) || shown == Shown::put_off ||
+             shown == Shown::past_shadow;
     };
     for (std::size_t k = 0; k < codes.size(); ++k)
       if (changes(codes[k])) moving.push_back(k);

@@ -9,6 +9,10 @@
 // come to fit. So until a job ends, a prediction expires or the head changes, a pass need only look
 // at the jobs that have arrived since the last one. Where long jobs are held back, more may come to
 // fit as time passes: there each pass is a full one.
+//
+// Somebody outside may say within a pass who starts, in two ways. He picks who starts behind the head
+// that waits, of those that may, one after the other, or nobody more. Or each start is proposed to him:
+// who is put off is barred for the rest of the pass, as if he did not wait, and has no reservation.
 #pragma once
 #include <utility>
 
@@ -33,8 +37,13 @@ class Easy {
       s.changed = true;
     }
     if (r.holds) s.changed = true;
+    if (r.proposes && s.selected == s.none_now) {
+      s.put_off(s.about);
+      s.selected = -1;
+    }
+    if (s.filling) return fill();
     const i64 arrived = std::exchange(s.arrived, 0);
-    if (arrived == 1 && !r.holds && !selects()) {
+    if (arrived == 1 && !r.holds && !selects() && !r.asks_within()) {
       const auto [settled, starts] = settle_arrival(s.next - 1);
       if (starts) {
         s.start(s.next - 1);
@@ -92,6 +101,7 @@ class Easy {
       if (!s.machine.fits(head, needs(head), room()) &&
           !s.machine.fits_without_control(head, room()))
         break;
+      if (is_proposed(head)) return;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
       s.changed = true;
@@ -112,7 +122,55 @@ class Easy {
       find_shadow();
     }
     s.passed = false;
+    if (s.rules().asks_within()) return fill();
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
+  }
+  // Whether somebody is to say first if a job, which is about to start, does. If he has, it does.
+  bool is_proposed(i64 j) {
+    const Rules& r = s.rules();
+    if (!r.proposes || std::exchange(s.selected, -1) == j || s.of(j).put_off >= r.put_offs) return false;
+    s.about = j;
+    s.asked = Asked::job;
+    return true;
+  }
+  // Behind the head that waits start who somebody says; ask as long as some may.
+  void fill() {
+    i64 said = std::exchange(s.selected, -1);
+    s.filling = false;
+    while (said != s.none_now) {
+      if (said >= 0) start_behind(said);
+      find_candidates();
+      if (s.candidates.empty()) return;
+      said = s.candidates.front();
+      if (!s.rules().picks && !is_proposed(said)) continue;
+      s.asked = Asked::job;
+      s.filling = true;
+      return;
+    }
+  }
+  // Write who may start before the head, in secondary order.
+  void find_candidates() {
+    const bool is_scored = s.rules().secondary >= Order::scored;
+    const OrderedList& queue = s.queue.jobs;
+    const Bounds b = bounds();
+    std::vector<InLine> line;
+    for (int k = 0; k < queue.size_in_blocks(); ++k) {
+      const Block& block = queue.at(k);
+      if (block.least_width > b.room) continue;
+      if (block.least_width > b.beyond && block.least_span > b.longest) continue;
+      for (const Entry& e : block)
+        if (is_within(e, b)) line.push_back({e.job, is_scored ? s.second_score(e.job) : 0});
+    }
+    if (is_scored) sort_by_score(line.begin(), line.end());
+    s.candidates.clear();
+    for (const InLine& place : line) s.candidates.push_back(place.job);
+  }
+  void start_behind(i64 j) {
+    const i64 predicted = s.of(j).predicted;
+    if (!may_backfill({0, predicted, s.machine.width(j), j}, bounds())) return;
+    s.queue.leave(j, predicted);
+    note_backfilled(j, predicted);
+    s.start(j);
   }
   // The queued job that is first in primary order, -1 if it is yet to be selected, or all are
   // barred. Who starves comes before all that are selected.

@@ -7,6 +7,10 @@ nodes of their own. All their rules hold but for who decides:
   for one that does not, the others are back-filled around its reservation, and it is forgotten.
 - Selection, "kept": a pass asks as long as jobs are queued and none is selected. A selected job
   that does not fit stays selected until it starts; each pass back-fills the others around it.
+- Picking: a pass starts jobs by a policy. While some may start before the head, as EASY says, it
+  asks which of them does, or none.
+- Inspecting: a pass starts jobs by a policy, and asks about each before. One that is put off is
+  passed over in this pass; there is another after the delay, and so often it may be put off.
 - Ordering: each pass at which some queued job fits asks for scores, once. The highest goes first,
   ties and jobs outside the window (after all others) by submission.
 - With a threshold [s] jobs that have waited longer come before all others, by submission; nobody
@@ -176,6 +180,97 @@ class Weighing(Asking):
 
     def score_by(self, weights: Any) -> Any:
         return weighted(weights)
+
+
+class Picking(Asking):
+    """``choose(now, rows)``: the place of who starts; the first, the head, stands for none."""
+
+    def __init__(
+        self, choose: Callable[[int, list[int]], int], window: int, *given: Any, **rules: Any
+    ) -> None:
+        super().__init__(*given, **rules)
+        self.choose_job, self.window = choose, window
+
+    def backfill_around(self, head: Any, now: int) -> None:
+        shadow, extra = self.shadow(head, now)
+        if head.reserved_start == -1 and not self.order_changes():
+            head.reserved_start = shadow
+        if self.backfill == "until-shadow":
+            shadow, extra = shadow - 1, 0
+        while True:
+            legal = [
+                job
+                for job in self.queue
+                if job is not head
+                and self.fits(job, now)
+                and (now + job.predicted <= shadow or job.processors <= extra)
+            ]
+            if not legal:
+                return
+            visible = [head, *legal][: self.window]
+            self.note(now)
+            job = visible[self.choose_job(now, [job.number for job in visible])]
+            if job is head:
+                return
+            if now + job.predicted > shadow:
+                extra -= job.processors
+            self.start(job, now, backfilled=True)
+
+
+class Inspecting(Asking):
+    """``choose(now, rows)``: 1 to put off the first of these, which is about to start."""
+
+    def __init__(
+        self,
+        choose: Callable[[int, list[int]], int],
+        window: int,
+        bounds: tuple[int, int],
+        *given: Any,
+        **rules: Any,
+    ) -> None:
+        super().__init__(*given, **rules)
+        self.is_put_off, self.window, (self.most, self.delay) = choose, window, bounds
+        self.times: dict[int, int] = {}  # by number, how often a job has been put off
+        self.left_out: list[Any] = []  # those of this pass
+        self.again: list[int] = []  # when there is another in any case
+
+    def reopenings(self) -> list[int]:
+        return [*super().reopenings(), *self.again]
+
+    def schedule(self, now: int) -> None:
+        self.left_out, self.again = [], []
+        super().schedule(now)
+
+    def start_unless_put_off(self, job: Any, now: int, backfilled: bool) -> bool:
+        times = self.times.get(job.number, 0)
+        if times < self.most:
+            others = [other.number for other in self.queue if other is not job]
+            self.note(now)
+            if self.is_put_off(now, [job.number, *others][: self.window]):
+                self.times[job.number] = times + 1
+                self.left_out.append(job)
+                self.again = [now + self.delay]
+                return False
+        self.start(job, now, backfilled=backfilled)
+        return True
+
+    def start_in_order(self, now: int) -> Any:
+        for job in self.primary_order(now):
+            if not self.fits(job, now):
+                return job
+            self.start_unless_put_off(job, now, backfilled=False)
+        return None
+
+    def backfill_around(self, head: Any, now: int) -> None:
+        shadow, extra = self.shadow(head, now)
+        if self.backfill == "until-shadow":
+            shadow, extra = shadow - 1, 0
+        for job in self.candidates(now):
+            if job is head or job in self.left_out or not self.fits(job, now):
+                continue
+            ends = now + job.predicted <= shadow
+            if (ends or job.processors <= extra) and self.start_unless_put_off(job, now, True):
+                extra -= 0 if ends else job.processors
 
 
 # --- On which machine ---------------------------------------------------------------------------

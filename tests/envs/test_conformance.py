@@ -22,6 +22,7 @@ from driving import (
     CHASSIS,
     EVERY,
     EXTRACTS,
+    FOLLOWING,
     HIDE,
     LIMITED,
     MOVED,
@@ -39,6 +40,7 @@ from driving import (
     many,
     mode_of,
     play,
+    prove,
     random_acts,
     rows_of,
     single,
@@ -145,7 +147,7 @@ def test_returns_are_metrics(name: str, place: str) -> None:
     assert energy <= 0
     known = {key: value for key, value in metrics.items() if value == value}
     assert steps[-1].info["metrics"] == pytest.approx(known)
-    hpcgym.validate_schedule(env.result())
+    prove(name, env.result())
     if not ({"cluster", "limits"} & {*given(name, place)} or place in (*STEERED, *EXTRACTS)):
         jobs, cluster = env.episode_workload, env.options.cluster
         most = cluster.busy_power_w * cluster.processors * (np.ptp(jobs.submit_time) + 1)
@@ -218,7 +220,14 @@ def test_the_state_in_plain_terms(name: str, place: str) -> None:
         assert env.queued().tolist() == waits.tolist()
         assert env.running().tolist() == runs.tolist()
         assert info["time"] == now
-        if place != "surrounded":  # it shows the last ones, too
+        if name in FOLLOWING and rows_of(info):  # the first is in question, or the head
+            first = rows_of(info)[0]
+            others = [row for row in waits.tolist() if row != first]
+            assert first in waits
+            assert set(rows_of(info)[1:]) <= {*others}
+            assert rows_of(info)[1:] == sorted(rows_of(info)[1:])
+            assert name == "Backfill" or rows_of(info)[1:] == others[:5]
+        elif name not in FOLLOWING and place != "surrounded":  # it shows the last ones, too
             assert rows_of(info) == waits[:6].tolist()
         if name != "CoSchedule":
             total = cluster.nodes if whole_nodes else cluster.processors
@@ -227,7 +236,7 @@ def test_the_state_in_plain_terms(name: str, place: str) -> None:
                 assert drawn.look(env.simulations, name).free == cores * env.free
             if isinstance(observation, dict):
                 assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / total))
-        if name == "JobSelection":
+        if name in ("JobSelection", "Backfill"):
             assert info["action_mask"].tolist() == env.action_masks().tolist()
         if result.allocation is not None and name != "CoSchedule" and not whole_nodes:
             held = np.diff(result.allocation.first) > 0

@@ -15,6 +15,7 @@ import pytest
 from drawing import HealthCheck, assume, costly, given, settings
 from drawing import strategies as st
 from driving import (
+    FOLLOWING,
     NAMES,
     RULES,
     SEEDS,
@@ -34,6 +35,7 @@ from node_strategies import ALLOCATIONS
 from strategies import workloads
 from test_steered_machines import SETS, begin, steered
 
+from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.envs.power_limits import EnergyBudgetEnv
 from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.workload import Workload
@@ -132,7 +134,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
 @settings(SLOW, max_examples=600)
 @given(
     cases(),
-    st.sampled_from(NAMES),
+    st.sampled_from([*NAMES, *FOLLOWING]),
     st.sampled_from(INTERVALS),
     st.sampled_from(["revised", "kept"]),
     st.sampled_from(["start", "waiting"]),
@@ -150,6 +152,11 @@ def test_another_future_looks_the_same(
 ) -> None:
     workload, rules = case
     arguments: dict[str, Any] = {"window": 4, "paid": paid, **rules}
+    if name in FOLLOWING:
+        assume("cluster" not in rules and not rules.get("quota"))
+        if name == "Backfill" and rules.get("backfill") == "none":
+            arguments["backfill"] = "easy"
+        arguments["features"] = [*USUAL_FEATURES, "put_off", "past_shadow"]
     if name == "JobSelection" and not rules.get("quota"):
         arguments["reservation"] = reservation
     if name == "MixedPolicy":
@@ -160,6 +167,7 @@ def test_another_future_looks_the_same(
     acts = visible_acts(env, seed)
     one = play(env, acts, most=decisions)
     assume(not one[-1].terminated)
+    assume(name not in FOLLOWING or one[-1].info["window"][0] >= 0)  # it is asked
     now = horizon(env, interval)
     if name == "MixedPolicy" and len(one) == 1 and interval != "pass":
         now = int(workload.submit_time[0]) - 1  # nothing has been submitted yet

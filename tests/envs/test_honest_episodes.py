@@ -10,7 +10,17 @@ import plain_envs
 import pytest
 from drawing import given
 from drawing import strategies as st
-from driving import ASLEEP, BUSY, NAMES, SINGLE, SLOW, go_on, play, units_on_nodes
+from driving import (
+    ASLEEP,
+    BUSY,
+    FOLLOWING,
+    NAMES,
+    SINGLE,
+    SLOW,
+    go_on,
+    play,
+    units_on_nodes,
+)
 from plain_envs import JobSelection, MixedPolicy
 from strategies import workloads
 
@@ -29,7 +39,8 @@ def first_come(number: int, observation: Any, info: dict[str, Any]) -> int:
 
 #: Who serves jobs as they come, in each environment.
 AS_THEY_COME: dict[str, Any] = {
-    "JobSelection": 0, "QueueOrdering": np.zeros(128), "MixedPolicy": np.zeros(6)
+    "JobSelection": 0, "QueueOrdering": np.zeros(128), "MixedPolicy": np.zeros(6),
+    "Backfill": 1, "Inspector": 0,
 }  # fmt: skip
 
 
@@ -127,7 +138,7 @@ DURATIONS = st.sampled_from([None, 1, 20, 600, 5000, 40_000])
 
 @SLOW
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from([*NAMES, *FOLLOWING]),
     workloads(),
     st.sampled_from(["empty", "easy", "saf"]),
     DURATIONS,
@@ -151,6 +162,8 @@ def test_metrics_and_returns_by_hand(
     around = {"start": start, "warmup": warmup, "horizon": horizon, "arrivals": arrivals}
     jobs = min(jobs, len(trace))
     more = {"interval": "pass", "backfill_order": "fcfs"} if name == "MixedPolicy" else {}
+    if name in FOLLOWING:
+        more = {"policy": "fcfs"}
     rewards = ["bsld", "wait", "max_wait"]
     env = SINGLE[name](trace, jobs=jobs, paid=paid, reward=rewards, **around, **more)
     steps = play(env, lambda *_: AS_THEY_COME[name], seed=seed)

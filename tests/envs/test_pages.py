@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import BUSY, CLASSES, LIMITED, NAMES, SINGLE, VECTOR
+from driving import BUSY, CLASSES, FOLLOWING, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym import envs
 from hpcgym.envs.co_schedule import CoSchedule
@@ -23,7 +23,7 @@ from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
 from hpcgym.envs.ids import id_of
 from hpcgym.envs.page import arguments
 
-ALL = (*NAMES, *LIMITED)
+ALL = (*NAMES, *FOLLOWING, *LIMITED)
 PAGES: dict[str, Any] = {**{name: CLASSES[name] for name in ALL}, "CoSchedule": CoSchedule}
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "environments"
@@ -87,7 +87,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
     parameters = arguments_of(PAGES[name])
     expected = {one: parameter.default for one, parameter in parameters.items()}
     shares = name == "CoSchedule"
-    if name in NAMES:
+    if name in (*NAMES, *FOLLOWING):
         del expected["power"]  # there are no limits to be kept
     rows = table(PAGES[name].__doc__ or "", "Arguments")
     assert set(rows) == set(expected)
@@ -165,9 +165,9 @@ def test_places_of_fields_where_jobs_share_nodes() -> None:
 def test_keys_of_info(name: str) -> None:
     """Those that are always there, also of many, and those of the end."""
     rows = table(PAGES[name].__doc__ or "", "Info")
-    if name not in ("JobSelection", "CoSchedule"):
+    if name not in ("JobSelection", "Backfill", "CoSchedule"):
         del rows["action_mask"]
-    more: dict[str, Any] = {"paid": "end"} if name in NAMES else {}
+    more: dict[str, Any] = {"paid": "end"} if name in (*NAMES, *FOLLOWING) else {}
     env = PAGES[name](jobs=10, **more)
     always = {key for key, (when, *_) in rows.items() if "at the end" not in when}
     _, info = env.reset(seed=0)

@@ -113,6 +113,8 @@ def played(
     given = {"workload": jobs, "cluster": cluster, "episodes": "whole", "window": 64}
     if limits is not None:
         given |= {"limits": limits}
+    if name == "Inspector-v1":
+        given |= {"policy": SAF}
     env = plain_envs.make(f"hpcgym/{name}", **given | plain(rules)).unwrapped
     _, info = env.reset(seed=0)
     over = False
@@ -137,6 +139,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
         -1.0 * np.array([name == "area" for name in env.policy_features])
     ),
     "JobSelection-v1": least_area,
+    "Inspector-v1": lambda env, jobs, info: 0,
     "PowerCap-v0": lambda env, jobs, info: np.ones(env.action_space.shape),  # nothing is limited
 }
 
@@ -165,6 +168,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "shared nodes": (partial(proved, speedups="generated:codes=2"), CODED, PLAIN_NODES),
     "environments": (partial(played, "MixedPolicy-v1"), JOBS, POOL),
     "job selection": (partial(played, "JobSelection-v1"), JOBS, POOL),
+    "environments by rule": (partial(played, "Inspector-v1"), JOBS, POOL),
     "environments on nodes": (partial(played, "MixedPolicy-v1"), NEEDY, NODES),
     "environments under limits": (partial(played, "PowerCap-v0", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
@@ -199,12 +203,12 @@ OTHERWISE: dict[tuple[str, str], str] = {
         (place, feature): "unexpected keyword argument"
         for place in PLACES
         for feature in ("dispatcher", "dispatch time", "function")
-        if "env" in place
+        if "env" in place and (place, feature) != ("environments by rule", "function")
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
     **{
         (place, "contiguous"): "for machines with nodes"
-        for place in ("pool", "environments", "job selection", "look-ahead")
+        for place in ("pool", "environments", "job selection", "environments by rule", "look-ahead")
     },
 }
 for feature, words in (

@@ -47,8 +47,9 @@ from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
-# kind; the last two where jobs share nodes
+# kind; two where jobs share nodes, and two where a rule orders the queue
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
+CANDIDATES_KIND, PROPOSALS_KIND = 5, 6
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
 
 # --- Arguments that environments share ------------------------------------------------------------
@@ -300,7 +301,7 @@ class Value(NamedTuple):
 
 #: Arguments that are several settings: ``observation={"window": 64}`` is ``window=64``.
 VALUES = {
-    "scheduler": Value((*OF_ENVIRONMENTS, "power", "partners")),
+    "scheduler": Value((*OF_ENVIRONMENTS, "policy", "power", "partners")),
     "cluster": Value(("processors",)),
     "episodes": Value(EPISODE_ARGUMENTS[1:], "kind"),
     "observation": Value(("window", "features", "neighbours"), "form"),
@@ -324,6 +325,7 @@ class Definition(NamedTuple):
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
     skips : whether decisions with one action are not asked for.
+    puts_off : where jobs that are to start may be put off, how often each, and up to when [s].
     features, interval : that weights are for, and what weights and controls hold for.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
     corun : of environments in which jobs share nodes; None of others.
@@ -338,6 +340,7 @@ class Definition(NamedTuple):
     keeps: bool = False
     shutdown_action: bool = False
     skips: bool = False
+    puts_off: tuple[int, int] | None = None
     features: tuple[str, ...] = ()
     interval: tuple[str, int] = ("pass", 0)
     limited: Limited | None = None

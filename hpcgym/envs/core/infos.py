@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.envs.core.base import PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
+from hpcgym.envs.core.base import CANDIDATES_KIND, PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import State
 from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
@@ -87,7 +87,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
 
 # --- The infos of environments --------------------------------------------------------------------
 
-_WITH_ACTION_MASKS = (SELECTION_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
+_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from hpcgym._engine import Features, Model, Simulation, fields_of
 from hpcgym.baselines.labels import scheduler_name
 from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
     CONTROLS,
     EPISODE_INTERVAL,
     ORDERING_KIND,
     PAIR_SCORES_KIND,
     PAIRS_KIND,
     PASSES_INTERVAL,
+    PROPOSALS_KIND,
     SECONDS_INTERVAL,
     SELECTION_KIND,
     SUBMISSIONS_INTERVAL,
@@ -544,6 +546,7 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     ``counts``: whether somebody looks at what users have used.
     """
     kind, by_weights = definition.kind, definition.kind == WEIGHTS_KIND
+    follows = kind in (CANDIDATES_KIND, PROPOSALS_KIND)
     # whether the agent says the order of the queue, by weights or otherwise
     orders = not by_weights or bool(definition.features)
     scheduler = machines.rules
@@ -551,12 +554,17 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
     if kind == ORDERING_KIND:  # before a decision
         order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
-    if scheduler.moves_submissions and not orders:  # it is that of coming
+    # it is that of coming, or of a rule
+    if follows or (scheduler.moves_submissions and not orders):
         order = None
+    agent = Agent(
+        order, asks, definition.keeps, definition.shutdown_action,
+        picks=kind == CANDIDATES_KIND, puts_off=definition.puts_off,
+    )  # fmt: skip
     return prepare(
         workload, scheduler, Place(machines.place, machines.cluster, machines.units),
-        agent=Agent(order, asks, definition.keeps, definition.shutdown_action), counts=counts,
-        logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
+        agent=agent, counts=counts, several=True,
+        logs_ends=scheduler.moves_submissions or "sharing" in machines.told,
     )  # fmt: skip
 
 

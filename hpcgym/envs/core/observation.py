@@ -162,10 +162,14 @@ WINDOW_FEATURES = {
     "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
     "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
     "within_quota": "1 if its quotas let it start now, else 0",
+    "put_off": "in Inspector, how often it has been put off, as a share of `put_offs`",
+    "past_shadow": "in Backfill, how long it would run on beyond the shadow time, t / (t + 1 h)",
 }
 #: Those that there are by default.
 USUAL_FEATURES = tuple(
-    name for name in WINDOW_FEATURES if name not in ("policy_time", "within_quota")
+    name
+    for name in WINDOW_FEATURES
+    if name not in ("policy_time", "within_quota", "put_off", "past_shadow")
 )
 
 

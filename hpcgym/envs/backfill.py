@@ -1,0 +1,184 @@
+"""The environment in which an agent picks who starts before the head of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
+    DEFAULT_WORKLOAD,
+    PLAYED_ON,
+    Definition,
+    Options,
+    read_options,
+)
+from hpcgym.envs.page import page
+from hpcgym.envs.single import SchedulingEnv
+from hpcgym.envs.vector import SchedulingVectorEnv
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.scheduler.asked_for import check_scheduler
+
+#: What is usual where a rule orders the queue: few jobs are in question at once.
+FOLLOWING: Mapping[str, Any] = {
+    name: value for name, value in PLAYED_ON.items() if name not in ("backfill_order", "window")
+}
+
+
+def read_following(
+    workload: Any, policy: Any, reservations: tuple[str, ...], **more: Any
+) -> Options:
+    """Return the options of an environment in which a policy orders the queue.
+
+    ``reservations``: values of ``backfill`` that it may have.
+
+    Raises
+    ------
+    HpcgymError : rules under which nobody is asked who starts, nodes, or a split window.
+    """
+    options = read_options(workload, policy=policy, **more)
+    check_scheduler(options.scheduler, "environments by rule")
+    check_choice("backfill", options.scheduler.backfill, reservations)
+    if options.scheduler.usage_orders[0]:
+        raise HpcgymError(
+            f"policy={policy!r} looks at what users have used, which is counted only where the"
+            " agent or backfill_order does"
+        )
+    if options.cluster.groups:
+        raise HpcgymError(
+            "cluster: Backfill and Inspector are for pools of processors: on nodes it depends on"
+            " who was tried before who may start"
+        )
+    if options.split:
+        raise HpcgymError("window='split' shows both ends of a queue; here the window shows others")
+    return options
+
+
+def read_backfill(
+    workload: Any = DEFAULT_WORKLOAD, *, policy: Any = "fcfs", **arguments: Any
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    options = read_following(workload, policy, ("easy", "until-shadow"), **arguments)
+    if options.window < 2:
+        raise HpcgymError("window must be at least 2 jobs: the head, and one that may start")
+    return Definition(CANDIDATES_KIND, options, spaces.Discrete(options.window))
+
+
+@page
+class Backfill(SchedulingEnv):
+    """Pick which job starts before the head of the queue, or none.
+
+    | | |
+    |---|---|
+    | id | `"hpcgym/Backfill-v1"` |
+    | action | `Discrete(window)`: 0 is none, else the place of a job in the window; with a mask |
+    | observation | `Dict` of five fields, or one flat `Box` |
+    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+
+    ## Description
+
+    This is the question of RLBackfilling (Kolker-Hicks, Zhang and Dai, SC 2023 workshops). The
+    order of the queue is a rule, `policy`: first come, first served by default. Jobs start in this
+    order while they fit. The first that does not fit, the *head*, gets the reservation, exactly as
+    EASY gives it: at the *shadow time* enough processors will be free for it, as predicted, and
+    beside it some *extra* ones. A job may start now if it fits, and either ends by the shadow time,
+    as predicted, or takes extra processors only. Such a job is a *candidate*. The agent says which
+    candidate starts next, or none.
+
+    So whoever is picked, the head starts by the shadow time, as predicted, and nobody starves. But
+    who picks nobody leaves processors idle, and then all wait longer.
+
+    {Description}
+
+    ## Decision points
+
+    Each scheduling pass asks when the head has its reservation and there is a candidate. If one is
+    picked, it starts, and the extra processors become fewer if it runs on beyond the shadow time.
+    Then the candidates are worked out anew, and the pass asks again, until there are none, or the
+    agent says so. No time passes between. A pass follows each submission and end of a job. A
+    candidate that was not picked may be one again at the next pass.
+
+    The engine itself starts the jobs that come before the head. What they are rewarded with counts
+    in the next step. An episode in which nobody is ever asked takes one step, whatever that does.
+
+    Three agents make the very schedule of `hpcgym.simulate` with the same `policy` and rules:
+
+    - The first place behind the head, always: that of `backfill_order="fcfs"`, EASY.
+    - The candidate that a policy puts first, always: that of this policy as `backfill_order`, such
+      as SPF of EASY-SJBF, or SAF. More candidates than the window shows may make a difference.
+    - None, always: that of `backfill="none"`.
+
+    ## Action Space
+
+    `Discrete(window)`: a place in the window. The head is at place 0, which stands for none: the
+    pass is over. Behind it are the candidates in order of submission, as many as there is room for.
+    `info["action_mask"]`, (window,) int8, is 1 where there is a job; these are the first places,
+    and while the agent is asked at least two. `env.unwrapped.action_masks()` is the same as bool,
+    under the name that sb3-contrib expects. A masked action means none. A number beyond the space
+    raises `HpcgymError`.
+
+    ## Starting State
+
+    {Starting State} The clock moves to the first question, which may be long after the first
+    submission.
+
+    {Around slices}
+
+    {Extracts}
+
+    ## Arguments
+
+    | `policy` | `"fcfs"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
+no function and nothing that looks at what users have used |
+    | `backfill` | `"easy"` | or `"until-shadow"`: there are no extra processors |
+    | `backfill_order` | `"fcfs"` | the agent says it; looked at with `passes="per-event"` alone, \
+where a pass follows each submission unless this is `"fcfs"` |
+
+    ## Vectorized environment
+
+    {Vectorized environment} Its `action_masks()` are (num_envs, window) bool.
+
+    ## Reference
+
+    `hpcgym.simulate` with `backfill_order` is the reference: an order of candidates that does not
+    learn. RLBackfilling trains on windows of jobs of Lublin's model and of the archive, asks about
+    up to 128 candidates, and compares with EASY.
+
+    On all of KTH-SP2, SDSC-SP2 and CTC-SP2, with first come, first served, times those of EASY:
+
+    | who is picked | mean bounded slowdown | longest wait |
+    |---|---|---|
+    | the smallest area | 0.75, 0.92, 0.56 | 1.09, 1.13, 1.20 |
+    | the shortest | 0.75, 0.94, 0.62 | 1.09, 1.13, 1.18 |
+    | any, by chance, or none | 0.94, 1.14, 0.72 | 1.11, 1.08, 1.17 |
+    | the largest area | 1.13, 1.15, 1.40 | 1.00, 1.10, 1.08 |
+    | none, always | 74, 157, 75 | 3.6, 11.9, 5.7 |
+
+    ## Version History
+
+    - v1: the first.
+    """
+
+    action_kind: ClassVar[str] = "candidates"
+    usual: ClassVar[Mapping[str, Any]] = FOLLOWING
+    read_arguments = staticmethod(read_backfill)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions can be done, (window,); the name is sb3-contrib's."""
+        mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
+        return mask
+
+
+class BackfillVector(SchedulingVectorEnv):
+    """Many environments :class:`Backfill` in one."""
+
+    single = Backfill
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions can be done, (num_envs, window)."""
+        masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
+        return masks

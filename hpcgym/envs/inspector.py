@@ -1,0 +1,132 @@
+"""The environment in which an agent accepts or puts off what a rule is about to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gymnasium import spaces
+
+from hpcgym.envs.backfill import FOLLOWING, read_following
+from hpcgym.envs.core.base import DEFAULT_WORKLOAD, PROPOSALS_KIND, Definition
+from hpcgym.envs.page import page
+from hpcgym.envs.single import SchedulingEnv
+from hpcgym.envs.vector import SchedulingVectorEnv
+from hpcgym.errors import HpcgymError, check_whole
+
+MOST_PUT_OFFS = 255  # the engine counts in a byte
+LONGEST_DELAY = 10**9  # [s]
+
+
+def read_inspector(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    policy: Any = "sjf",
+    put_offs: int = 72,
+    delay: int = 600,
+    backfill_order: Any = None,
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    for name, value, least, most in (
+        ("put_offs", put_offs, 0, MOST_PUT_OFFS),
+        ("delay", delay, 1, LONGEST_DELAY),
+    ):
+        if check_whole(name, value, least) > most:
+            raise HpcgymError(f"{name} must be at most {most}, not {value!r}")
+    reservations = ("easy", "until-shadow", "none")
+    options = read_following(
+        workload, policy, reservations, backfill_order=backfill_order, **arguments
+    )
+    return Definition(
+        PROPOSALS_KIND,
+        options,
+        spaces.Discrete(2),
+        {"put_offs": put_offs, "delay": delay},
+        puts_off=(put_offs, delay),
+    )
+
+
+@page
+class Inspector(SchedulingEnv):
+    """Accept the job that a rule is about to start, or put it off.
+
+    | | |
+    |---|---|
+    | id | `"hpcgym/Inspector-v1"` |
+    | action | `Discrete(2)`: 0 accepts, 1 puts off |
+    | observation | `Dict` of five fields, or one flat `Box` |
+    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+
+    ## Description
+
+    This is the question of SchedInspector (Zhang, Dai and Xie, HPDC 2022). A rule schedules: a
+    `policy`, with its backfilling. Whenever it is about to start a job, the agent is asked. It
+    accepts, and the job starts; or it puts the job off, as it hopes for a better moment.
+
+    A job that was put off is passed over in this scheduling pass, as if it did not wait: it is
+    neither the head of the queue nor back-filled, it has no reservation, and others start as the
+    rule says. At the next pass it waits as before. If nothing else happens, there is a pass `delay`
+    seconds after it was put off. A job that was put off `put_offs` times starts without a question
+    when the rule says so. SchedInspector has the same two bounds, 600 s and 72 times. There nobody
+    else starts in that pass, and jobs are proposed that do not fit yet.
+
+    {Description}
+
+    ## Decision points
+
+    Each scheduling pass asks about each job that would start next: first about the jobs that fit
+    in the order of `policy`, up to the first that does not fit, which gets the reservation; then,
+    with `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`.
+    The window shows the job in question first, and then the others that wait, in order of
+    submission. No time passes between the questions of a pass. Reservations are made anew at each
+    pass, and a job that was put off may start before them later.
+
+    An agent that always accepts makes the very schedule of `hpcgym.simulate` with the same rules.
+    Of others `hpcgym.validate_schedule` may say that the machine is idle although jobs wait, and
+    that jobs start when no job is submitted or ends: after the delay.
+
+    ## Action Space
+
+    `Discrete(2)`: 0 accepts the job, 1 puts it off. Both are always possible. A number beyond the
+    space raises `HpcgymError`.
+
+    ## Starting State
+
+    {Starting State} The clock moves to the first question, which comes with the first submission.
+
+    {Around slices}
+
+    {Extracts}
+
+    ## Arguments
+
+    | `policy` | `"sjf"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
+no function and nothing that looks at what users have used |
+    | `put_offs` | `72` | how often a job may be put off, up to 255 |
+    | `delay` | `600` | seconds after which a pass follows, if none does before |
+    | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |
+    | `backfill_order` | `None` | order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any \
+policy; `None`: as `hpcgym.simulate`, `"fcfs"` under first come, first served, else `"spf"` |
+
+    ## Reference
+
+    The rule itself, by `hpcgym.simulate`, is the reference. SchedInspector trains on windows of
+    jobs of Lublin's model and of the archive, under SJF, F1 and others.
+
+    ## Version History
+
+    - v1: the first.
+    """
+
+    action_kind: ClassVar[str] = "proposals"
+    usual: ClassVar[Mapping[str, Any]] = FOLLOWING
+    read_arguments = staticmethod(read_inspector)
+    put_offs: int
+    delay: int
+
+
+class InspectorVector(SchedulingVectorEnv):
+    """Many environments :class:`Inspector` in one."""
+
+    single = Inspector

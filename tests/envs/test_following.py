@@ -1,0 +1,436 @@
+"""Backfill and Inspector: a rule orders the queue, and the agent says which of some jobs start."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from drawing import costly, given, settings
+from drawing import strategies as st
+from driving import (
+    CALM,
+    CROWD,
+    FOLLOWING,
+    LOADED,
+    RULES,
+    SEEDS,
+    SINGLE,
+    SLEEPY,
+    SLOW,
+    VECTOR,
+    by_chance,
+    for_slow,
+    jobs_of,
+    play,
+    prove,
+    rows_of,
+    rules,
+    whole,
+)
+from gymnasium.vector import AutoresetMode
+from slow_environments import Inspecting, OnPool, Picking, agent_on
+from strategies import workloads
+
+import hpcgym
+from hpcgym import HpcgymError
+from hpcgym.baselines import find_baseline
+from hpcgym.envs import Backfill, Inspector
+from hpcgym.workload import Workload, load_workload
+
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
+TRACES = Path(__file__).parents[3] / "shared" / "traces"
+NAMED = ["fcfs", "fcfs", "sjf", "saf", "wfp3", "sqf"]
+Act = Callable[[Any, dict[str, Any]], int]
+
+
+def played(env: Any, act: Act) -> Any:
+    """Return the result of an episode, and how many questions there were."""
+    return env, len(play(env, lambda _, observation, info: act(observation, info))) - 1
+
+
+def all_of(name: str, workload: Workload, **more: Any) -> Any:
+    return SINGLE[name](**whole(workload, **more))
+
+
+# --- Against slow environments --------------------------------------------------------------------
+
+
+@costly
+@settings(SLOW, max_examples=400)
+@given(
+    workloads(), st.one_of(RULES, rules()), st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
+    st.sampled_from([(0, 600), (1, 7), (3, 600), (5, 60), (72, 1)]),
+    st.sampled_from([None, None, 0, 100]), SEEDS,
+)  # fmt: skip
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_any_choices(
+    name: str, jobs: Workload, given_rules: dict[str, Any], policy: str, window: int,
+    bounds: tuple[int, int], threshold: int | None, seed: int,
+) -> None:  # fmt: skip
+    """The same questions about the same jobs at the same times, whatever is answered."""
+    given_rules = given_rules | {"policy": policy, "threshold": threshold}
+    numbers, act = by_chance(seed, "place", window)
+    more: dict[str, Any] = {}
+    deciding: tuple[Any, ...] = numbers, window
+    if name == "Backfill":
+        if given_rules["backfill"] == "none":
+            given_rules["backfill"] = "easy"
+        slow = agent_on(OnPool, Picking)
+    else:
+        more = dict(zip(("put_offs", "delay"), bounds, strict=True))
+        numbers, act = put_off_by_chance(seed)
+        slow, deciding = agent_on(OnPool, Inspecting), (numbers, window, bounds)
+    env = all_of(name, jobs, window=window, **given_rules, **more)
+    steps = play(env, lambda k, seen, info: act(k, seen, info) if rows_of(info) else 0)
+    made = slow.of(jobs, *deciding, **for_slow(given_rules))
+    asked = sum(bool(rows_of(step.info)) for step in steps)
+    assert asked == len(made.seen)
+    result = env.result()
+    assert result.start.tolist() == [job.start for job in made.jobs]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in made.jobs]
+    assert result.backfilled.tolist() == [job.backfilled for job in made.jobs]
+    promised = result.reserved_start.tolist()  # none where jobs are put off
+    assert promised == [job.reserved_start for job in made.jobs]
+    prove(name, result)
+    terms = [step.info["reward_terms"] for step in steps]
+    assert sum(term["wait_s"] for term in terms) == result.wait.sum()
+    assert sum(term["bsld"] for term in terms) == pytest.approx(result.bsld.sum(), rel=1e-12)
+
+
+def put_off_by_chance(seed: int) -> tuple[Any, Any]:
+    """Return random answers by time and waiting rows, as slow agents and environments want them."""
+
+    def number(now: int, rows: list[int]) -> int:
+        return int(np.random.default_rng((seed, now, *rows)).integers(2))
+
+    return number, lambda _, __, info: number(info["time"], rows_of(info))
+
+
+# --- What they can express exactly ----------------------------------------------------------------
+
+
+def first(_: Any, info: dict[str, Any]) -> int:
+    return 1 if len(rows_of(info)) > 1 else 0
+
+
+def none(_: Any, __: Any) -> int:
+    return 0
+
+
+def least(of: Callable[[Workload], Any]) -> Callable[[Any], Act]:
+    """Return an actor that picks the candidate with the least value, of equals the first."""
+
+    def begin(env: Any) -> Act:
+        values = of(env.episode_workload)
+
+        def act(_: Any, info: dict[str, Any]) -> int:
+            rows = rows_of(info)[1:]
+            return 1 + int(np.argmin(values[rows])) if rows else 0
+
+        return act
+
+    return begin
+
+
+#: Who acts -> which rules of backfilling it is.
+ACTORS: dict[str, tuple[Callable[[Any], Act], dict[str, Any]]] = {
+    "first": (lambda env: first, {"backfill_order": "fcfs"}),
+    "none": (lambda env: none, {"backfill": "none"}),
+    "shortest": (least(lambda jobs: jobs.requested_time), {"backfill_order": "sjbf"}),
+    "smallest": (
+        least(lambda jobs: jobs.requested_time * jobs.requested_processors),
+        {"backfill_order": "saf"},
+    ),
+}
+
+
+def assert_exact(jobs: Workload, policy: str, window: int, **more: Any) -> int:
+    """Play all that is expressible on some jobs; return how many questions there were."""
+    asked = 0
+    for begin, order in ACTORS.values():
+        learned = more.get("policy_estimate", "requested") != "requested"
+        if learned and order.get("backfill_order") == "saf":
+            continue  # it would go by other times than the actor does
+        # which is looked at where not each submission has a pass
+        of_passes = {"backfill_order": order.get("backfill_order", "fcfs"), **more}
+        env = all_of("Backfill", jobs, policy=policy, window=window, **of_passes)
+        env.reset(seed=0)
+        _, steps = played(env, begin(env))
+        same = hpcgym.simulate(jobs, policy=policy, **{"backfill": "easy"} | more | order)
+        assert env.result().start.tolist() == same.start.tolist()
+        asked += steps
+    for backfill in ("easy", "none"):
+        given_rules = {"policy": policy, "backfill": backfill, **more}
+        env, steps = played(all_of("Inspector", jobs, **given_rules), none)
+        same = hpcgym.simulate(jobs, **given_rules)
+        assert env.result().start.tolist() == same.start.tolist()
+        assert steps == len(jobs)
+        assert env.result().metrics == pytest.approx(same.metrics, nan_ok=True)
+        assert hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == same.start.tolist()
+    return asked
+
+
+@settings(SLOW, max_examples=100)
+@given(workloads(), st.sampled_from(NAMED), st.sampled_from(["saf", "wfp3", "f1", "sqf"]))
+def test_a_baseline_is_an_order_of_backfilling(jobs: Workload, policy: str, order: str) -> None:
+    env, actor = all_of("Backfill", jobs, policy=policy, window=60), find_baseline(order)
+    env.reset()
+    actor.begin(env)
+    played(env, actor.act)
+    same = hpcgym.simulate(jobs, policy=policy, backfill="easy", backfill_order=order)
+    assert env.result().start.tolist() == same.start.tolist()
+
+
+@settings(SLOW, max_examples=150)
+@given(
+    workloads(),
+    st.sampled_from([*NAMED, "(1+wait)/processors", {"wait": 1.0, "area": -0.1}]),
+    st.sampled_from(["per-timestamp", "per-event"]),
+    st.sampled_from(["requested", "ave2", "e-loss"]),
+)
+def test_rules_are_expressible(jobs: Workload, policy: Any, passes: str, estimate: str) -> None:
+    assert_exact(jobs, policy, 60, passes=passes, policy_estimate=estimate)
+
+
+@pytest.fixture(scope="module")
+def kth() -> Workload:
+    path = TRACES / "KTH-SP2-1996-2.swf.gz"
+    if not path.exists():
+        pytest.skip("the trace is not here")
+    return load_workload(path)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "saf"])
+def test_so_they_are_on_a_real_log(kth: Workload, policy: str) -> None:
+    assert assert_exact(kth.take(slice(0, 2000), name="part"), policy, 128) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["fcfs", "sjf", "saf", "wfp3"])
+def test_so_they_are_on_all_of_it(kth: Workload, policy: str) -> None:
+    """Several hundred jobs wait at times."""
+    assert assert_exact(kth, policy, 512) > 5000
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"cluster": SLEEPY}, {"hold": 0.1}, {"threshold": 2000}, {"backfill": "until-shadow"},
+        {"estimate": "ave2", "correction": "incremental"},
+        {"estimate": "ave2", "correction": "kill"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_so_they_are_under_other_rules(more: dict[str, Any]) -> None:
+    for jobs in (CALM, CROWD):
+        for policy in ("fcfs", "wfp3", "user_running*processors-wait*free"):
+            given_rules = {"policy": policy, "backfill": "easy", "backfill_order": "fcfs", **more}
+            start = hpcgym.simulate(jobs, **given_rules).start.tolist()
+            for name, act in (("Backfill", first), ("Inspector", none)):
+                env, _ = played(all_of(name, jobs, window=300, **given_rules), act)
+                assert env.result().start.tolist() == start
+
+
+def test_by_name_and_in_a_vector(kth: Workload) -> None:
+    """EASY, EASY-SJBF and SAF by their names, each of three simulations."""
+    jobs = kth.take(slice(0, 600), name="part")
+    for scheduler, actor in (("easy", "first"), ("easy-sjbf", "shortest")):
+        expected = hpcgym.simulate(jobs, scheduler).start.tolist()
+        env = VECTOR["Backfill"](3, **whole(jobs), autoreset_mode=AutoresetMode.DISABLED)
+        act = ACTORS[actor][0](SINGLE["Backfill"](**whole(jobs)))
+        single = all_of("Backfill", jobs, scheduler=scheduler)
+        single.reset()
+        act = ACTORS[actor][0](single)
+        _, info = env.reset(seed=0)
+        done = np.zeros(3, np.bool_)
+        while not done.all():
+            actions = [act(None, {"window": window}) for window in info["window"]]
+            *_, terminated, _, info = env.step(np.array(actions))
+            done |= terminated
+        for state in env.ends.states:
+            assert state.schedule["start"].tolist() == expected
+    env = VECTOR["Inspector"](
+        2, **whole(jobs, scheduler="saf"), autoreset_mode=AutoresetMode.DISABLED
+    )
+    env.reset(seed=0)
+    done = np.zeros(2, np.bool_)
+    while not done.all():
+        *_, terminated, _, _ = env.step(np.zeros(2, np.int64))
+        done |= terminated
+    expected = hpcgym.simulate(jobs, "saf").start.tolist()
+    assert [state.schedule["start"].tolist() for state in env.ends.states] == [expected] * 2
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_head_starts_when_easy_promised() -> None:
+    """Whatever is picked. The first three take all, 3 is the head, and the others may start."""
+    rows = [(0, 4, 100), (0, 2, 60), (0, 2, 40), (1, 8, 50)]
+    rows += [(2, 2, 50), (2, 2, 58), (2, 2, 70), (2, 4, 10)]
+    jobs = jobs_of(rows, 8)
+    for picks, starts in (
+        ([], [100, 150, 150, 150, 200]),
+        ([1], [100, 40, 150, 150, 150]),
+        ([2, 1], [100, 150, 40, 150, 150]),
+        ([3], [100, 150, 150, 150, 200]),  # which stands for nobody
+        ([1, 1], [100, 40, 150, 150, 90]),
+    ):
+        env = all_of("Backfill", jobs, window=4, features=["past_shadow"])
+        seen, info = env.reset()
+        assert seen["jobs"].tolist() == [[0]] * 4  # of the head, too: it would run on beyond 40 s
+        assert (info["time"], rows_of(info)) == (40, [3, 4, 5])
+        assert info["action_mask"].tolist() == [1, 1, 1, 0]
+        left, over = list(picks), False
+        while not over:
+            _, _, over, _, info = env.step(left.pop(0) if left else 0)
+        assert env.result().start[3:].tolist() == starts
+
+
+def inspected(jobs: Workload, actions: list[int], **given_rules: Any) -> tuple[Any, Any, Any]:
+    """Return times and rows of questions, how often each had been put off, and starts.
+
+    Each question is answered in another environment: a pickle has all that is known.
+    """
+    given_rules |= {"policy": "fcfs", "delay": 30, "features": ["put_off"]}
+    env, seen, often, over = all_of("Inspector", jobs, **given_rules), [], [], False
+    env.reset()
+    for action in actions:
+        assert not over
+        saved, env = pickle.dumps(env.snapshot()), all_of("Inspector", jobs, **given_rules)
+        looks, info = env.restore(pickle.loads(saved))
+        seen.append((info["time"], rows_of(info)))
+        often.append(looks["jobs"][: len(rows_of(info)), 0].tolist())
+        _, _, over, _, _ = env.step(action)
+    assert over
+    return seen, often, env.result().start.tolist()
+
+
+def test_who_is_put_off_waits_for_the_delay() -> None:
+    """Others start meanwhile; after so many times it starts unasked."""
+    jobs = jobs_of([(0, 2, 1000), (0, 3, 20), (0, 1, 200), (55, 2, 100)], 4)
+    # at 0 s job 0 is put off, 1 starts, and 2 is put off; when 1 ends at 20 s both are put off
+    # again, and at 50 s, as nothing has happened, both start unasked; then 3 does
+    seen, often, starts = inspected(jobs, [1, 0, 1, 1, 1, 0], put_offs=2)
+    assert seen == [
+        (0, [0, 1, 2]), (0, [1, 0, 2]), (0, [2, 0]), (20, [0, 2]), (20, [2, 0]), (250, [3]),
+    ]  # fmt: skip
+    assert often == [[0, 0, 0], [0, 0.5, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [0]]
+    assert starts == [50, 0, 50, 250]
+    # the delay counts from then on, though another has started since
+    seen, _, starts = inspected(jobs.take(slice(0, 3), name="three"), [1, 0, 0], put_offs=1)
+    assert (seen[1:], starts) == ([(0, [1, 0, 2]), (0, [2, 0])], [20, 0, 0])
+    some = jobs_of([(0, 2, 1000), (0, 1, 200)], 4)
+    assert inspected(some, [1, 0], put_offs=1)[2] == [30, 0]
+
+
+def test_who_runs_on_beyond_the_shadow_time_takes_extra_processors() -> None:
+    """The head, of 6, can start at 100 s; 2 processors are extra then."""
+    jobs = jobs_of([(0, 5, 100), (1, 6, 50), (2, 1, 3698), (3, 1, 97), (4, 1, 5000), (5, 1, 9)], 8)
+    env = all_of("Backfill", jobs, window=6, features=["past_shadow"])
+    looks, info = env.reset()
+    seen = [(rows_of(info), looks["jobs"][1 : len(rows_of(info)), 0].tolist())]
+    for action in (1, 1, 0):
+        looks, *_, info = env.step(action)
+        seen.append((rows_of(info), looks["jobs"][1 : len(rows_of(info)), 0].tolist()))
+    long = np.float32(4904) / np.float32(4904 + 3600)
+    assert seen[0] == ([1, 2], [0.5])  # for an hour
+    assert seen[1] == ([1, 3], [0.0])
+    assert seen[2] == ([1, 4], [long])
+    assert seen[3] == ([1, 4, 5], [pytest.approx(4905 / 8505), 0.0])
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_what_happens_before_the_first_question_is_rewarded(name: str) -> None:
+    """With jobs that run at first, and those that wait then: by the metrics of the slice."""
+    env = SINGLE[name](CROWD, jobs=20, reward=["bsld", "wait"], start="warm")
+    for seed in range(3):
+        steps = play(env, lambda *_: 0, seed=seed)
+        assert steps[0].info["reward_terms"] == dict.fromkeys(steps[0].info["reward_terms"], 0.0)
+        metrics = steps[-1].info["metrics"]
+        bsld, wait = sum(step.reward for step in steps[1:])
+        assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-9)
+        assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-9)
+
+
+def test_an_episode_without_a_question_takes_one_step() -> None:
+    jobs = jobs_of([(0, 1, 10), (5, 1, 10), (90, 1, 3)], 8)
+    for end in (None, 50):
+        env = all_of("Backfill", jobs, horizon=end)
+        _, info = env.reset()
+        assert rows_of(info) == []
+        _, reward, terminated, truncated, info = env.step(3)
+        assert (terminated, truncated) == (end is None, end is not None)
+        assert reward == -1.0 if end is None else reward == pytest.approx(-2 / 3)
+        many = VECTOR["Backfill"](2, **whole(jobs, horizon=end))
+        many.reset()
+        for _ in range(2):  # which begins the next by itself
+            _, rewards, terminated, truncated, _ = many.step([0, 1])
+            assert rewards.tolist() == [reward] * 2
+            assert (terminated | truncated).all()
+            many.step([0, 1])
+
+
+# --- How they are made ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_a_function_as_reward_sees_who_has_started_before_the_first_question(name: str) -> None:
+    """Each job of the slice once, and not those that ran as it began."""
+    views: list[Any] = []
+
+    def reward(view: Any) -> float:
+        views.append(view)
+        return 0.0
+
+    env = SINGLE[name](LOADED, jobs=20, reward=reward, start="warm", policy="fcfs")
+    before = 0
+    for seed in range(5):
+        views.clear()
+        env.reset(seed=seed)
+        result, begin = env.result(), env.simulations.batch.episode_state[0]["begin"]
+        before += int(((result.start >= begin) & (result.start <= env.time)).sum())
+        play(env, lambda *_: 0, seed=seed)
+        started = np.concatenate([view.started for view in views]).tolist()
+        assert sorted(started) == np.flatnonzero(env.result().start >= begin).tolist()
+        assert sum(view.counts.sum() for view in views) == 20
+    assert before > 0 or name == "Inspector"  # which is asked about each
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_defaults(name: str) -> None:
+    env = gymnasium.make(f"hpcgym/{name}-v1").unwrapped
+    assert (env.episodes.around["start"], env.episodes.part) == ("warm", "train")
+    env.reset(seed=0)
+    total = 0.0
+    for _ in range(50):
+        _, reward, over, cut, _ = env.step(env.action_space.sample())
+        total += reward
+        if over or cut:
+            break
+    assert np.isfinite(total)
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        (Backfill, {"backfill": "none"}, "unknown backfill 'none'"),
+        (Backfill, {"window": 1}, "window must be at least 2"),
+        (Backfill, {"window": "split"}, "window='split' shows both ends"),
+        (Inspector, {"backfill": "depth:2"}, "there it is asked who starts around one at most"),
+        (Inspector, {"put_offs": 256}, "put_offs must be at most 255"),
+        (Inspector, {"delay": 0}, "delay must be a whole number of at least 1"),
+        (Inspector, {"policy": "fairshare"}, "looks at what users have used"),
+        (Backfill, {"policy": "nobody"}, "nobody"),
+        (Backfill, {"quota": "user:jobs=1"}, "there a plan says who starts, and nobody is asked"),
+        (Inspector, {"cluster": "8x2x4"}, "are for pools of processors"),
+    ],
+)
+def test_refusals(cls: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        cls(CROWD, **arguments)
