@@ -376,6 +376,25 @@ def test_an_episode_without_a_question_takes_one_step() -> None:
             many.step([0, 1])
 
 
+@pytest.mark.parametrize(
+    ("paid", "before"), [("start", 9 + 8), ("end", 9), ("waiting", 9 + 8 + 7 + 6)]
+)
+def test_a_hidden_future_counts_once_what_happened_before_the_first_question(
+    paid: str, before: int
+) -> None:
+    """At 20 s, as job 3 waits behind 2; the first step does not pay for the past again."""
+    jobs = jobs_of([(0, 8, 10), (1, 8, 10), (12, 4, 100), (13, 8, 50), (14, 2, 10)], 8)
+    env = all_of("Backfill", jobs, paid=paid)
+    _, info = env.reset()
+    assert (info["time"], rows_of(info)) == (20, [3, 4])
+    env.restore(env.snapshot(hide=True))
+    *_, over, _, info = env.step(0)
+    waits = 9 + 8 + 107 + 156
+    assert over
+    assert info["reward_terms"]["wait_s"] == waits - before
+    assert env.snapshot().rows["totals"][1] == waits
+
+
 # --- How they are made ----------------------------------------------------------------------------
 
 
