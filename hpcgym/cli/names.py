@@ -123,12 +123,6 @@ def executors() -> Iterable[tuple[str, str]]:
     return EXECUTORS.items()
 
 
-def _first_line(text: str | None) -> str:
-    """Return the first line of a docstring as it stands in a list."""
-    line = (text or "").strip().splitlines()[0].rstrip(".")
-    return line[:1].lower() + line[1:]
-
-
 def ranking_metrics() -> Iterable[tuple[str, str]]:
     """Return the metrics that policies can be ranked by, and what each is."""
     from hpcgym.schedule.metrics import MORE, ranking_metrics

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.explanation import watching
 from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.on_machines import as_on_pool
+from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def needs_of_nodes(result: Result) -> Needs | None:
     if result.allocation is None:
         return None
     needs = needs_on(result.workload, result.cluster)
-    return None if as_on_pool(needs, result.scheduler) else needs
+    return None if simulates_as_pool(needs, result.scheduler) else needs
 
 
 def have_room(

@@ -43,7 +43,12 @@ class CannotRunError(Exception):
 
 
 class Events:
-    """The jobs, and what happens to them in time; what a pass does is in the classes below."""
+    """The jobs, and what happens to them in time.
+
+    What a pass does is said by who stands on it, in this order: Reservations and SlurmPasses in
+    ``reservations``, Preemption and Simulation in ``pool``, NodeRooms and NodeSimulation in
+    ``nodes``. They fill in ``fits``, ``schedule``, ``terminate`` and ``renew``.
+    """
 
     def __init__(self, jobs: Iterable[Job], processors: int, **rules: Any):
         self.jobs = sorted((fresh(job) for job in jobs), key=lambda job: job.submit)

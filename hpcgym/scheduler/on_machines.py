@@ -129,7 +129,7 @@ def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
         check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
 
 
-def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
+def simulates_as_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
 
     So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
@@ -142,13 +142,13 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
 
 
 def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
-    """Return whether a machine is a pool of processors, as :func:`as_on_pool` says.
+    """Return whether a machine is a pool of processors, as :func:`simulates_as_pool` says.
 
     Raises
     ------
     WorkloadError : a job that never fits.
     """
-    return not cluster.groups or as_on_pool(needs_on(workload, cluster), scheduler)
+    return not cluster.groups or simulates_as_pool(needs_on(workload, cluster), scheduler)
 
 
 # --- Nodes that jobs share ------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
     return part
 
 
-def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
+def pool_rules(scheduler: Scheduler) -> Scheduler:
     """Return the rules that a pool has too: the orders, estimates and reservations."""
     plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
     if scheduler.order.looks_at_pass:

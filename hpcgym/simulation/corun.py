@@ -19,11 +19,11 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.on_machines import (
-    as_on_a_pool,
     check_files,
     check_machine,
     check_shared,
     cores_of_part,
+    pool_rules,
 )
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.simulation.driver import Run, new_simulation
@@ -375,7 +375,7 @@ def on_shared_nodes(
         if learning is not None:
             told["sharing"] |= learning.begin(machine.code, job_records(workload)["run"] * ticks)
     place = Place("shared nodes", cluster, units, told, fills=scheduler.reserve.kind == "fill")
-    simulation = new_simulation(workload, as_on_a_pool(scheduler), place)
+    simulation = new_simulation(workload, pool_rules(scheduler), place)
     if learning is not None and learning.learns and not in_order:
         simulation.after_pass = learning.learn
 
@@ -420,7 +420,7 @@ def _placed_in_order(
     placed = {**schedule, **times, "start": np.where(start >= 0, begin, -1)}
     whole = Cluster(groups=(NodeGroup("node", machine.n_nodes, {CORE: 1}),))  # each taken as one
     needs = np.column_stack([machine.nodes, np.ones_like(machine.nodes)])
-    nodes = assign_nodes(placed, needs, whole, as_on_a_pool(scheduler)).node
+    nodes = assign_nodes(placed, needs, whole, pool_rules(scheduler)).node
     return {"end": end, "cell_node": nodes}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # --- Simulations in which users' shares decide ----------------------------------------------------
 
-CPU, ENERGY = 0, 1  # what is counted
+ENERGY = 1  # what is counted: processors, or energy
 
 # What an order makes of usage: nothing; the least usage of processors or energy for the share
 # first; the least sum of both, each over its present maximum; priorities, weighted, beside others.

@@ -15,7 +15,7 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.on_machines import as_on_pool, is_pool
+from hpcgym.scheduler.on_machines import is_pool, simulates_as_pool
 from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
@@ -93,7 +93,7 @@ def place_of(
     if not cluster.groups and not by_name:
         return pool_of(workload, cluster)
     asked = needs_on(workload, cluster) if needs is None else needs
-    if failures is None and not by_name and as_on_pool(asked, scheduler):
+    if failures is None and not by_name and simulates_as_pool(asked, scheduler):
         return pool_of(workload, cluster)
     return place_on_nodes(workload, asked, cluster, scheduler, failures)
 

@@ -26,12 +26,12 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.on_machines import (
-    as_on_a_pool,
     check_files,
     check_for_limits,
     check_machine,
     check_power_rule,
     is_pool,
+    pool_rules,
     takes_whole_nodes,
     warn_of_own_nodes,
 )
@@ -56,7 +56,7 @@ from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import Workload
 
-BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `watts`
+BUSY = 0  # in `watts`, of processors that are busy, idle, off, being switched off and on
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
 
@@ -70,7 +70,7 @@ class State:
     name : of the episode.
     episode : which rows of the workload it has.
     workload : None: the jobs of the episode as they are.
-    episode_state : one EPISODE; this and ``totals`` as of ``batch_of``.
+    episode_state : one EPISODE; this and ``totals`` as of ``World.batch``.
     simulation : it goes on with its environment, and stays as it is at the end of its episode.
     jobs : (n_jobs,) JOBS that it was told of.
     rules : by which it goes.
@@ -390,7 +390,7 @@ class CorunMachines(Machines):
     @property
     def rules(self) -> Scheduler:
         """The rules that a simulation is told."""
-        return as_on_a_pool(self.options.scheduler)
+        return pool_rules(self.options.scheduler)
 
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors have no job."""

@@ -254,7 +254,7 @@ class Outputs(NamedTuple):
     truncated: NDArray[np.bool_]  # (n,) whether it has ended by time
     # what infos say: the time, the number of visible jobs, their rows, -1 behind them
     told: NDArray[np.int64]  # (n, N_TOLD + window)
-    terms: NDArray[np.float64]  # (n, N_TERMS) as of `batch_of`
+    terms: NDArray[np.float64]  # (n, N_TERMS) as of `World.batch`
 
 
 N_TOLD = 2  # places of `Outputs.told` before the rows

@@ -36,9 +36,6 @@ from hpcgym.version import __version__
 
 # --- Agents ---------------------------------------------------------------------------------------
 
-#: Names of references; other schedulers may be named as well.
-REFERENCES = (RANDOM, "fcfs", "easy", "sjf", "saf", "f1", STATIC, "saf-typical")
-
 #: What they are where jobs share nodes; others do not know it.
 _OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
 
@@ -67,7 +64,7 @@ def agent_of(agent: str, evaluation: Evaluation) -> Agent:
 
     Parameters
     ----------
-    agent : a name of :data:`REFERENCES`, of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
+    agent : ``random``, a name of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
         of a saved agent, or ``package.module:Class``; see :func:`hpcgym.study.evaluate`. If it
         is no file and has a method ``train(make, seed, steps)``, this is called once for each seed
         of the task, of an object of its own, before it acts. ``make(part="train",
