@@ -221,13 +221,14 @@ class Slices(EpisodeSettings):
     number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
     start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
         and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole
-        workload. [default: as agents were trained, or empty]
+        workload. [default: as agents were trained, or as --env has it, or empty]
     warmup TIME|none : How long before its slice a simulation begins, such as 1d; only the jobs of
-        the slice count. [default: as agents were trained, or none]
+        the slice count. [default: as agents were trained, as --env has it, or none]
     arrivals stop|continue : Whether later jobs keep coming, up to the horizon. [default: as agents
         were trained, or stop]
     horizon TIME|none : When a slice is over, such as 7d after its first submission; jobs that still
-        wait are charged the time that they have waited. [default: as agents were trained, or none]
+        wait are charged the time that they have waited. [default: as agents were trained, as
+        --env has it, or none]
     """
 
     part: Annotated[str, typer.Option("--slices")] = "test"

@@ -165,8 +165,8 @@ class Environment {
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
     const bool begins = is_beginning(task);
-    // what a rule has started before the first question is of the first step
-    const bool has_run = !begins && p.resets == 1 && settings().follows();
+    // what has started before the first question is of the first step
+    const bool has_run = !begins && p.resets == 1 && starts_unasked();
     p.resets = begins;
     p.noted = has_run ? p.fresh : 0;
     if (!has_run) std::fill_n(row.terms, n_terms, 0.0);
@@ -178,7 +178,7 @@ class Environment {
     else if (warm) account();  // what runs and waits is seen all the same
     if (begins && warm) {  // a reset has no reward: the first step has what has happened since
       *row.begun_j = std::exchange(row.terms[energy], 0.0);
-      p.fresh = settings().follows() ? forget_begun() : 0;
+      p.fresh = starts_unasked() ? forget_begun() : 0;
     }
     if (!begins) {
       reward(out);
@@ -194,6 +194,12 @@ class Environment {
     return stop - row.fresh;
   }
   bool asks() const { return !settings().orders() || table.model->rules.asks; }
+  // Whether jobs may start before the first question: those of a rule, or those that starve.
+  bool starts_unasked() const {
+    const bool serves_who_starves =
+        settings().kind == Kind::selection && table.model->rules.threshold >= 0;
+    return settings().follows() || serves_who_starves;
+  }
 
   void begin() {
     Episode& p = now();
@@ -251,8 +257,8 @@ class Environment {
         p.fresh = 0;
         return;
       }
-      // there is no job to select: the first is served
-      select(0 <= chosen && chosen < p.visible ? chosen : 0);
+      // there is no such job: the first is served
+      if (p.visible > 0) select(0 <= chosen && chosen < p.visible ? chosen : 0);
     } else if (!begins && settings().follows()) {
       if (sim().asked == Asked::job) sim().selected = said(chosen);
     } else if (!begins && settings().kind == Kind::ordering) {
@@ -375,7 +381,7 @@ class Environment {
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
-    if (settings().follows() && p.resets == 1) p.ended = 0;  // a reset cannot say so
+    if (starts_unasked() && p.resets == 1) p.ended = 0;  // a reset cannot say so
     pay();
     p.noted = p.fresh;
   }
@@ -613,7 +619,7 @@ class Environment {
     out.told[1] = p.visible;
     i64* behind = std::copy_n(row.window, p.visible, out.told + 2);
     std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // -1 is all ones
-    if (p.resets == 1 && settings().follows()) std::fill_n(out.terms, n_terms, 0.0);  // of the first step
+    if (p.resets == 1 && starts_unasked()) std::fill_n(out.terms, n_terms, 0.0);  // of the first step
     else std::copy_n(row.terms, n_terms, out.terms);
   }
   void show_queue(const Outputs& out) {

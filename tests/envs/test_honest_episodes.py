@@ -424,3 +424,21 @@ def test_jobs_begin_on_the_nodes_on_which_they_ran() -> None:
             assert found[row] == there[row_of[part.job_number[row]]]
             seen += 1
     assert seen > 10
+
+
+@pytest.mark.parametrize("paid", ["start", "end", "waiting"])
+@pytest.mark.parametrize("more", [{"threshold": 900}, {"jobs": 90, "horizon": "3h"}])
+def test_returns_are_those_of_metrics(more: dict[str, Any], paid: str) -> None:
+    """Also where jobs starve before the first question, or a slice outlasts its horizon."""
+    given = {"jobs": 30, "start": "warm", "arrivals": "continue", "horizon": "1d", **more}
+    env = JobSelection(BUSY, reward=["bsld", "wait"], paid=paid, **given)
+    for episode in env.episodes.listing:
+        _, info = env.reset(options={"slice": episode.name})
+        assert not any(info["reward_terms"].values())
+        total, over = np.zeros(2), False
+        while not over:
+            _, reward, terminated, truncated, info = env.step(0)
+            total, over = total + reward, terminated or truncated
+        metrics = info["metrics"]
+        expected = [metrics["mean_bsld"], metrics["mean_wait_s"] / HOUR]
+        np.testing.assert_allclose(-total, expected, rtol=1e-9)

@@ -302,6 +302,11 @@ class Episodes:
         rows = slice(episode.start, episode.stop)
         return replace(self.workload.take(rows, name=name), cleaning={})
 
+    def number_counting(self, episode: Episode) -> int:
+        """Return how many jobs of a slice count: those that come before it is truncated."""
+        submit = self.workload.submit_time[episode.first : episode.last]
+        return int(np.searchsorted(submit, episode.until, side="right"))
+
     @property
     def alone(self) -> bool:
         """Whether episodes have nothing around their jobs, and end with the last of them."""

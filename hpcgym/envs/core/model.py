@@ -597,7 +597,7 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
         except HpcgymError as error:
             raise HpcgymError(f"reward: {scheduler_name(reference)}: {error}") from None
         metrics = metrics_within(result, *counted(episode))
-        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
+        n = int(decided(jobs).sum()) if episode.last < 0 else episodes.number_counting(episode)
         total = metrics["jobs"] * metrics["mean_bsld"]
         scales.append(n / total if metrics["jobs"] else 1.0)
     return scales

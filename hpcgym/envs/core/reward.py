@@ -75,6 +75,11 @@ def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewa
     if callable(reward):
         return Rewards(((0.0,) * len(ALONE),), (PLAIN,), (None,), reward, when)
     if isinstance(reward, Mapping):
+        for name in reward:
+            if str(name).startswith(_LOG) or "/" in str(name):
+                raise HpcgymError(
+                    f"reward {name!r} is no part of a sum: give it alone, or in a list"
+                )
         return Rewards((_mix(reward, terms),), (PLAIN,), (None,), None, when, (_tail(reward),))
     given = [reward] if isinstance(reward, str) else reward
     if not (isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given)):

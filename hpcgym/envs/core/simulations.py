@@ -202,7 +202,7 @@ class Simulations:
         state["next_counts_first"] = 0
         if episode.last >= 0:
             state["next_counting"] = episode.last - episode.start
-            state["next_of_slice"] = episode.last - episode.first
+            state["next_of_slice"] = self.episodes.number_counting(episode)
             state["next_counts_first"] = episode.first - episode.start
         counting = state["next_counting"] - state["next_counts_first"]
         state["next_open"] = counting + int(episode.endless)
