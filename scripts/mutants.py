@@ -385,7 +385,7 @@ MUTANTS = (
         "is_within(e, b)",
         "e.width <= b.room && e.job != s.head",
         after="for (const Entry& e : block)\n        if (",
-        tests="tests/envs/test_following.py",
+        tests="tests/envs/test_following_rules.py",
     ),
     Mutant(
         "a job may be put off once more than allowed",
@@ -393,7 +393,7 @@ MUTANTS = (
         ">=",
         ">",
         after="s.of(j).put_off ",
-        tests="tests/envs/test_following.py",
+        tests="tests/envs/test_following_rules.py",
     ),
     Mutant(
         "what a rule starts before the first question is not rewarded",
@@ -401,7 +401,7 @@ MUTANTS = (
         "settings().follows()",
         "false",
         after="!begins && p.resets == 1 && ",
-        tests="tests/envs/test_following.py",
+        tests="tests/envs/test_following_rules.py",
     ),
 )
 

@@ -529,7 +529,8 @@ def by_chance(seed: int, kind: str, window: int = 5) -> tuple[Any, Any]:
     def numbers(now: int, rows: list[int]) -> Any:
         # few values, so that scores tie
         scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
-        return scores if kind == "scores" else int(np.argmax(scores))
+        # nobody waits where all that come first starve
+        return scores if kind == "scores" else int(np.argmax(scores)) if rows else 0
 
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
         chosen = numbers(info["time"], rows_of(info))

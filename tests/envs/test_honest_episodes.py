@@ -193,7 +193,8 @@ def test_metrics_and_returns_by_hand(
     assert metrics["mean_bsld"] == pytest.approx(sum(bslds) / len(bslds))
     assert metrics["max_wait_s"] == max(waits)
     total = sum(step.reward for step in steps[1:])
-    expected = [sum(bslds) / jobs, sum(waits) / HOUR / jobs, max(waits) / HOUR]
+    n = len(bslds)  # who comes after the horizon does not count
+    expected = [sum(bslds) / n, sum(waits) / HOUR / n, max(waits) / HOUR]
     np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
     if paid == "end":
         ended = [row for step in steps[1:] for row in step.info["ended"]]
