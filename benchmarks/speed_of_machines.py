@@ -28,7 +28,7 @@ from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trace_jobs
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.on_machines import as_on_pool
+from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
@@ -120,7 +120,7 @@ def on_nodes(
 ) -> Callable[[], float]:
     """Return a simulation on a pool or nodes, as ``simulate`` does it or by the ``general`` way."""
     needs = None if cluster.groups is None else needs_on(jobs, cluster)
-    alike = needs is None or (as_on_pool(needs, scheduler) and not general)
+    alike = needs is None or (simulates_as_pool(needs, scheduler) and not general)
 
     def run() -> float:
         where = pool_of(jobs, cluster)
