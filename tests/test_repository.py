@@ -90,6 +90,14 @@ def test_tutorials_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pyplot.close("all")
 
 
+def test_each_page_of_the_docs_is_in_a_table_of_contents() -> None:
+    """Else the site is not built."""
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).with_suffix("").as_posix() for page in docs.glob("**/*.md")}
+    listed = [text for page in docs.glob("**/*.md") for text in page.read_text().splitlines()]
+    assert pages - {"index"} <= set(listed)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_other_code_in_pages_is_read(page: Path, tmp_path: Path) -> None:
     """Files as by the commands that take them; Python that needs other libraries is parsed."""
