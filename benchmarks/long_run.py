@@ -169,7 +169,7 @@ def correlations(board: pd.DataFrame) -> dict[str, float]:
     return {kind: float(ranks[kind].corr(ranks["whole"])) for kind in ("short", "long")}
 
 
-def main(trace: str = LONG["workload"], windows: int = 40) -> None:
+def main(trace: str = str(JobSelection.usual["workload"]), windows: int = 40) -> None:
     """Print what policies reach in short episodes, in long ones and on the whole log."""
     board = compare(trace, windows)
     print(board.sort_values("whole").round(1).to_string())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_envs import plain
 
 from hpcgym.agents import behaviour_cloning as cloning
 from hpcgym.agents import load
@@ -20,7 +21,11 @@ from hpcgym.errors import HpcgymError
 pytestmark = pytest.mark.slow
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
-SMALL: dict[str, Any] = {"jobs": 40, "env_options": {"window": 32, "backfill": "none"}}
+_OPTIONS = plain("JobSelection", {"window": 32, "backfill": "none"})
+SMALL: dict[str, Any] = {
+    "jobs": 40,
+    "env_options": {name: value for name, value in _OPTIONS.items() if name != "part"},
+}
 
 
 @pytest.fixture(scope="module")

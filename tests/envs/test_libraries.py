@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gymnasium
 import numpy as np
 import plain_envs
 import pytest
@@ -51,7 +52,7 @@ def example(word: str) -> str:
 def test_torchrl(name: str) -> None:
     """Its GymEnv passes ``frameskip``, and takes it away only if Python's words refuse it."""
     envs = pytest.importorskip("torchrl.envs")
-    env = envs.GymEnv(id_of(name), **arguments_of(name))
+    env = envs.GymEnv(id_of(name), **plain(name, arguments_of(name)))
     envs.check_env_specs(env, seed=0)
     found = env.rollout(100)
     assert bool(found["next", "terminated"][-1])
@@ -62,14 +63,16 @@ def test_torchrl(name: str) -> None:
 def test_torchrl_takes_vector_rewards() -> None:
     envs = pytest.importorskip("torchrl.envs")
     more = {"reward": ["bsld", "energy"], "observation": "flat"}
-    env = envs.GymEnv("hpcgym/JobSelection-v1", **arguments_of("JobSelection"), **more)
+    env = envs.GymEnv(
+        "hpcgym/JobSelection-v1", **plain("JobSelection", arguments_of("JobSelection") | more)
+    )
     envs.check_env_specs(env, seed=0)
     assert env.rollout(5)["next", "reward"].shape == (5, 2)
 
 
 def test_torchrl_takes_many() -> None:
     envs = pytest.importorskip("torchrl.envs")
-    given = arguments_of("JobSelection")
+    given = plain("JobSelection", arguments_of("JobSelection"))
     many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
     assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 8)
 
@@ -210,12 +213,12 @@ import gymnasium, hpcgym
 from gymnasium.utils.env_checker import check_env
 
 given = {"workload": "lublin:jobs=60,processors=32,seed=0", "jobs": 12, "window": 6}
-env = plain_envs.make("hpcgym/JobSelection-v1", render_mode="ansi", **given)
+env = gymnasium.make("hpcgym/JobSelection-v1", render_mode="ansi", **given)
 check_env(env.unwrapped)
 print(env.metadata["render_modes"])
 warnings.simplefilter("ignore")  # Gymnasium says that it does not know the mode
 try:
-    plain_envs.make("hpcgym/JobSelection-v1", render_mode="rgb_array", **given)
+    gymnasium.make("hpcgym/JobSelection-v1", render_mode="rgb_array", **given)
 except gymnasium.error.DependencyNotInstalled as error:
     print(error)
 """
@@ -240,11 +243,11 @@ def test_environments_are_checked_and_made_without_matplotlib() -> None:
 )
 def test_a_description_goes_through_json(name: str, more: dict[str, Any]) -> None:
     """What it says makes the same environment; JSON has lists in the place of tuples."""
-    given = {**arguments_of(name), **more}
-    env = plain_envs.make(id_of(name), **given)
+    given = plain(name, arguments_of(name) | more)
+    env = gymnasium.make(id_of(name), **given)
     assert env.spec is not None
     assert json.loads(env.spec.to_json())["kwargs"] == json.loads(json.dumps(given))
-    again = plain_envs.make(EnvSpec.from_json(env.spec.to_json()))
+    again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
     env.action_space.seed(0)
     assert_same(again.reset(seed=3), env.reset(seed=3))
     ended = False

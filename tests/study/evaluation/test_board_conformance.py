@@ -518,7 +518,7 @@ def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> 
     board = evaluate({"mine": find_baseline("saf")} if env else ["saf"], FITTING, **few)
     long = hpcgym.simulate(FITTING, "easy", **QUOTA)
     # beside who acts, schedulers have the environment's rules
-    saf = Scheduler("saf", backfill_order="fcfs") if env else "saf"
+    saf = Scheduler("saf", backfill_order="spf") if env else "saf"
     (name,) = [row for row in board.by_slice if row.startswith("saf (")]
     for where, value in board.by_slice[name].items():
         first = (len(FITTING) + 1) // 2 + 60 * int(where.removeprefix("window "))

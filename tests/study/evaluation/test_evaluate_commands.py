@@ -133,6 +133,7 @@ def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     monkeypatch.setattr(sys, "path", [*sys.path])
     words = ["evaluate", "spf", row, *FEW]
     words += ["--workload", "lublin:jobs=300,processors=64,seed=4", "--format", "json"]
+    words += ["--start", "empty", "--arrivals", "stop", "--horizon", "none"]
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 1
     assert "--unfit drop drops such jobs" in refused.stderr
