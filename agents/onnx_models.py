@@ -80,7 +80,7 @@ class OnnxModel:
 
         Raises
         ------
-        HpcgymError : numbers of another number of actions, or some that are none.
+        HpcgymError : not one number for each action, or one that is no number.
         """
         if self._space is None:
             raise HpcgymError(f"{self.name}: call begin(env) after the reset, then act")

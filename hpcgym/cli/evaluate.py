@@ -39,7 +39,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.study.evaluation.environments import PLAIN
+    from hpcgym.envs.core.surroundings import NOTHING_AROUND
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -54,7 +54,7 @@ def setting_of(
     words = [workload.name, _called(workload, machine), where, slices]
     words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
     words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
-    around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
+    around = {name: value for name, value in board.around.items() if value != NOTHING_AROUND[name]}
     told = ", ".join(f"{name}={value}" for name, value in around.items())
     return [" · ".join(words), *([f"slices with {told}"] if around else [])]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
+from hpcgym.envs import single, vector
 from hpcgym.envs.core.base import (
     CANDIDATES_KIND,
     DEFAULT_WORKLOAD,
@@ -167,10 +166,7 @@ where a pass follows each submission unless this is `"fcfs"` |
     usual: ClassVar[Mapping[str, Any]] = FOLLOWING
     read_arguments = staticmethod(read_backfill)
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions can be done, (window,); the name is sb3-contrib's."""
-        mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
-        return mask
+    action_masks = single.action_masks
 
 
 class BackfillVector(SchedulingVectorEnv):
@@ -178,7 +174,4 @@ class BackfillVector(SchedulingVectorEnv):
 
     single = Backfill
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions can be done, (num_envs, window)."""
-        masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
-        return masks
+    action_masks = vector.action_masks

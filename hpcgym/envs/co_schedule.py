@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.envs import vector
 from hpcgym.envs.core.base import PAIR_SCORES_KIND, PAIRS_KIND, Corun, Definition, Options
 from hpcgym.envs.core.observation import PairLayout, read_window
 from hpcgym.envs.core.reward import SHARED, Reward, read_rewards
@@ -289,7 +290,4 @@ class CoScheduleVector(SchedulingVectorEnv):
 
     single = CoSchedule
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions can be done, (num_envs, n_actions)."""
-        masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
-        return masks
+    action_masks = vector.action_masks

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
+from hpcgym.envs import single, vector
 from hpcgym.envs.core.base import (
     DEFAULT_WORKLOAD,
     PLAYED_ON,
@@ -150,10 +149,7 @@ choice: no step is asked for it, except the first of an episode |
     usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "skip_forced": True}
     reservation: str
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions can be done, (n_actions,); the name is sb3-contrib's."""
-        mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
-        return mask
+    action_masks = single.action_masks
 
 
 class JobSelectionVector(SchedulingVectorEnv):
@@ -161,7 +157,4 @@ class JobSelectionVector(SchedulingVectorEnv):
 
     single = JobSelection
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions can be done, (num_envs, n_actions)."""
-        masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
-        return masks
+    action_masks = vector.action_masks

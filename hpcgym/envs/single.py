@@ -80,6 +80,12 @@ class StepView(NamedTuple):
     jobs: int
 
 
+def action_masks(env: SchedulingEnv) -> NDArray[np.bool_]:
+    """Return which actions can be done, (n_actions,); the name is sb3-contrib's."""
+    mask: NDArray[np.bool_] = env.simulations.out.masks[0].astype(np.bool_)
+    return mask
+
+
 class SchedulingEnv(gymnasium.Env[Any, Any]):
     """What the environments share: arguments, episodes, observations, rewards, snapshots.
 

@@ -49,6 +49,12 @@ class VectorSnapshot(NamedTuple):
     ends: bool
 
 
+def action_masks(envs: SchedulingVectorEnv) -> NDArray[np.bool_]:
+    """Return which actions can be done, (num_envs, n_actions)."""
+    masks: NDArray[np.bool_] = envs.simulations.out.masks.astype(np.bool_)
+    return masks
+
+
 class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     """What the vector environments share; all simulations lie in the same arrays.
 

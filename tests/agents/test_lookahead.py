@@ -10,8 +10,8 @@ from plain_envs import MixedPolicy, QueueOrdering
 
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.environments import PLAIN
 from hpcgym.workload import Workload
 
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
@@ -192,7 +192,7 @@ def test_no_jobs_and_one() -> None:
 
 
 def test_a_row_of_an_evaluation() -> None:
-    board = evaluate(["lookahead"], BUSY, jobs=100, n=2, budget=0, **PLAIN)
+    board = evaluate(["lookahead"], BUSY, jobs=100, n=2, budget=0, **NOTHING_AROUND)
     assert board.schedulers["lookahead"] is None
     assert board.failures == {}
     for name, value in board.by_slice["lookahead"].items():

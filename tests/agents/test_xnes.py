@@ -15,12 +15,12 @@ import hpcgym
 from hpcgym.agents import load
 from hpcgym.agents.practice import maker
 from hpcgym.agents.xnes import Xnes
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.environments import PLAIN
 from hpcgym.workload import load_workload
 
 TRACE = load_workload("lublin:jobs=1000,processors=64,seed=0,load=4")
@@ -260,7 +260,7 @@ def test_a_leaderboard_takes_it_from_its_file(tmp_path: Path) -> None:
     agent = Xnes("area,unicef", scheduler=Scheduler(backfill_order="sjbf"), **SHORT).fit(SLICES)
     agent.save(tmp_path / "agent.json")
     few = {"jobs": 100, "n": 3, "budget": 4, "resamples": 10}
-    board = evaluate(tmp_path / "agent.json", TRACE, **few, **PLAIN)
+    board = evaluate(tmp_path / "agent.json", TRACE, **few, **NOTHING_AROUND)
     column = board.by_slice[str(tmp_path / "agent.json")]
     rows = [name.removeprefix("rows ").split(":") for name in column.index]
     parts = [TRACE.take(slice(int(first), int(stop))) for first, stop in rows]

@@ -25,6 +25,7 @@ from hpcgym.envs.core.observation import (
     read_split_window,
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import HpcgymError, check_choice, nearest
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
@@ -525,7 +526,7 @@ def given_way(kind: Any, workload: Workload, scheduler: Scheduler) -> set[str]:
     is_whole = kind in ("whole", "stream") or workload.initial is not None
     moves = scheduler.moves_submissions or scheduler.preemption is not None
     if is_whole or moves:  # nothing is around these
-        found |= {"start", "warmup", "arrivals", "horizon"}
+        found |= {*NOTHING_AROUND}
     return found | ({"part"} if is_whole else set())
 
 

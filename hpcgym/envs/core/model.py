@@ -40,6 +40,7 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
 from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler import allocations
@@ -434,9 +435,11 @@ _ALONE = "give start='empty', warmup=None, arrivals='stop' and horizon=None"
 
 def _around(episodes: Episodes) -> str:
     """Return what episodes have around their jobs, given or by default, and "does" or "do"."""
-    usual = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
-    found = {name: episodes.around[name] for name in usual}
-    told = [f"{name}={value!r}" for name, value in found.items() if value != usual[name]]
+    told = [
+        f"{name}={episodes.around[name]!r}"
+        for name, nothing in NOTHING_AROUND.items()
+        if episodes.around[name] != nothing
+    ]
     told += ["episodes='stream'"] if episodes.kind == "stream" else []
     return f"{', '.join(told)} {'does' if len(told) == 1 else 'do'}"
 

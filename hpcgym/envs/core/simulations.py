@@ -125,6 +125,7 @@ class Simulations:
         self.names = [""] * number
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
+        self._scales: dict[Episode, list[float]] = {}
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
         self.accounts = world.accounts_of(episodes.workload)
         self.batch, self.out = world.batch(number), world.outputs(number)
@@ -207,13 +208,25 @@ class Simulations:
         counting = state["next_counting"] - state["next_counts_first"]
         state["next_open"] = counting + int(episode.endless)
         if any(self.options.rewards.references):
-            self.batch.next_scales[e] = scales_of(self.options, self.episodes, episode)
+            self.batch.next_scales[e] = self._scales_of(episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
         limits, records = self.machines.limits_from(jobs_of, episode.start)
         accounts = self.world.accounts_of(jobs_of()) if self.world.counts else None
         self._coming[e] = Coming(episode.name, limits, records, accounts)
         self._tell_coming(e)
+
+    def _scales_of(self, episode: Episode) -> list[float]:
+        """Return what rewards of an episode are multiplied by; references are simulated once.
+
+        Episodes that begin anywhere are too many to be kept.
+        """
+        found = self._scales.get(episode)
+        if found is None:
+            found = scales_of(self.options, self.episodes, episode)
+            if episode.beginning >= 0:
+                self._scales[episode] = found
+        return found
 
     def _tell_coming(self, e: int) -> None:
         """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,11 @@ from hpcgym.workload.model import Ongoing, Workload
 Ints = NDArray[np.int64]
 
 ARRIVALS = ("stop", "continue")
+
+#: The arguments for what is around slices, as they are where nothing is.
+NOTHING_AROUND: Mapping[str, Any] = MappingProxyType(
+    {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
+)
 
 #: Whose schedule an episode goes on with, where it is not said.
 USUAL_START = "easy"

@@ -14,7 +14,7 @@ from hpcgym.baselines.chance import KINDS
 from hpcgym.envs.core.base import usual_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode, counted
-from hpcgym.envs.core.surroundings import USUAL_START
+from hpcgym.envs.core.surroundings import NOTHING_AROUND, USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
 from hpcgym.files import shaped
 from hpcgym.machine import Cluster
@@ -436,16 +436,12 @@ def restrictions(agents: Agents, names: Collection[str] = OF_MACHINES) -> dict[s
     return {rule: value for rule, value in found.items() if value is not None}
 
 
-#: What is around slices, if nobody says.
-PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
-
-
 def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False) -> dict[str, Any]:
     """Return what is around the slices of an evaluation.
 
     Parameters
     ----------
-    given : those of the four arguments of :data:`PLAIN` that the user has given.
+    given : the arguments for what is around slices that the user has given.
     agents : who acts, and where.
     gives_way : whether the defaults of environments do.
 
@@ -453,10 +449,10 @@ def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False)
     ------
     HpcgymError : environments that differ in what is not given.
     """
-    around = dict(PLAIN)
+    around = dict(NOTHING_AROUND)
     told: dict[str, str] = {}  # by whom
     for name, theirs in agents.environments(not gives_way).items():
-        for key in PLAIN:
+        for key in NOTHING_AROUND:
             if key in given or key not in theirs:
                 continue
             if key not in told:

@@ -15,6 +15,7 @@ from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.envs.core.base import given_way, settings_in
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import PERIODS, Episode, counted
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import (
     HpcgymError,
     PolicyWarning,
@@ -38,7 +39,6 @@ from hpcgym.scheduler.unused import told_already, warn_of_unused
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import learn_at
 from hpcgym.study.evaluation.environments import (
-    PLAIN,
     SHARED,
     Agents,
     Environments,
@@ -205,7 +205,7 @@ def evaluate(
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
     compared = read_policies(policies)
-    given = {name: rules.pop(name) for name in PLAIN if name in rules}
+    given = {name: rules.pop(name) for name in NOTHING_AROUND if name in rules}
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     if whole.initial is not None:
         raise HpcgymError(

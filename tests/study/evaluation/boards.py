@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.agents import search
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.study import Leaderboard
-from hpcgym.study.evaluation.environments import PLAIN
 from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
-SMALL: dict[str, Any] = {"jobs": 100, "n": 6, "budget": 14, "resamples": 200, **PLAIN}
-FEW: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "resamples": 200, **PLAIN}
+SMALL: dict[str, Any] = {"jobs": 100, "n": 6, "budget": 14, "resamples": 200, **NOTHING_AROUND}
+FEW: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "resamples": 200, **NOTHING_AROUND}
 
 #: Where codes are known, so that jobs may share nodes; and a machine for them.
 CODES, SHARED_MACHINE = "codes:jobs=300,processes=24,processors=192,seed=2", "8x2x12"

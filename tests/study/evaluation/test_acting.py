@@ -20,6 +20,7 @@ import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.cli.evaluate import notes_of
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import (
     HpcgymError,
     PolicyWarning,
@@ -31,7 +32,7 @@ from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.environments import PLAIN, Agents, around_of, warn_of_seen
+from hpcgym.study.evaluation.environments import Agents, around_of, warn_of_seen
 from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.workload import Workload, load_workload
 
@@ -333,8 +334,8 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
     same = evaluate("easy", LONG, **WINDOWS, **AROUND).by_slice
     for row in ("mine", "easy"):
         np.testing.assert_allclose(board.by_slice[row], same["easy"], rtol=1e-12)
-    board = evaluate({"mine": agent}, LONG, **WINDOWS, **PLAIN)
-    assert board.around == PLAIN
+    board = evaluate({"mine": agent}, LONG, **WINDOWS, **NOTHING_AROUND)
+    assert board.around == NOTHING_AROUND
     plain = evaluate("easy", LONG, **WINDOWS).by_slice["easy"]
     np.testing.assert_allclose(board.by_slice["mine"], plain, rtol=1e-12)
     assert not np.allclose(plain, same["easy"])
@@ -347,7 +348,7 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
 def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versions() -> None:
     nothing: dict[str, Any] = {}
     newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
-    assert around_of(nothing, Agents({}, {})) == PLAIN
+    assert around_of(nothing, Agents({}, {})) == NOTHING_AROUND
     assert around_of(nothing, Agents({}, {}, "hpcgym/JobSelection-v1")) == newer
     agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
     assert around_of(nothing, Agents(agents, {})) == {**newer, "horizon": "3d"}
