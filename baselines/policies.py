@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
-from hpcgym.baselines.schedulers import SCHEDULERS
+from hpcgym.baselines.schedulers import SCHEDULERS, is_variant, read_variant
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.features import JobColumns
@@ -202,12 +202,12 @@ class Baseline:
         self,
         policy: PolicyLike,
         name: str | None = None,
-        rules: Mapping[str, str] | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> None:
         if callable(policy):
             raise HpcgymError("a policy that is a function is asked by simulate(), no environment")
         self.policy = Scheduler(policy=policy).policy  # checked, and a copy
-        self.rules = dict(rules or {})
+        self.rules: dict[str, Any] = dict(rules or {})
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
         self._ranking = _NO_ENVIRONMENT
@@ -408,8 +408,10 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
     the environment; so are an expression ("20 * wait - area"), six weights
     ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
     "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
-    that the name stands for. A dispatcher's name ("prb", "pcp20", ...), or a dispatcher of one's
-    own, is that dispatcher as an :class:`~hpcgym.baselines.policies.Expert`.
+    that the name stands for. Rules behind a colon, as in "saf:threshold=18000", are demanded, too;
+    see :func:`~hpcgym.baselines.schedulers.find_scheduler`. A dispatcher's name ("prb", "pcp20",
+    ...), or a dispatcher of one's own, is that dispatcher as an
+    :class:`~hpcgym.baselines.policies.Expert`.
 
     Raises
     ------
@@ -420,6 +422,12 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         return Expert(find_dispatcher(name), name)
     if callable(name):
         return Expert(name)
+    if is_variant(name):
+        begin, demanded = read_variant(str(name))
+        of = find_baseline(begin)
+        assert isinstance(of, Baseline)
+        demanded = of.rules | demanded
+        return Baseline(demanded.pop("policy", of.policy), str(name), demanded)
     if isinstance(name, str) and name in _VARIANTS:
         scheduler, plain = _VARIANTS[name], Scheduler()
         rules = ("backfill", "backfill_order", "estimate", "correction")
