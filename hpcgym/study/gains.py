@@ -122,7 +122,9 @@ def gain(easy: Felt, ours: Felt) -> Gain:
     return Gain(weeks, tuple(broken))
 
 
-def mean_of(logs: Sequence[Floats], resamples: int = 2000, seed: int = 0) -> Mean:
+def mean_of(
+    logs: Sequence[Floats], resamples: int = 2000, seed: int = 0, block: int = BLOCK
+) -> Mean:
     """Return the mean over logs of the mean over weeks, with its 95 % interval.
 
     Parameters
@@ -130,7 +132,8 @@ def mean_of(logs: Sequence[Floats], resamples: int = 2000, seed: int = 0) -> Mea
     logs : of each log (n_weeks,): :attr:`Gain.counted` of a scheduler, or that of one less that of
         another, which compares them in pairs: EASY's slowdowns cancel out.
     resamples, seed : of a bootstrap, see :func:`hpcgym.study.intervals.how_often`: of each log
-        blocks of :data:`BLOCK` weeks are drawn. So the interval is over weeks, and not over logs.
+        blocks of weeks are drawn. So the interval is over weeks, and not over logs.
+    block : weeks that are drawn together; 1 of slices that have nothing to do with one another.
 
     Returns
     -------
@@ -146,10 +149,10 @@ def mean_of(logs: Sequence[Floats], resamples: int = 2000, seed: int = 0) -> Mea
     if not all(len(weeks) for weeks in logs):
         return Mean(*[float("nan")] * 3)
     value = float(np.mean([weeks.mean() for weeks in logs]))
-    blocks = [len(weeks) // BLOCK for weeks in logs]
+    blocks = [len(weeks) // block for weeks in logs]
     if sum(blocks) < FEWEST or min(blocks) < 2:
         return Mean(value, float("nan"), float("nan"))
     rng = np.random.default_rng(seed)
-    drawn = [how_often(len(w), resamples, rng, BLOCK) @ w / len(w) for w in logs]
+    drawn = [how_often(len(w), resamples, rng, block) @ w / len(w) for w in logs]
     low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Mean(value, float(low), float(high))
