@@ -134,7 +134,7 @@ class Board(NamedTuple):
 
         - ``score``, ``score_low``, ``score_high``: see :class:`Scored`.
         - ``gain``, ``gain_low``, ``gain_high``: of log(reference / agent).
-        - ``wins``, ``seeds_winning``, ``seeds``.
+        - ``wins``, ``seeds_winning``, ``seeds``; a task is won on all its logs alone.
         - ``longest_wait``, ``area_weighted_wait``: over EASY's, the greatest of all logs and seeds.
         - ``gate``: logs on which the gate is broken, which count 0.
         - ``logs``, ``of_logs``: how many of the task's logs these are of.
@@ -151,7 +151,8 @@ class Board(NamedTuple):
                 for agent, logs in agents.items()
             ]
             some.sort(key=lambda row: -np.nan_to_num(row["score"], nan=-np.inf))
-            rows += [{**row, "of_logs": len(own)} for row in some]
+            every = len(common) == len(own)
+            rows += [{**row, "wins": row["wins"] and every, "of_logs": len(own)} for row in some]
         return pd.DataFrame(rows)
 
     @property

@@ -108,6 +108,7 @@ def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> No
         ("order", "saf", 1, 2), ("order", "easy", 1, 2), ("backfill", "easy", 1, 2),
         ("nodes-power", "saf", 1, 1),
     ]  # fmt: skip
+    assert not table.wins.any()
     easy = table[table.agent == "easy"]
     assert (easy.score == 0).all()
     assert (easy.longest_wait == 1).all()
