@@ -313,9 +313,14 @@ def read_reference(task: Task, log: Log, text: str, weights: Iterable[float] = (
     found = find_scheduler(f"{'saf' if name == 'static' else name}{colon}{rules}")
     if name != "static":
         return found
-    jobs = jobs_of(log)
-    scale = spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], WEIGHTED_FEATURES)
-    scaled = (np.array([*weights]) / scale).tolist()
+    scaled = (np.array([*weights]) / _scale(log)).tolist()
     return found.but(
         policy={f: w for f, w in zip(WEIGHTED_FEATURES, scaled, strict=True) if w} or "fcfs"
     )
+
+
+@lru_cache(maxsize=16)
+def _scale(log: Log) -> NDArray[np.float64]:
+    """Return what weights are divided by on a log, as in MixedPolicy."""
+    jobs = jobs_of(log)
+    return spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], WEIGHTED_FEATURES)
