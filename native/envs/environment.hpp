@@ -46,13 +46,14 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
   Clock clock_;
+  Expressed expressed_;
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
   static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : table(t), row(r) {}
+  Environment(const Table& t, const Row& r) : table(t), row(r), expressed_(t.expressions) {}
   Environment(const Environment&) = delete;
 
   // Of an episode that has begun.
@@ -344,6 +345,7 @@ class Environment {
   }
   // Give scores to the queued jobs and to those that come up to `stop` [s].
   void weigh(const double* weights, i64 stop) {
+    if (!made_->model().features) return made_->answers_.weigh(sim(), weights);
     const Features& features = *made_->model().features;
     std::size_t n = features.waiting.size();
     for (const i64 place : features.by_usage) n += place >= 0;
@@ -624,7 +626,7 @@ class Environment {
   }
   void show_queue(const Outputs& out) {
     const Episode& p = now();
-    Observer<M>(table, row, *made_, clock_).observe(out.observation);
+    Observer<M>(table, row, *made_, clock_, expressed_).observe(out.observation);
     if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)

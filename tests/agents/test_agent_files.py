@@ -236,7 +236,7 @@ def test_weights_keep_their_proportions() -> None:
         ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of weights"),
         ("hpcgym/MixedPolicy-v1", {"observation": "flat"}, "observation='dict'"),
         ("hpcgym/MixedPolicy-v1", {"policy_features": ["area"]}, "weighs processors, requested"),
-        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 8 features"),
+        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 14 features"),
     ],
 )
 def test_other_environments_are_refused(

@@ -156,7 +156,7 @@ def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:
     assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v1")
     assert kept.env_options.items() >= {"window": 16, "backfill": "none"}.items()
     assert kept.env_options["reservation"] == "revised"
-    assert len(kept.env_options["features"]) == 8
+    assert len(kept.env_options["features"]) == 14
     assert play(kept) == play(agent) == play(kept)
     with torch.no_grad():  # what all scores have in common decides nothing
         kept.network.score[-1].bias -= 9.0
@@ -183,7 +183,7 @@ def test_what_a_training_cannot_go_on_from_is_said(agent: MaskablePpo, tmp_path:
     other.save(tmp_path / "rule.json")
     narrow = make_of(features=["wait", "requested"])
     for path, make, message in (
-        ("agent.pt", narrow, r"agent\.pt knows 8 features of jobs, not 2"),
+        ("agent.pt", narrow, r"agent\.pt knows 14 features of jobs, not 2"),
         ("rule.json", make_of(), r"rule\.json holds no maskable-ppo, and no clone"),
         ("none.pt", make_of(), r"none\.pt: no such file"),
     ):
@@ -196,7 +196,7 @@ def test_other_environments_are_refused(agent: MaskablePpo) -> None:
         ("QueueOrdering", {}, "maskable-ppo acts in environments of selection, not in this one"),
         ("JobSelection", {"observation": "flat"}, "scores jobs of observation='dict'"),
         ("JobSelection", {"shutdown_action": True}, "knows no shutdown_action"),
-        ("JobSelection", {"features": ["wait"]}, "knows 8 features of jobs, not 1"),
+        ("JobSelection", {"features": ["wait"]}, "knows 14 features of jobs, not 1"),
     ):
         machine: Any = {}
         if "shutdown_action" in options:

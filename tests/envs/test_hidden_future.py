@@ -40,7 +40,11 @@ from hpcgym.envs.power_limits import EnergyBudgetEnv
 from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.workload import Workload
 
-SEEN = ("wait", "predicted", "policy_time", "expansion")
+SEEN = (
+    *("wait", "predicted", "policy_time", "expansion", "rank(-last_run * requested)"),
+    *("free_1h * wait - mean_run", "user_running - user_waiting + fits", "known_runs * spread_run"),
+    *("rank(leaves + wait * (hour + weekday))", "queued * processors - area * free"),
+)
 # often wrong within a few jobs
 EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
 PREDICTED = {"backfill_order": "saf", "policy_estimate": EAGER, "features": SEEN}
@@ -156,7 +160,7 @@ def test_another_future_looks_the_same(
         assume("cluster" not in rules and not rules.get("quota"))
         if name == "Backfill" and rules.get("backfill") == "none":
             arguments["backfill"] = "easy"
-        arguments["features"] = [*USUAL_FEATURES, "put_off", "past_shadow"]
+        arguments["features"] = [*USUAL_FEATURES, *SEEN[4:], "put_off", "past_shadow"]
     if name == "JobSelection" and not rules.get("quota"):
         arguments["reservation"] = reservation
     if name == "MixedPolicy":
