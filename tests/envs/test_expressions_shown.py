@@ -12,11 +12,13 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from driving import SINGLE, SLOW, visible_acts, whole
+from few_jobs import few_jobs
 from strategies import workloads
 
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.envs.core.observation import SHADOW_AT
+from hpcgym.envs.power_limits import EnergyBudgetEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.state import STATE
 from hpcgym.workload import Workload
@@ -310,6 +312,11 @@ def test_weights_of_expressions_go_on_from_copies() -> None:
             over = env.step(np.array([0.5, 0.5]))[2]
         starts.append(env.result().start)
     np.testing.assert_array_equal(*starts)
+
+
+def test_what_is_free_under_limits_is_not_shown_by_expressions() -> None:
+    with pytest.raises(HpcgymError, match=r"features by free, leaves and .* do not go together"):
+        EnergyBudgetEnv(**whole(few_jobs(2, [0], [5], [1]), features=("free*area+leaves*wait",)))
 
 
 def test_expressions_are_weighed_without_usage() -> None:

@@ -54,6 +54,7 @@ from hpcgym.scheduler.asked_for import (
     places_of_usage,
     what_moves,
 )
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
@@ -64,7 +65,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.on_machines import check_limits_kept
 from hpcgym.scheduler.orders import Order, expressions_of
-from hpcgym.scheduler.policies.features import JobColumns, weighed
+from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, Place, Told, prepare
@@ -142,6 +143,9 @@ class World:
         if definition.limited is None and definition.corun is None:
             check_limits_kept(scheduler, options.cluster)
             definition = definition._replace(limited=own_nodes(options))
+        of_machine = sorted(definition.sees & STATE_OF_MACHINE)
+        if definition.limited is not None and of_machine:
+            check("state", "whole nodes", words={"state": f"features by {', '.join(of_machine)}"})
         check_episodes(definition, episodes)
         layout, machines = layout_of(definition), machines_of(definition, episodes)
         counts = counts_usage(scheduler, weighs)

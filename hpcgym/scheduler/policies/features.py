@@ -224,6 +224,8 @@ STATE: dict[str, str] = {
 }
 #: The part of it that is the same for all jobs.
 STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday"})
+#: The part that is of what is free on the machine.
+STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
 #: How many last run times of each user it looks at.
 RUNS_LOOKED_AT = {"last_run": 1, "mean_run": 5, "spread_run": 5, "known_runs": 5}
 #: The part that is of users.
