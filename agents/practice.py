@@ -31,7 +31,7 @@ Make = Callable[..., Any]
 #: Observations of a vector environment -> its actions.
 Act = Callable[[Any], Any]
 
-#: Of the jobs that are given to learn from, the share that agents are chosen by.
+#: Of the time that is given to learn from, the share that agents are chosen by.
 _HELD = 0.25
 
 _MOST_SLICES = 64  # of the validation part that are played
@@ -44,8 +44,8 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
     ----------
     workload : what :func:`hpcgym.load_workload` takes, or a ``Workload``.
     env_id, options : the environment, with its arguments but for ``workload`` and ``part``.
-    train_share : of the jobs, in order of time, that are there at all: of these the first three
-        quarters are "train", the others "validation".
+    train_share : of the log's time, whose jobs are there at all (:meth:`hpcgym.Workload.row_at`):
+        those of the first three quarters of their time are "train", the others "validation".
 
     Returns
     -------
@@ -54,8 +54,9 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
     if not isinstance(train_share, float | int) or not 0 < train_share <= 1:
         raise HpcgymError(f"train_share must be above 0, and at most 1, not {train_share!r}")
     whole = workload if isinstance(workload, Workload) else load_workload(workload)
-    jobs = whole.take(slice(0, int(train_share * len(whole) + 0.5)), name=whole.name)
-    cut = int((1.0 - _HELD) * len(jobs) + 0.5)
+    known = len(whole) if train_share == 1 else whole.row_at(train_share)
+    jobs = whole.take(slice(0, known), name=whole.name)
+    cut = jobs.row_at(1.0 - _HELD)
 
     def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
         import gymnasium

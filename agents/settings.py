@@ -150,7 +150,7 @@ class EpisodeSettings(Settings):
         "Part of the workload in time to learn from; the rest is for hpcgym evaluate.",
         "train|test|all",
     )
-    train_share: float = setting(0.5, "Share of the workload that is for training.", "SHARE")
+    train_share: float = setting(0.5, "Share of the log's time that is for training.", "SHARE")
     episodes: str = setting(
         "windows",
         "What an episode is: a window of jobs from anywhere, a week, a month, or all of the part.",
@@ -242,7 +242,7 @@ class PracticeSettings(Settings):
     """What an agent learns from, and how long."""
 
     train_share: float = setting(
-        0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
+        0.5, "Share of the log's time to learn from; its last quarter is to choose by.", "SHARE"
     )
     jobs: int = setting(256, "Jobs of a slice.", "N")
     steps: int = whole(

@@ -45,7 +45,7 @@ def read_mixed_policy(
     units = None
     if check_choice("scale", scale, SCALES) == "spread":
         jobs = options.workload
-        units = 1 / spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], features)
+        units = 1 / spread([jobs.take(slice(0, max(jobs.row_at(0.5), 1)))], features)
     return Definition(
         WEIGHTS_KIND,
         options,
@@ -117,7 +117,7 @@ class MixedPolicy(SchedulingEnv):
     {policy features}
 
     Each weight is divided by how much its feature differs between the jobs of the first half of the
-    workload (`hpcgym.scheduler.policies.features`), so that all features count alike. With
+    log's time (`hpcgym.scheduler.policies.features`), so that all features count alike. With
     `scale="none"` they are as they are: areas are millions of processor seconds, and nothing else
     counts unless their weight is as small as they are large. The last two features
     are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without

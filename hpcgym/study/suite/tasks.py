@@ -209,11 +209,18 @@ def part_of(jobs: Workload, task: Task, part: str) -> tuple[Workload, dict[str, 
     if part == "train":
         return jobs.take(slice(0, train), name=jobs.name), {"part": "all"}
     if part == "validation":
-        share = train / known
-        return jobs.take(slice(0, known), name=jobs.name), {"part": "test", "train_share": share}
-    if part == "test":
-        return jobs, {"part": "test", "train_share": known / len(jobs)}
-    raise HpcgymError(unknown("part", part, PARTS))
+        jobs, known = jobs.take(slice(0, known), name=jobs.name), train
+    elif part != "test":
+        raise HpcgymError(unknown("part", part, PARTS))
+    return jobs, {"part": "test", "train_share": _share_at(jobs, known)}
+
+
+def _share_at(jobs: Workload, row: int) -> float:
+    """Return the share of the time of some jobs at which a row begins the test part."""
+    since = jobs.submit_time - jobs.submit_time[0]
+    if since[-1] == 0:  # the share is then one of their number
+        return row / len(jobs)
+    return float((since[row - 1] + since[row]) / 2 / since[-1])
 
 
 def cuts_of(jobs: Workload, task: Task) -> tuple[int, int]:

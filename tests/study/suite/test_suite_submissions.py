@@ -22,7 +22,7 @@ from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import METRICS, Evaluation
 from hpcgym.study.suite.proofs import verify
 from hpcgym.study.suite.submissions import FACTS, SCHEDULES, easy_of, read, run
-from hpcgym.study.suite.tasks import environment, find_tasks, jobs_of, tasks
+from hpcgym.study.suite.tasks import environment, find_tasks, jobs_of, part_of, tasks
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -68,9 +68,10 @@ def test_metrics_are_those_of_evaluations(name: str, tmp_path: Path) -> None:
     jobs = jobs_of(task)
     around = {n: task.options[n] for n in ("start", "warmup", "arrivals", "horizon")}
     n = len(done.tasks["pool-order"]["slices"])
+    share = part_of(jobs, task, "test")[1]["train_share"]
     for metric in ("mean_bsld", "p99_wait_s", "max_wait_s"):
         board = evaluate(
-            name, jobs, jobs=task.window, train_share=0.8, n=n,
+            name, jobs, jobs=task.window, train_share=share, n=n,
             budget=0, metric=metric, **around,
         )  # fmt: skip
         assert board.by_slice[name].tolist() == done.values("pool-order", metric)[0].tolist()

@@ -28,7 +28,7 @@ from hpcgym.study.suite.tasks import (
     suite,
     tasks,
 )
-from hpcgym.workload import load_workload
+from hpcgym.workload import Workload, load_workload
 
 
 def test_a_frozen_id_is_what_it_was() -> None:
@@ -85,30 +85,18 @@ def test_the_best_static_scheduler_has_seen_the_train_part_only() -> None:
     assert best == same
 
 
-@given(st.integers(10, 100_000))
+@given(st.integers(30, 100_000))
 def test_parts_follow_one_another(n: int) -> None:
     task = tasks()["mini-order"]
 
-    class Jobs:
-        name = "n jobs"
-
-        def __init__(self, n: int) -> None:
-            self.n = n
-
-        def __len__(self) -> int:
-            return self.n
-
-        def take(self, rows: slice, name: str) -> Jobs:
-            return Jobs(rows.stop)
-
-    train, known = cuts_of(Jobs(n), task)
+    whole = Workload.from_columns({"submit_time": np.arange(n) ** 2 // 7}, processors=1)
+    train, known = cuts_of(whole, task)
     assert abs(train - 0.6 * n) <= 0.5
     assert abs(known - 0.8 * n) <= 0.5
     rows = {}
     for part in PARTS:
-        jobs, given = part_of(Jobs(n), task, part)
-        # as Episodes cuts them
-        cut = int(given.get("train_share", 0.0) * len(jobs) + 0.5)
+        jobs, given = part_of(whole, task, part)
+        cut = jobs.row_at(given.get("train_share", 0.0))
         rows[part] = (cut if given["part"] == "test" else 0, len(jobs))
     assert rows == {"train": (0, train), "validation": (train, known), "test": (known, n)}
 
