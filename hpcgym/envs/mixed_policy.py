@@ -18,6 +18,7 @@ from hpcgym.envs.core.base import (
     read_interval,
     read_options,
     read_policy_features,
+    read_skips,
 )
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
@@ -35,6 +36,7 @@ def read_mixed_policy(
     interval: Any = "hour",
     scale: str = "none",
     backfill_order: Any = "spf",
+    skip_forced: bool = False,
     **arguments: Any,
 ) -> Definition:
     """Return what the environment is by its arguments; others are for ``read_options``."""
@@ -54,6 +56,7 @@ def read_mixed_policy(
         units=units,
         features=features,
         interval=read,
+        skips=read_skips(skip_forced),
     )
 
 
@@ -138,11 +141,13 @@ class MixedPolicy(SchedulingEnv):
     | `policy_features` | the first six | names of features; see Action Space |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"spread"` | or `"none"`; see Action Space |
+    | `skip_forced` | `True` | whether no step is asked with `interval="pass"` where one job waits \
+and none can be stopped, except the first of an episode |
     """
 
     action_kind: ClassVar[str] = "weights"
     read_arguments = staticmethod(read_mixed_policy)
-    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "scale": "spread"}
+    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "scale": "spread", "skip_forced": True}
     policy_features: tuple[str, ...]
     interval: Any
     scale: str

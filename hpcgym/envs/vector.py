@@ -280,7 +280,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if self.simulations.batch.episode_state["jobs"][e] == 0:
             raise gymnasium.error.ResetNeeded(f"environment {e} has no episode: call reset()")
         if self.ends is not None and e in self.ends.those:
-            return self.ends.states[self.ends.those.tolist().index(e)]
+            place: int = self.ends.those.tolist().index(e)
+            return self.ends.states[place]
         return state_of(self.simulations, e)
 
     # -- look-ahead --------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ _PLAIN: dict[str, Any] = {
 #: What environments are given unless a case says otherwise.
 USUAL: dict[str, dict[str, Any]] = {
     "JobSelection": {**_PLAIN, "skip_forced": False},
-    "QueueOrdering": _PLAIN,
-    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none"},
+    "QueueOrdering": {**_PLAIN, "skip_forced": False},
+    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none", "skip_forced": False},
 }
 
 

@@ -186,6 +186,13 @@ def read_policy_features(names: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def read_skips(skip_forced: Any) -> bool:
+    """Return whether decisions with one action are not asked for, checked."""
+    if not isinstance(skip_forced, bool):
+        raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
+    return skip_forced
+
+
 def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return an action as an array of numbers, or say what is wrong with it."""
     try:
