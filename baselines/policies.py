@@ -330,7 +330,7 @@ class Baseline:
         scores = self._scores(rows, info["time"])
         if mask is not None:  # quotas may keep some back
             scores = np.where(mask[: len(rows)] > 0, scores, -np.inf)
-        return int(np.argmax(scores))
+        return int(np.argmax(scores)) if len(rows) else 0  # a threshold may leave nothing to ask
 
     def _pick(self, info: Mapping[str, Any]) -> int:
         rows = _visible(info)[1:]  # behind the head
