@@ -164,24 +164,6 @@ def test_a_loop_like_those_of_cleanrl(name: str) -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering"])
-def test_rllib(name: str) -> None:
-    """An iteration of its PPO, in this process."""
-    ppo = pytest.importorskip("ray.rllib.algorithms.ppo")
-    given = {**by_default(name), "observation": "flat"}
-    config = (
-        ppo.PPOConfig()
-        .environment(id_of(name), env_config=given)
-        .env_runners(num_env_runners=0)
-        .training(train_batch_size_per_learner=128, minibatch_size=64, num_epochs=1)
-    )
-    algorithm = config.build_algo()
-    found = algorithm.train()
-    algorithm.stop()
-    assert found["env_runners"]["num_env_steps_sampled"] >= 128
-    assert found["env_runners"]["episode_return_mean"] < 0
-
-
 # --- Minari ---------------------------------------------------------------------------------------
 
 
