@@ -1,7 +1,8 @@
 """Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
 
-To read an algorithm from top to bottom, take ``job_ppo`` or ``rule_es``: they learn on the vector
-environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What they share:
+To read an algorithm from top to bottom, take ``job_ppo``, which learns on the vector environments
+themselves, or ``rule_es``, which finds a formula for a scheduler: both by ``train(make, seed,
+steps)``, as the suite calls it. What agents share:
 ``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
 ``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
 ``search``. ``maskable_ppo`` trains a network by Stable-Baselines3, in the same way;
@@ -44,7 +45,6 @@ AGENTS = {
     "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
     "ppo": "ppo",
-    "rule-es": "rule_es",
     "xnes": "xnes",
 }
 _NETWORKS = ("job_ppo", "maskable_ppo", "ppo")
@@ -90,7 +90,9 @@ def load(path: str | Path) -> Any:
 
 
 def ending_of(name: str) -> str:
-    """Return how the names of an agent's files end, of one of :data:`AGENTS`."""
+    """Return how the names of an agent's files end, of one of AGENTS or TRAINED."""
+    if name not in AGENTS:  # what it learns is a scheduler
+        return ".toml"
     return ".pt" if AGENTS[name] in _NETWORKS else ".json"
 
 

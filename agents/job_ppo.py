@@ -169,6 +169,7 @@ class JobPpo:
     """
 
     name = NAME
+    each_log = True  # the suite trains one for each
 
     def __init__(self, **settings: Any) -> None:
         self.plan = JobPpoSettings(**settings)

@@ -253,6 +253,8 @@ class MaskablePpo:
     env_id, env_options : the environment that it was trained for; after ``train``.
     """
 
+    each_log = True  # the suite trains one for each
+
     def __init__(self, **settings: Any) -> None:
         self.plan = MaskablePpoSettings(**settings)
         self.name = NAME

@@ -2,7 +2,7 @@
 
 A network sees the state in a few dozen numbers: cluster, queue and time, and what the waiting jobs
 are like on average. Its actions are weights in units of their features. Nothing trains such agents
-any more; ``rule-es`` learns weights that depend on the state.
+any more; ``rule-es`` finds a formula that depends on the state.
 """
 
 from __future__ import annotations

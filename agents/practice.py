@@ -1,8 +1,7 @@
 """Where agents practise: environments of a workload's parts, and episodes that are played.
 
-An agent that learns has ``train(make, seed, steps)``, as in the suite. ``make(part, num_envs)``
-returns the environment of a part, "train" or "validation"; the suite has one for each of its tasks,
-and :func:`maker` makes one for any workload.
+An agent that learns has ``train(make, seed, steps)``, as in the suite. ``make`` is a :class:`Make`:
+the suite has one for each of its tasks, and :func:`maker` makes one for any workload.
 
 The numbers of a training go to a log, which is called with the steps done and a flat dictionary of
 numbers, ``log(2048, {"train/mean_bsld": 31.5})``. Any function of these two is one; here are those
@@ -21,20 +20,95 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, installing
 from hpcgym.files.writing import whole_text
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 from hpcgym.workload.load import load_workload
 
 # --- Environments and episodes --------------------------------------------------------------------
 
-Make = Callable[..., Any]
+#: Environment -> what an agent decides there.
+KINDS = {
+    "QueueOrdering": "order",
+    "JobSelection": "select",
+    "MixedPolicy": "weights",
+    "Backfill": "backfill",
+    "Inspector": "inspect",
+    "EnergyBudget": "power",
+    "CoSchedule": "pairs",
+}
 
 #: Observations of a vector environment -> its actions.
 Act = Callable[[Any], Any]
 
-#: Of the jobs that are given to learn from, the share that agents are chosen by.
-_HELD = 0.25
+#: Of the time that is given to learn from, the share that agents are chosen by.
+HELD = 0.25
 
 _MOST_SLICES = 64  # of the validation part that are played
+
+
+class Make:
+    """Makes the environments of the parts of logs that an agent may learn from.
+
+    It is called as ``make(part="train", num_envs=None, log=None, **more)``: ``part`` is "train" or
+    "validation", ``log`` the name of a log, by default the first, and ``more`` are arguments of the
+    environment that differ.
+
+    Parameters
+    ----------
+    logs : name -> its jobs that an agent may see at all. Those of the first three quarters of their
+        time are for training, the others for validation (:meth:`hpcgym.Workload.row_at`).
+    env_id, options : the environment, with its arguments but for ``workload`` and ``part``.
+
+    Attributes
+    ----------
+    logs : as given.
+    kind : what an agent decides, a value of :data:`KINDS`.
+    """
+
+    def __init__(
+        self,
+        logs: Mapping[str, Workload],
+        env_id: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.logs = dict(logs)
+        self._env_id, self._options = env_id, options
+        self.kind = kind_of(env_id)
+
+    def __call__(
+        self,
+        part: str = "train",
+        num_envs: int | None = None,
+        log: str | None = None,
+        **more: Any,
+    ) -> Any:
+        """Return an environment, or a vector environment of so many."""
+        import gymnasium
+
+        check_choice("part", part, ("train", "validation"))
+        name = next(iter(self.logs)) if log is None else check_choice("log", log, self.logs)
+        jobs = self.logs[name]
+        given = {**self._options, **more, "workload": jobs}
+        given |= {"part": "test", "train_share": 1.0 - HELD}
+        if part == "train":
+            cut = jobs.row_at(1.0 - HELD)
+            given |= {"workload": jobs.take(slice(0, cut), name=jobs.name), "part": "all"}
+        if num_envs is None:
+            return gymnasium.make(self._env_id, disable_env_checker=True, **given)
+        return gymnasium.make_vec(self._env_id, num_envs=num_envs, **given)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The rules that stand around what an agent decides, such as how jobs are back-filled."""
+        env = self()
+        rules: Scheduler = env.unwrapped.options.scheduler
+        env.close()
+        return rules
+
+
+def kind_of(env_id: str) -> str:
+    """Return what an agent decides in an environment; "" of one that is not known."""
+    return KINDS.get(env_id.rpartition("/")[2].rpartition("-v")[0], "")
 
 
 def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: float = 0.5) -> Make:
@@ -42,33 +116,27 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
 
     Parameters
     ----------
-    workload : what :func:`hpcgym.load_workload` takes, or a ``Workload``.
+    workload : what :func:`hpcgym.load_workload` takes, or a ``Workload``; or a list of these.
     env_id, options : the environment, with its arguments but for ``workload`` and ``part``.
-    train_share : of the jobs, in order of time, that are there at all: of these the first three
-        quarters are "train", the others "validation".
+    train_share : of each log's time; the jobs that come later an agent does not see.
 
-    Returns
-    -------
-    make : called as ``make(part="train", num_envs=None, **more)``.
+    Raises
+    ------
+    HpcgymError : a share that cannot be, no workload, or two of one name.
     """
     if not isinstance(train_share, float | int) or not 0 < train_share <= 1:
         raise HpcgymError(f"train_share must be above 0, and at most 1, not {train_share!r}")
-    whole = workload if isinstance(workload, Workload) else load_workload(workload)
-    jobs = whole.take(slice(0, int(train_share * len(whole) + 0.5)), name=whole.name)
-    cut = int((1.0 - _HELD) * len(jobs) + 0.5)
-
-    def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
-        import gymnasium
-
-        check_choice("part", part, ("train", "validation"))
-        given = {**options, **more, "workload": jobs, "part": "test", "train_share": 1.0 - _HELD}
-        if part == "train":
-            given |= {"workload": jobs.take(slice(0, cut), name=jobs.name), "part": "all"}
-        if num_envs is None:
-            return gymnasium.make(env_id, disable_env_checker=True, **given)
-        return gymnasium.make_vec(env_id, num_envs=num_envs, **given)
-
-    return make
+    several = workload if isinstance(workload, list | tuple) else [workload]
+    logs: dict[str, Workload] = {}
+    for one in several:
+        whole = one if isinstance(one, Workload) else load_workload(one)
+        if whole.name in logs:
+            raise HpcgymError(f"workload: {whole.name} is there twice")
+        known = len(whole) if train_share == 1 else whole.row_at(train_share)
+        logs[whole.name] = whole.take(slice(0, known), name=whole.name)
+    if not logs:
+        raise HpcgymError("workload: there is none to learn from")
+    return Make(logs, env_id, options)
 
 
 def acting(env: Any, name: str, kind: str) -> Any:

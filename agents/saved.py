@@ -3,7 +3,7 @@
 Agents of this package keep ``env_id`` and ``env_options`` in their own files. A model of another
 library has the same two in a small file of JSON beside it: ``model.env.json`` beside ``model.zip``.
 
-``suite:kth-order/job-ppo/0`` is what ``job-ppo`` learned in the task ``kth-order`` with seed 0. The
+``suite:order/rule-es/0`` is what ``rule-es`` learned in the task ``order`` with seed 0. The
 file is looked for in the folders that the environment variable ``HPCGYM_WEIGHTS`` names, then in
 the user's cache, where it is put when it is first asked for. Whatever the place, its SHA-256 must
 be that of ``released.json`` beside this file, which ``scripts/freeze_suite.py`` writes.
@@ -230,7 +230,7 @@ def _changes(wrapper: Any) -> HpcgymError:
 # --- Agents that the suite has trained ------------------------------------------------------------
 
 #: Where the files of the release are; the project's own page.
-RELEASE = "https://github.com/hpcgym/hpcgym/releases/download/hpcgym-suite-v1"
+RELEASE = "https://github.com/hpcgym/hpcgym/releases/download/hpcgym-suite-v2"
 
 PREFIX = "suite:"
 REGISTRY = Path(__file__).with_name("released.json")
@@ -262,7 +262,11 @@ def find_released(name: str) -> Path:
     told = name.removeprefix(PREFIX)
     if told not in known:
         near = get_close_matches(told, known, n=1)
-        hint = f"did you mean {PREFIX}{near[0]}?" if near else "names are suite:TASK/AGENT/SEED"
+        hint = (
+            f"did you mean {PREFIX}{near[0]}?"
+            if near
+            else "names are suite:TASK/AGENT/SEED or suite:TASK/AGENT/LOG/SEED"
+        )
         raise HpcgymError(f"{name}: the suite has released no such agent; {hint}")
     file, sha256 = known[told]["file"], known[told]["sha256"]
     for folder in _folders():

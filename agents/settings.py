@@ -150,7 +150,7 @@ class EpisodeSettings(Settings):
         "Part of the workload in time to learn from; the rest is for hpcgym evaluate.",
         "train|test|all",
     )
-    train_share: float = setting(0.5, "Share of the workload that is for training.", "SHARE")
+    train_share: float = setting(0.5, "Share of the log's time that is for training.", "SHARE")
     episodes: str = setting(
         "windows",
         "What an episode is: a window of jobs from anywhere, a week, a month, or all of the part.",
@@ -236,14 +236,14 @@ class CloneSettings(Settings):
 
 # --- Agents that practise -------------------------------------------------------------------------
 
+_SHARE = "Share of the log's time to learn from"
+
 
 @dataclass(frozen=True)
 class PracticeSettings(Settings):
     """What an agent learns from, and how long."""
 
-    train_share: float = setting(
-        0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
-    )
+    train_share: float = setting(0.5, _SHARE + "; its last quarter is to choose by.", "SHARE")
     jobs: int = setting(256, "Jobs of a slice.", "N")
     steps: int = whole(
         500_000,
@@ -255,18 +255,29 @@ class PracticeSettings(Settings):
 
 
 @dataclass(frozen=True)
+class ReplaySettings(Settings):
+    """What an agent learns from that replays whole logs."""
+
+    train_share: float = setting(0.5, _SHARE + ", from its beginning.", "SHARE")
+    seed: int = whole(0, "Seed of the search.", 0)
+
+
+@dataclass(frozen=True)
 class RuleEsSettings(Settings):
     """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
 
-    pairs: int = whole(8, "Pairs of mirrored vectors of a generation.", 1)
-    envs: int = whole(8, "Environments that each vector plays in, at most.", 1, options=None)
-    episodes: int = whole(1, "Episodes that it plays in each.", 1, options=None)
-    sigma: float = real(0.2, "Standard deviation of the perturbations.", "S", above=True)
-    learning_rate: float = real(0.1, "Step of Adam.", "R")
-    share: float = real(0.2, "Share of the steps for constant weights.", "S", most=1.0)
-    every: float = real(
-        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
+    scheduler: str = setting(
+        "saf-typical-80h",
+        "The scheduler whose order is searched: the others of its rules stay.",
+        "NAME",
     )
+    generations: int = whole(40, "Generations of vectors.", 1)
+    population: int = whole(10, "Vectors of a generation.", 3)
+    sigma: float = real(0.5, "Standard deviation of the first generation.", "S", above=True)
+    stretch: float = real(
+        0.15, "By how much logs may be more or less crowded than they were, as a logarithm.", "S"
+    )
+    most_jobs: int = whole(40_000, "Jobs of each log to learn from at most: its last ones.", 1)
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ class Xnes:
     """
 
     env_id = ENV_ID
+    each_log = True  # the suite trains one for each
     adapts = ("window", "features", "observation", "scale")  # as of Lookahead
 
     def __init__(

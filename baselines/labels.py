@@ -107,8 +107,13 @@ def labelled(
     words = dict(_WORDS)
     if told is not None:
         words = {rule: text for rule, text in {**_OF_SETTING, **_WORDS}.items() if rule in told}
-    differences = _differences(usual.describe(), scheduler.describe(), words)
-    return f"{name} ({', '.join(differences)})" if differences else name
+    found = _differences(usual.describe(), scheduler.describe(), words)
+    return f"{name} ({', '.join(found)})" if found else name
+
+
+def differences(usual: Scheduler, scheduler: Scheduler) -> str:
+    """Return the rules of a scheduler that another does not have, but its order, in few words."""
+    return ", ".join(_differences(usual.describe(), scheduler.describe(), _WORDS))
 
 
 def _differences(

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
-from hpcgym.baselines.schedulers import SCHEDULERS
+from hpcgym.baselines.schedulers import SCHEDULERS, is_variant, read_variant
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.scheduler.policies.expressions import is_expression
-from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.orders import columns_of
+from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
+from hpcgym.scheduler.policies.features import FEATURES, STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.policies.index import (
     POLICIES,
     PolicyLike,
@@ -202,16 +203,19 @@ class Baseline:
         self,
         policy: PolicyLike,
         name: str | None = None,
-        rules: Mapping[str, str] | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> None:
         if callable(policy):
             raise HpcgymError("a policy that is a function is asked by simulate(), no environment")
         self.policy = Scheduler(policy=policy).policy  # checked, and a copy
-        self.rules = dict(rules or {})
+        self.rules: dict[str, Any] = dict(rules or {})
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
         self._ranking = _NO_ENVIRONMENT
         self._expressed: dict[str, NDArray[Any]] | None = None
+        self._env: Any = None  # where it works the policy out
+        self._pass: tuple[int, NDArray[np.float64]] | None = None  # when it began, scores of then
+        self._within = False  # whether it looks at the state, and is asked several times in a pass
         self._submit = np.zeros(0)
         self._moving: Any = None  # the environment, where its schedule says when jobs come
         self._weights = np.zeros(0)
@@ -231,8 +235,10 @@ class Baseline:
         Raises
         ------
         HpcgymError : the environment has other rules than this baseline's name stands for, the
-            policy cannot be given as weights over its features, or is to look at predictions that
-            only the environment has; where actions are no weights, one that looks at usage.
+            policy cannot be given as weights over its features, or is no expression and is to look
+            at predictions that only the environment has; where actions are no weights, one that
+            looks at usage, at the state where it is asked after others have started, or at run
+            times of users that the environment does not keep.
         """
         env = getattr(env, "unwrapped", env)
         self._check_rules(env.scheduler_rules)
@@ -246,22 +252,22 @@ class Baseline:
         refuse_usage(self.policy, "baseline")
         rules = Scheduler().but(**env.scheduler_rules)
         looked_at = rules.describe()["policy_estimate"]
-        if looked_at != "requested":
+        expression = self._as_expression(looked_at != "requested")
+        if looked_at != "requested" and expression is None:
             raise HpcgymError(
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
                 f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v1 it looks at those"
             )
         workload = env.episode_workload
-        columns = JobColumns(workload)
+        columns = columns_of(workload, rules)
         self._ranking = rank(self.policy, columns)
-        self._expressed = None
-        expression = parse_policy(self.policy).expression
+        self._env, self._expressed, self._pass, self._within = None, None, None, False
         if expression is not None and expression.state:
-            raise HpcgymError(
-                f"baseline {self.name!r} looks at the state of the machine, the queue and users,"
-                " which only simulations read: simulate it, or have it as backfill_order"
-            )
-        if expression is not None and expression.general:
+            self._check_state(env, expression.state, rules)
+            self._within = bool(env.action_kind == "selection")
+        if expression is not None and (expression.state or looked_at != "requested"):
+            self._env, self._expressed = env, expression.program(columns)
+        elif expression is not None and expression.general:
             self._expressed = expression.program(columns)
         self._submit = columns.submit
         self._moving = env if rules.moves_submissions else None
@@ -274,6 +280,38 @@ class Baseline:
             self._answer = self._order
         else:
             raise HpcgymError(f"no baseline knows actions of the kind {env.action_kind!r}")
+
+    def _as_expression(self, learned: bool) -> Expression | None:
+        """Return this policy as an expression that the engine works out; None: it is none.
+
+        ``learned``: also of a weighted sum that waiting does not change, which looks at other times
+        than the requested ones.
+        """
+        index = parse_policy(self.policy)
+        waits = any(FEATURES[name].patience for name in index.weights if name in FEATURES)
+        if index.expression is not None or not (learned and index.is_weighted_sum) or waits:
+            return index.expression
+        names = [name for name in FEATURES if name in index.weights]
+        return read_expression(" + ".join(f"{index.weights[name]!r} * {name}" for name in names))
+
+    def _check_state(self, env: Any, state: frozenset[str], rules: Scheduler) -> None:
+        """Raise unless the state can be read as simulations do: as a pass begins."""
+        why = ""
+        if env.action_kind == "candidates":
+            why = "which Backfill asks for after others have started: have it as backfill_order"
+        elif env.action_kind == "selection" and (
+            rules.passes != "per-timestamp" or rules.threshold is not None
+        ):
+            why = "as a pass begins; with passes='per-event' or a threshold act in QueueOrdering"
+        elif runs_looked_at(state) > env.simulations.told.kept or (
+            STATE_OF_USERS & state and not env.simulations.told.n_users
+        ):
+            why = "and the environment keeps nothing of users: give it features that name the same"
+        if why:
+            raise HpcgymError(
+                f"baseline {self.name!r} looks at the state of the machine, the queue and users,"
+                f" {why}"
+            )
 
     def _not_by_usage(self) -> str:
         """Return why this policy cannot act where actions are no weights, and what can."""
@@ -308,9 +346,19 @@ class Baseline:
     def _scores(self, rows: NDArray[np.int64], time: int) -> NDArray[np.float64]:
         """Return the scores of jobs, to the last bit those by which the simulator compares."""
         ranking = self._ranking
-        if self._expressed is not None:
+        if self._expressed is not None and self._env is None:
             waits = self._waits(rows, time).astype(np.float64)
             return values_of(self._expressed, len(self._submit), rows, waits)
+        if self._expressed is not None:
+            # the state is that before any job starts, which a question within a pass follows
+            if self._pass is None or self._pass[0] != time or not self._within:
+                waiting = np.array(self._env.queued(), np.int64)
+                scores = np.full(len(self._submit), -np.inf)
+                scores[waiting] = self._env.simulations.simulation(0).values_of(
+                    self._expressed, len(self._submit), waiting
+                )
+                self._pass = time, scores
+            return self._pass[1][rows]
         score = np.zeros(len(rows)) if ranking.score is None else ranking.score[rows]
         if ranking.patience is None:
             return score
@@ -330,7 +378,7 @@ class Baseline:
         scores = self._scores(rows, info["time"])
         if mask is not None:  # quotas may keep some back
             scores = np.where(mask[: len(rows)] > 0, scores, -np.inf)
-        return int(np.argmax(scores))
+        return int(np.argmax(scores)) if len(rows) else 0  # a threshold may leave nothing to ask
 
     def _pick(self, info: Mapping[str, Any]) -> int:
         rows = _visible(info)[1:]  # behind the head
@@ -349,6 +397,8 @@ class Baseline:
     def _weights_over(self, features: tuple[str, ...]) -> NDArray[np.float64]:
         """Return the weights of this policy over the features of an environment."""
         index = parse_policy(self.policy)
+        if index.expression is not None and index.expression.text in features:
+            return np.array([float(index.expression.text == feature) for feature in features])
         if not index.is_weighted_sum:
             raise HpcgymError(f"baseline {self.name!r} is no weighted sum of features")
         if dict(index.weights) == {"wait": 1.0} and "wait" not in features:
@@ -408,8 +458,10 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
     the environment; so are an expression ("20 * wait - area"), six weights
     ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
     "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
-    that the name stands for. A dispatcher's name ("prb", "pcp20", ...), or a dispatcher of one's
-    own, is that dispatcher as an :class:`~hpcgym.baselines.policies.Expert`.
+    that the name stands for. Rules behind a colon, as in "saf:threshold=18000", are demanded, too;
+    see :func:`~hpcgym.baselines.schedulers.find_scheduler`. A dispatcher's name ("prb", "pcp20",
+    ...), or a dispatcher of one's own, is that dispatcher as an
+    :class:`~hpcgym.baselines.policies.Expert`.
 
     Raises
     ------
@@ -420,6 +472,12 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         return Expert(find_dispatcher(name), name)
     if callable(name):
         return Expert(name)
+    if is_variant(name):
+        begin, demanded = read_variant(str(name))
+        of = find_baseline(begin)
+        assert isinstance(of, Baseline)
+        demanded = of.rules | demanded
+        return Baseline(demanded.pop("policy", of.policy), str(name), demanded)
     if isinstance(name, str) and name in _VARIANTS:
         scheduler, plain = _VARIANTS[name], Scheduler()
         rules = ("backfill", "backfill_order", "estimate", "correction")

@@ -47,14 +47,14 @@ MUTANTS = (
     ),
     Mutant(
         "the shadow time is one second late",
-        "native/machines/pool.hpp",
+        "native/core/machine.hpp",
         "at",
         "at + 1",
-        after="shadow.time = ",
+        after="  }\n  return {",
     ),
     Mutant(
         "of several jobs that end at the shadow time one counts",
-        "native/machines/pool.hpp",
+        "native/core/machine.hpp",
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",

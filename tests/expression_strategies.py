@@ -16,7 +16,7 @@ _ONE += ["floor({})", "({}) ** 2", "({}) ** 3", "({}) ** 0.5", "not {}"]
 
 #: What a pass finds.
 STATE = ["free", "free_1h", "queued", "hour", "weekday", "fits", "leaves"]
-STATE += ["user_running", "user_waiting", "last_run", "mean_run", "spread_run"]
+STATE += ["user_running", "user_waiting", "last_run", "mean_run", "spread_run", "known_runs"]
 
 
 def trees(max_leaves: int = 8, leaves: list[str] = _LEAVES) -> st.SearchStrategy[str]:

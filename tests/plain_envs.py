@@ -16,8 +16,8 @@ _PLAIN: dict[str, Any] = {
 #: Name -> its arguments, unless others are given.
 USUAL: dict[str, dict[str, Any]] = {
     "JobSelection": {**_PLAIN, "skip_forced": False},
-    "QueueOrdering": _PLAIN,
-    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none"},
+    "QueueOrdering": {**_PLAIN, "skip_forced": False},
+    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none", "skip_forced": False},
     "Backfill": _PLAIN,
     "Inspector": {name: value for name, value in _PLAIN.items() if name != "backfill_order"},
 }

@@ -17,7 +17,7 @@ from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import WEEK_S
-from hpcgym.study.gains import Felt
+from hpcgym.schedule.gains import Felt
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

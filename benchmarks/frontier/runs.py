@@ -14,12 +14,12 @@ from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
 from hpcgym.naming import HOUR_S
+from hpcgym.schedule.gains import felt
 from hpcgym.schedule.measures import measures
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.study.gains import felt
 from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.model import Workload
 
@@ -157,7 +157,7 @@ def simulate_rule(task: dict[str, Any]) -> dict[str, Any]:
     "rows" : for each variant and part of :data:`PARTS` what :func:`measures_by_class` returns, with
         "start_week", "seed" and "part".
     "late" : what the jobs of the late part felt under the first variant, the fields of
-        :class:`hpcgym.study.gains.Felt` as lists and numbers.
+        :class:`hpcgym.schedule.gains.Felt` as lists and numbers.
 
     Raises
     ------

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from hpcgym.benchmarks.frontier import runs
 from hpcgym.benchmarks.studies.tables import finish, legend_below, read_texts, table_sections
 from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure
-from hpcgym.study.gains import Felt, gain, mean_of
+from hpcgym.schedule.gains import Felt, gain
+from hpcgym.study.intervals import mean_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -147,9 +148,10 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
 
     Returns
     -------
-    A row for each rule, by :mod:`hpcgym.study.gains`: "gain", the mean over logs of the mean over
-    weeks, where a log whose gate is broken counts as 0; "low" and "high", the ends of its interval;
-    "without the gate"; a column for each log, without the gate; "breaks the gate", where and how.
+    A row for each rule, by :mod:`hpcgym.schedule.gains`: "gain", the mean over logs of the mean
+    over weeks, where a log whose gate is broken counts as 0; "low" and "high", the ends of its
+    interval; "without the gate"; a column for each log, without the gate; "breaks the gate", where
+    and how.
     """
     rows = []
     for rule in dict.fromkeys(rule for rules in late.values() for rule in rules):

@@ -105,7 +105,11 @@ def _of_acting(board: Leaderboard) -> list[str]:
         if name.endswith(")") and scheduler is not None
     ]
     words = "rules behind a name, as in {}, are those of the environment in which policies act"
-    return [words.format(one) for one in changed[:1]] + [
+    lines = [words.format(one) for one in changed[:1]]
+    if board.unlike:
+        others = "; ".join(f"{row}: {told}" for row, told in board.unlike.items())
+        lines.append(f"rules that policies which act here do not have: {others}")
+    return lines + [
         f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
         " others come after these"
         for name, (places, waiting) in board.unseen.items()

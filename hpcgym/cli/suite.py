@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
 
+class By(StrEnum):
+    """What a row of a report is of, beside an agent."""
+
+    task = "task"
+    log = "log"
+
+
 @suite.callback()
 def _group() -> None:
     """Play frozen tasks, compare what agents reach there, and prove what others have reached.
@@ -29,7 +37,7 @@ def _group() -> None:
 @suite.command("list", cls=ExplainedCommand)
 @grouped()
 def list_tasks(format: Format = Format.table) -> None:
-    """List the tasks: their jobs, their environments, and whether their traces are here.
+    """List the tasks: environments, logs and how many of these are here, what is to be beaten.
 
     Examples
     --------
@@ -39,7 +47,7 @@ def list_tasks(format: Format = Format.table) -> None:
     from hpcgym.study.suite.tasks import tasks
 
     rows = [_facts(task) for task in tasks().values()]
-    headings = ("task", "environment", "jobs", "slice", "frozen", "here", "steps")
+    headings = ("task", "environment", "logs", "here", "reference", "scored")
     show(format, lambda: Sheet([], [of_rows(rows, *headings)]), lambda: rows)
 
 
@@ -49,20 +57,23 @@ def run_agent(
     *,
     agent: Annotated[str, typer.Option()],
     tasks: str | None = None,
+    logs: str | None = None,
+    workers: int = 1,
     folder: Annotated[Path, typer.Option("--output")],
 ) -> None:
-    """Let an agent play the test part of tasks, and write its submission.
+    """Let an agent play tasks, and write its submission.
 
     Options
     -------
-    agent NAME|FILE|MODULE:CLASS : A reference (random, fcfs, easy, sjf, saf, f1, best-static,
-        saf-typical) or any scheduler; job-ppo, rule-es, xnes, maskable-ppo or ppo, which are
-        trained; lookahead; a saved agent (.pt, .json, suite:TASK/AGENT/SEED), a model of
-        Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your own, from
-        this folder too. What has train(make, seed, steps) is trained in each task, once for each of
-        five seeds.
-    tasks mini|KIND|ID,... : Ids, kinds (select, order, weights, power, pairs), or mini: three small
-        ones. [default: all but mini; of these and of kinds, those that the agent can play]
+    agent NAME|FILE|MODULE:CLASS : Any scheduler, random, or reference, which is to be beaten;
+        job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json), a
+        model of Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your
+        own, from this folder too. What has train(make, seed, steps) is trained for each task, once
+        for each of five seeds.
+    tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
+        scored; of these and of mini, those that the agent can play]
+    logs NAME,... : Logs to play. [default: all of a task that are on this machine]
+    workers N : Processes that train and play at a time.
 
     Output
     ------
@@ -71,62 +82,70 @@ def run_agent(
     Examples
     --------
     hpcgym suite run --agent saf --output saf
-    hpcgym suite run --agent best-static --tasks mini --output static
-    hpcgym suite run --agent model.zip --tasks select --output ppo
-    hpcgym suite run --agent rule-es --tasks weights --output rule-es
-    hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine
+    hpcgym suite run --agent rule-es --tasks mini --output rule-es
+    hpcgym suite run --agent rule-es --tasks order,zero-shot --workers 2 --output rule-es
+    hpcgym suite run --agent my_package:Agent --tasks order --logs KTH-SP2 --output mine
     """
+    from hpcgym.errors import check_whole
     from hpcgym.scheduler.own_code import look_here
     from hpcgym.study.suite.submissions import run
     from hpcgym.study.suite.tasks import find_tasks
 
     look_here()
     chosen = find_tasks(tasks)
-    # of kinds and mini those that it can play, as without --tasks
-    named = tasks is not None and {*tasks.split(",")} <= {task.name for task in chosen}
-    done = run(agent, chosen, folder, named=named, progress=counting, note=note)
+    named = tasks is not None and "mini" not in tasks.split(",")
+    names = None if logs is None else [name.strip() for name in logs.split(",")]
+    done = run(
+        agent, chosen, folder, logs=names, named=named,
+        workers=check_whole("--workers", workers, 1), progress=counting, note=note,
+    )  # fmt: skip
     for name in done.tasks:
-        values = done.values(name)
-        seeds = f" x {len(values)} seeds" if len(values) > 1 else ""
-        typer.echo(f"{name}: mean BSLD {values.mean():.4g} over {values.shape[1]} slices{seeds}")
+        for log in done.tasks[name]["logs"]:
+            told = done.told(name, log).values()
+            mean = sum(one["mean_bsld"] for one in told) / len(told)
+            seeds = f" over {len(told)} seeds" if len(told) > 1 else ""
+            typer.echo(f"{name}, {log}: mean BSLD {mean:.4g}{seeds}")
 
 
 @suite.command("report", cls=ExplainedCommand)
 @grouped()
 def report_submissions(
     folders: list[Path],
+    by: By = By.task,
     format: Format = Format.table,
 ) -> None:
-    """Compare submissions over the tasks that all have; each is verified again.
+    """Compare submissions task by task; each is verified again.
 
-    The score of a task is log(EASY / agent) / log(EASY / best static) of mean bounded slowdowns: 0
-    is EASY, 1 the best weights that do not change. Scores of tasks and trainings are summed up by
-    their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
-    lets somebody wait over twice as long as the longest wait of EASY, or leaves more jobs waiting
-    at the end of slices than EASY does, by over 1 % of their jobs.
+    The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
+    slowdowns; a log counts 0 if somebody waits over twice as long as under EASY, or wide jobs do.
+    The gain is that of log(reference / agent), week by week. An agent wins a task if its interval
+    is above 0 for the mean of its seeds, and for three of five by themselves.
 
-    A submission whose proof fails in some task has no score, and is not ranked; the exit code is
-    then 1.
+    A submission whose proof fails on some log has no score in that task; the exit code is then 1.
 
     Arguments
     ---------
     folders FOLDER... : Of submissions.
 
+    Options
+    -------
+    by task|log : What a row is of, beside an agent.
+
     Examples
     --------
     hpcgym suite report easy saf mine
-    hpcgym suite report saf mine --format latex > table.tex
+    hpcgym suite report mine --by log --format csv > mine.csv
     """
     from hpcgym.study.suite.board import board_of
     from hpcgym.study.suite.submissions import read
 
-    found = [read(folder) for folder in folders]
-    board = board_of(found, progress=counting)
-    show(format, lambda: _sheet(board), board.rows, board.facts)
-    failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
-    for agent, task in failed:
-        note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
-    if failed:
+    board = board_of([read(folder) for folder in folders], progress=counting, note=note)
+    rows = board.table if by == By.task else board.by_log
+    records: list[dict[Any, Any]] = rows.to_dict("records")
+    show(format, lambda: _sheet(board, by), lambda: records, board.facts)
+    for agent, proof in board.failed:
+        note(f"{agent}: {proof.task} on {proof.log} is not verified: {proof.text}")
+    if board.failed:
         raise typer.Exit(1)
 
 
@@ -134,32 +153,30 @@ def _facts(task: Any) -> dict[str, Any]:
     """Return a task as a row of the list."""
     from hpcgym.workload.archive import find, is_trace
 
+    here = [log for log in task.logs if not is_trace(log.workload) or find(log.workload)]
     return {
         "task": task.name,
         "environment": task.env_id.removeprefix("hpcgym/"),
-        "jobs": task.workload,
-        "slice": task.window,
+        "logs": ", ".join(log.name for log in task.logs),
+        "here": f"{len(here)} of {len(task.logs)}",
+        "reference": task.reference,
+        "scored": task.scored,
         "steps": task.steps,
         "seeds": len(task.seeds),
-        "frozen": task.frozen,
-        "here": not is_trace(task.workload) or find(task.workload) is not None,
-        "digest": task.digest or None,
+        "training": [log.workload for log in task.training],
+        "digests": {log.name: log.digest for log in task.logs},
     }
 
 
-def _sheet(board: Board) -> Sheet:
-    """Return scores for people: over all tasks, then task by task."""
-    from hpcgym.naming import counted
+def _sheet(board: Board, by: By) -> Sheet:
+    """Return scores for people, a table a task."""
     from hpcgym.report.tables import two_lines
     from hpcgym.study.suite.proofs import PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
-    heading, rows = board.cells()
-    below = [
-        "! in some task over twice EASY's longest wait, or more unserved than EASY by over 1 % of"
-        " the jobs",
-        PROVED,
-    ]
-    title = f"{name_of()} · {counted(len(board.tasks), 'task')}"
-    tables = [Table([*map(two_lines, heading)], rows), Table(*board.cells_by_task())]
-    return Sheet([title], tables, below)
+    rows = board.table if by == By.task else board.by_log
+    tables = []
+    for task, part in rows.groupby("task", sort=False):
+        heading, cells = board.cells(part)
+        tables.append(Table([*map(two_lines, heading)], cells, title=str(task)))
+    return Sheet([name_of()], tables, [PROVED])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from hpcgym.agents.settings import (
     MaskablePpoSettings,
     PracticeSettings,
     RecordSettings,
+    ReplaySettings,
     RuleEsSettings,
     Settings,
     XnesSettings,
@@ -36,16 +38,18 @@ train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 _CLEANING: Lists = {"Cleaning recipes and filters (--clean)": names.recipes}
 _PT = Annotated[Path, Written("file of an agent", (".pt",))]
 _JSON = Annotated[Path, Written("file of an agent", (".json",))]
+_TOML = Annotated[Path, Written("file of a scheduler", (".toml",))]
 
 
 @train.callback()
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. The agents of xnes and rule-es are a few
-    weights. The others are networks and need PyTorch; all of these except job-ppo also need
-    Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C job-ppo, rule-es and maskable-ppo
-    write what they have learned so far. A training that fails leaves its file unchanged.
+    An agent is one file, which hpcgym evaluate takes. That of rule-es is a scheduler with a
+    formula, that of xnes a few weights. The others are networks and need PyTorch; all of these
+    except job-ppo also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C rule-es,
+    job-ppo and maskable-ppo write what they have learned so far. A training that fails leaves its
+    file unchanged.
     """
 
 
@@ -177,6 +181,63 @@ def train_xnes(
     _told_where(output)
 
 
+@train.command("rule-es", cls=ExplainedCommand)
+@grouped({"Schedulers (--scheduler)": names.schedulers, **_CLEANING})
+def train_rule_es(
+    *,
+    workloads: list[str],
+    output: _TOML = Path("rule-es.toml"),
+    force: bool = False,
+    env: str = "QueueOrdering",
+    settings: RuleEsSettings,
+    replay: ReplaySettings,
+    logs: _Logs,
+    reading: PoolReading,
+) -> None:
+    """Find a formula that orders the queue, by evolution on replays of whole logs.
+
+    The formula knows of each job its typical and its requested time, its processors and its wait,
+    and of the state how much is free, what fits and how many jobs wait. What is written is a
+    scheduler: simulate, compare, evaluate, drive and replay take it. Needs no extra.
+
+    Arguments
+    ---------
+    workloads WORKLOAD... : The logs to learn from, files, traces of the archive or generators.
+
+    Output
+    ------
+    output FILE : File of the scheduler.
+
+    Experiment
+    ----------
+    env QueueOrdering|Backfill : What the formula decides: who is first in the queue, or which job
+        is backfilled.
+
+    Examples
+    --------
+    hpcgym train rule-es KTH-SP2
+    hpcgym train rule-es KTH-SP2 SDSC-SP2 CTC-SP2 --output all.toml
+    hpcgym simulate HPC2N --scheduler all.toml
+    hpcgym compare HPC2N --scheduler easy --scheduler saf --scheduler all.toml
+    """
+    from hpcgym.agents.practice import maker
+    from hpcgym.agents.rule_es import RuleEs
+
+    env = env.removeprefix("hpcgym/").removesuffix("-v1")
+    check_choice("--env", env, ("QueueOrdering", "Backfill"))
+    agent = RuleEs(**vars(settings))
+    jobs = [reading.load(workload) for workload in workloads]
+    make = maker(jobs, f"hpcgym/{env}-v1", {}, replay.train_share)
+    try:
+        agent.train(make, replay.seed, sys.maxsize, logs.opened())
+    except KeyboardInterrupt:
+        agent.save(output)
+        note(f"\nwrote {output}, the rule so far")
+        raise
+    agent.save(output)
+    _told_where(output)
+
+
 # --- Agents that practise -------------------------------------------------------------------------
 
 
@@ -260,21 +321,6 @@ def _job_ppo() -> None:
     hpcgym train job-ppo --workload KTH-SP2 --steps 200000
     hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv
     hpcgym evaluate job-ppo.pt --workload KTH-SP2
-    """
-
-
-@_trains("rule-es", RuleEsSettings, "MixedPolicy", "QueueOrdering", "JobSelection")
-def _rule_es() -> None:
-    """Search weights that depend on the state of machine and queue, with an evolution strategy.
-
-    The training starts from the best constant weights of a random search. It keeps the weights
-    that are best on a part of the jobs set apart for choosing. Needs no extra.
-
-    Examples
-    --------
-    hpcgym train rule-es --workload KTH-SP2
-    hpcgym train rule-es --workload KTH-SP2 --env QueueOrdering
-    hpcgym suite run --agent rule-es --tasks mini --output es
     """
 
 

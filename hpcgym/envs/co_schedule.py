@@ -65,7 +65,7 @@ def read_pair_options(
     check_choice("observation", observation, ("dict", "flat"))
     options = Options(
         workload, machine, scheduler, read_rewards(reward, SHARED),
-        read_window("window", window), (), {}, observation == "flat",
+        read_window("window", window), (), {}, {}, observation == "flat",
     )  # fmt: skip
     corun = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
     layout = PairLayout(window, neighbours, options.flat)

@@ -14,6 +14,7 @@ from hpcgym.envs.core.base import (
     SELECTION_KIND,
     Definition,
     read_options,
+    read_skips,
 )
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
@@ -36,8 +37,6 @@ def read_job_selection(
     keeps = check_choice("reservation", reservation, RESERVATIONS) == "kept"
     if not isinstance(shutdown_action, bool):
         raise HpcgymError(f"shutdown_action must be True or False, not {shutdown_action!r}")
-    if not isinstance(skip_forced, bool):
-        raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
     options = read_options(workload, **arguments)
     check_scheduler(options.scheduler, "job selection")
     if keeps and options.scheduler.restricts:
@@ -62,7 +61,7 @@ def read_job_selection(
         {"reservation": reservation},
         keeps=keeps,
         shutdown_action=shutdown_action,
-        skips=skip_forced,
+        skips=read_skips(skip_forced),
     )
 
 

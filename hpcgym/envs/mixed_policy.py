@@ -18,12 +18,15 @@ from hpcgym.envs.core.base import (
     read_interval,
     read_options,
     read_policy_features,
+    read_skips,
+    spreads_of,
+    weighed_of,
 )
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import check_choice
-from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 
 SCALES = ("none", "spread")
 
@@ -35,17 +38,18 @@ def read_mixed_policy(
     interval: Any = "hour",
     scale: str = "none",
     backfill_order: Any = "spf",
+    skip_forced: bool = False,
     **arguments: Any,
 ) -> Definition:
     """Return what the environment is by its arguments; others are for ``read_options``."""
-    features = read_policy_features(policy_features)
+    features = read_policy_features(policy_features, expressions=True)
     options = read_options(workload, backfill_order=backfill_order, **arguments)
     check_moving(interval, features, options.scheduler)
     read = read_interval(interval)
     units = None
     if check_choice("scale", scale, SCALES) == "spread":
         jobs = options.workload
-        units = 1 / spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], features)
+        units = 1 / spreads_of(features, jobs.take(slice(0, max(jobs.row_at(0.5), 1))))
     return Definition(
         WEIGHTS_KIND,
         options,
@@ -54,6 +58,8 @@ def read_mixed_policy(
         units=units,
         features=features,
         interval=read,
+        weighed=weighed_of(features, options.scheduler),
+        skips=read_skips(skip_forced),
     )
 
 
@@ -116,12 +122,19 @@ class MixedPolicy(SchedulingEnv):
     |---|---|
     {policy features}
 
+    A feature may also be **any expression of a policy** that does not look at usage, such as
+    `"log(requested)"`, `"free*log(processors)"` or `"log(1+last_run)"`. So weights over logarithms
+    are log-linear rules. Scores are then worked out anew before each pass, as those of
+    `hpcgym.simulate(workload, policy="w0 * (...) + w1 * (...)")`, whose schedule it is. Expressions
+    do not go with `dependencies`, nor with quotas that let jobs come.
+
     Each weight is divided by how much its feature differs between the jobs of the first half of the
-    workload (`hpcgym.scheduler.policies.features`), so that all features count alike. With
+    log's time (`hpcgym.scheduler.policies.features`), so that all features count alike. With
     `scale="none"` they are as they are: areas are millions of processor seconds, and nothing else
-    counts unless their weight is as small as they are large. The last two features
-    are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
-    usage, unless it is an extract. Its shares are those of the users who have jobs in it.
+    counts unless their weight is as small as they are large. For an expression that looks at the
+    state it is divided by 1. The last two features are priorities of users by `fair_share`; see
+    `docs/fair-share.md`. An episode begins without usage, unless it is an extract. Its shares are
+    those of the users who have jobs in it.
 
     ## Starting State
 
@@ -135,14 +148,16 @@ class MixedPolicy(SchedulingEnv):
 
     ## Arguments
 
-    | `policy_features` | the first six | names of features; see Action Space |
+    | `policy_features` | the first six | names of features, or expressions; see Action Space |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"spread"` | or `"none"`; see Action Space |
+    | `skip_forced` | `True` | whether no step is asked with `interval="pass"` where one job waits \
+and none can be stopped, except the first of an episode |
     """
 
     action_kind: ClassVar[str] = "weights"
     read_arguments = staticmethod(read_mixed_policy)
-    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "scale": "spread"}
+    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "scale": "spread", "skip_forced": True}
     policy_features: tuple[str, ...]
     interval: Any
     scale: str

@@ -33,7 +33,10 @@ def page(cls: Class) -> Class:
         return cls
     name = own_name(cls)
     text = _filled(_whole(inspect.cleandoc(cls.__doc__), cls, name), _chapters())
-    usual = [(k, f"`{one}`", WINDOW_FEATURES[one]) for k, one in enumerate(USUAL_FEATURES)]
+    usual = [
+        (k, f"`{one}`", WINDOW_FEATURES.get(one, "x / (4 + abs(x)) of this expression"))
+        for k, one in enumerate(USUAL_FEATURES)
+    ]
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
     weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
     parts = {

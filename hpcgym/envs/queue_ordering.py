@@ -14,17 +14,20 @@ from hpcgym.envs.core.base import (
     PLAYED_ON,
     Definition,
     read_options,
+    read_skips,
 )
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 
 
-def read_queue_ordering(workload: Any = DEFAULT_WORKLOAD, **arguments: Any) -> Definition:
-    """Return what the environment is by its arguments, those of ``read_options``."""
+def read_queue_ordering(
+    workload: Any = DEFAULT_WORKLOAD, *, skip_forced: bool = False, **arguments: Any
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
     options = read_options(workload, **arguments)
     space = spaces.Box(-1.0, 1.0, (options.window,), np.float32)
-    return Definition(ORDERING_KIND, options, space)
+    return Definition(ORDERING_KIND, options, space, skips=read_skips(skip_forced))
 
 
 @page
@@ -79,11 +82,16 @@ class QueueOrdering(SchedulingEnv):
     {Around slices}
 
     {Extracts}
+
+    ## Arguments
+
+    | `skip_forced` | `True` | whether no step is asked where one job is visible, except the first \
+of an episode |
     """
 
     action_kind: ClassVar[str] = "ordering"
     read_arguments = staticmethod(read_queue_ordering)
-    usual: ClassVar[Mapping[str, Any]] = PLAYED_ON
+    usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "skip_forced": True}
 
 
 class QueueOrderingVector(SchedulingVectorEnv):

@@ -53,7 +53,7 @@ class HpcVecEnv(VecEnv):
     >>> from stable_baselines3.common.vec_env import VecMonitor
     >>> envs = VecMonitor(HpcVecEnv("hpcgym/JobSelection-v1", num_envs=8, jobs=64))
     >>> envs.reset()["jobs"].shape
-    (8, 1024, 8)
+    (8, 1024, 14)
     """
 
     def __init__(self, env: Any, num_envs: int | None = None, **arguments: Any) -> None:

@@ -25,7 +25,15 @@ from hpcgym.envs.core.base import (
     set_signature,
     settings_of,
 )
-from hpcgym.envs.core.infos import end_of, info_of, jobs_before, pay_tails, schedule_of, state_of
+from hpcgym.envs.core.infos import (
+    end_of,
+    info_of,
+    jobs_before,
+    pay_tails,
+    schedule_of,
+    state_of,
+    weekly_of,
+)
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward
 from hpcgym.envs.core.simulations import (
@@ -296,6 +304,14 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         Its metrics mean something once all have started.
         """
         return schedule_of(self.simulations, state_of(self.simulations, 0))
+
+    def weekly(self) -> NDArray[np.float64]:
+        """Return sums over the jobs that count of each week of the log, (n_weeks, 3) float64.
+
+        They are the number of the jobs, their bounded slowdowns, and their waits [h]; see
+        :func:`hpcgym.schedule.measures.weekly_sums`. The weeks before the episode have none.
+        """
+        return weekly_of(self.simulations, state_of(self.simulations, 0))
 
     # -- look-ahead --------------------------------------------------------------------------------
 

@@ -20,7 +20,15 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
-from hpcgym.envs.core.infos import Ends, Teller, pay_tails
+from hpcgym.envs.core.infos import (
+    Ends,
+    Teller,
+    pay_tails,
+    schedule_of,
+    state_of,
+    weekly_of,
+)
+from hpcgym.envs.core.machines import State
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.simulations import (
     Simulations,
@@ -34,6 +42,7 @@ from hpcgym.envs.core.slices import Episode
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.processors import threads_here
+from hpcgym.schedule.result import Result
 
 MANY = 32  # environments are worth more than one thread
 
@@ -181,6 +190,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
         self.simulations.tell_anew()  # who has seen the last step may write into it
+        self.ends = None
         self._begin(those)
         begun = self.simulations.batch.episode_state["jobs"] > 0
         for e in np.flatnonzero(begun & ~mask).tolist():
@@ -236,6 +246,43 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             self._ahead[e] = None
             simulations.set_next(e, self._next(e))
             self._steps[e] = 0
+
+    # -- what they did -----------------------------------------------------------------------------
+
+    def result(self, e: int) -> Result:
+        """Return the schedule of an environment, as that of a single one does.
+
+        After a step that has ended its episode it is that of this episode, in each autoreset mode,
+        up to the next step or reset.
+
+        Parameters
+        ----------
+        e : its number, from 0.
+
+        Raises
+        ------
+        HpcgymError : there is no such environment.
+        ResetNeeded : it has no episode.
+        """
+        return schedule_of(self.simulations, self._state(e))
+
+    def weekly(self, e: int) -> NDArray[np.float64]:
+        """Return the weekly sums of an environment, of the same episode as :meth:`result`.
+
+        See :meth:`hpcgym.envs.SchedulingEnv.weekly`.
+        """
+        return weekly_of(self.simulations, self._state(e))
+
+    def _state(self, e: int) -> State:
+        """Return what the schedule is made of that environment ``e`` tells of."""
+        if check_whole("e", e, 0) >= self.num_envs:
+            raise HpcgymError(f"e must be below {self.num_envs}, the number of environments: {e}")
+        if self.simulations.batch.episode_state["jobs"][e] == 0:
+            raise gymnasium.error.ResetNeeded(f"environment {e} has no episode: call reset()")
+        if self.ends is not None and e in self.ends.those:
+            place: int = self.ends.those.tolist().index(e)
+            return self.ends.states[place]
+        return state_of(self.simulations, e)
 
     # -- look-ahead --------------------------------------------------------------------------------
 

@@ -101,4 +101,5 @@ STATE: dict[str, Callable[[State, Job, Any], float]] = {
     "last_run": last_run,
     "mean_run": mean_run,
     "spread_run": spread_run,
+    "known_runs": lambda state, job, _: len(state.last(job, FEW)),
 }

@@ -21,7 +21,7 @@ from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
+from hpcgym.scheduler.policies.features import runs_looked_at
 from hpcgym.scheduler.policies.index import (
     IndexPolicy,
     PolicyLike,
@@ -481,7 +481,7 @@ class Scheduler:
     @property
     def remembered(self) -> int:
         """How many run times of each user's last jobs these look at."""
-        return max((RUNS_LOOKED_AT.get(name, 0) for name in self.state), default=0)
+        return runs_looked_at(self.state)
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.

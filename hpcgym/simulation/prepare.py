@@ -21,7 +21,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.orders import Order, columns_of, orders
-from hpcgym.scheduler.policies.features import STATE_OF_USERS
+from hpcgym.scheduler.policies.features import STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.checks import check_jobs
@@ -98,6 +98,8 @@ class Agent(NamedTuple):
     switches : whether an action may switch idle processors off.
     picks : whether who starts before a head that waits, one after the other.
     puts_off : where each job that is to start may be put off, how often, and up to when [s].
+    sees : what is looked at of the state, names of STATE.
+    anew : whether the order is worked out before each pass.
     """
 
     order: Order | None = None
@@ -106,6 +108,8 @@ class Agent(NamedTuple):
     switches: bool = False
     picks: bool = False
     puts_off: tuple[int, int] | None = None
+    sees: frozenset[str] = frozenset()
+    anew: bool = False
 
 
 NOBODY_ELSE = Agent()
@@ -227,10 +231,12 @@ def prepare(
         "starts": int(starts),
         "estimate": allocations.AVERAGE if last else allocations.GIVEN,
         "last": last,
-        "remembered": scheduler.remembered,
+        "remembered": max(scheduler.remembered, runs_looked_at(agent.sees)),
         **_power_rules(cluster, scheduler, agent.switches),
         **learning_rules(scheduler, predicts, logs_ends, counts),
     }
+    if agent.anew:
+        rules["renews"] = allocations.EACH_TIME
     if agent.puts_off is not None:
         most, seconds = agent.puts_off
         rules |= {"proposes": 1, "put_offs": most, "put_off_for": seconds * units.ticks}
@@ -252,17 +258,16 @@ def prepare(
         predicted = np.zeros(len(jobs), np.int64)  # until they are
     else:
         predicted = predicted * units.ticks  # before the run times, which they may be
-    knows_users = (
-        predicts or last or rules.get("tested_of_user") or STATE_OF_USERS & scheduler.state
-    )
+    of_users = STATE_OF_USERS & (scheduler.state | agent.sees)
+    knows_users = predicts or last or rules.get("tested_of_user") or of_users
     users, n_users = numbered(workload.user_id) if knows_users else (_NOBODY, 0)
     jobs["processors"] = units.widths
     for name in ("submit", "run", "requested"):
         jobs[name] *= units.ticks
-    orders_told, of_users = (first, second), (users, n_users)
+    orders_told = first, second
     return Told(
-        jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, *of_users,
-        restrictions,
+        jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, users,
+        n_users, restrictions,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 ``sweep`` simulates many schedulers on any executor, ``evaluation`` compares policies on the same
 unseen slices of a workload, ``suite`` is a benchmark of frozen tasks whose submissions others can
 prove, ``tuning`` searches a scheduler for one's own log. Sweeps and
-tuning share ``executors``, all share ``intervals``; ``gains`` compares two replays by weeks.
+tuning share ``executors``, all share ``intervals``.
 """
 
 from __future__ import annotations

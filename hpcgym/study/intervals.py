@@ -390,3 +390,53 @@ def _ends(values: Floats) -> tuple[float, float]:
     """Return the ends of the interval of a mean."""
     low, high = bootstrap(values[:, None])
     return float(low[0]), float(high[0])
+
+
+# --- Means over logs ------------------------------------------------------------------------------
+
+#: Weeks that are resampled together: a week feels those before it.
+BLOCK = 4
+
+
+class Mean(NamedTuple):
+    """A mean over logs, with the ends of its 95 % interval; these may be nan."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_of(
+    logs: Sequence[Floats], resamples: int = 2000, seed: int = 0, block: int = BLOCK
+) -> Mean:
+    """Return the mean over logs of the mean over weeks, with its 95 % interval.
+
+    Parameters
+    ----------
+    logs : of each log (n_weeks,): :attr:`hpcgym.schedule.gains.Gain.counted` of a scheduler, or
+        that of one less that of another, which compares them in pairs: EASY's slowdowns cancel out.
+    resamples, seed : of a bootstrap, see :func:`how_often`: of each log
+        blocks of weeks are drawn. So the interval is over weeks, and not over logs.
+    block : weeks that are drawn together; 1 of slices that have nothing to do with one another.
+
+    Returns
+    -------
+    The mean, nan where a log has no weeks; ends of the interval are nan where all together have
+    fewer than :data:`FEWEST` whole blocks, or one of them fewer than two.
+
+    Raises
+    ------
+    HpcgymError : no logs.
+    """
+    if not logs:
+        raise HpcgymError("logs: a mean over none")
+    if not all(len(weeks) for weeks in logs):
+        return Mean(*[float("nan")] * 3)
+    value = float(np.mean([weeks.mean() for weeks in logs]))
+    blocks = [len(weeks) // block for weeks in logs]
+    if sum(blocks) < FEWEST or min(blocks) < 2:
+        return Mean(value, float("nan"), float("nan"))
+    rng = np.random.default_rng(seed)
+    drawn = [how_often(len(w), resamples, rng, block) @ w / len(w) for w in logs]
+    low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
+    return Mean(value, float(low), float(high))

@@ -376,6 +376,26 @@ class Workload:
         since: NDArray[np.int64] = self.submit_time - self.first_submit_s
         return since
 
+    def row_at(self, share: float) -> int:
+        """Return the first row submitted when that share of the time is over, or later.
+
+        The time is that from the first submission of these jobs to the last, and it is where logs
+        are divided: rows before it are for training, the others for tests. Where all are submitted
+        at once, it is that share of the jobs, to the nearest.
+
+        Parameters
+        ----------
+        share : from 0 to 1.
+
+        >>> jobs = {"submit_time": [7, 8, 57, 107], "run_time": [1] * 4}
+        >>> Workload.from_columns(jobs, processors=1).row_at(0.5)
+        2
+        """
+        since = self.submit_time - self.submit_time[:1]
+        if len(since) == 0 or since[-1] == 0:
+            return int(share * len(since) + 0.5)
+        return int(np.searchsorted(since, share * since[-1]))
+
     def called(self, job: int) -> str:
         """Return what messages call the job of a row: its number; its row if others have that."""
         return called(self.job_number, job)

@@ -20,6 +20,7 @@ class Answers {
  public:
   std::optional<Learner> learner;
   std::optional<Shares> shares;
+  std::vector<double> weights;  // that the primary order names
 
   // Of a simulation that begins: it has scores of its own where they will change.
   template <class S>
@@ -41,11 +42,20 @@ class Answers {
     }
   }
 
-  void keep(Archive& a) { a(learner, shares); }
+  void keep(Archive& a) { a(learner, shares, weights); }
   // Give jobs that wait when a simulation begins the scores of then.
   template <class S>
   void begin(S& s) {
     if (shares) shares->begin(s);
+    express(s);
+  }
+  // Let the primary order have other weights, divided by the sum of their sizes: at once.
+  template <class S>
+  void weigh(S& s, const double* given) {
+    weights.assign(given, given + Program::n_weights(model_->expressions[0]));
+    double total = 0;
+    for (const double each : weights) total += std::abs(each);
+    for (double& each : weights) each = total > 0 ? each / total : 0.0;
     express(s);
   }
   // Answer, and return true, unless an order or a prediction has to come from outside.
@@ -82,7 +92,7 @@ class Answers {
   void express(S& s, std::size_t half) {
     const bool learned = learner && !learner->ordered_by.empty();
     const i64* times = learned ? learner->ordered_by.data() : model_->expressions[half].times;
-    const double* values = programs_[half]->values_of(jobs_, waiting_, times, state_);
+    const double* values = programs_[half]->values_of(jobs_, waiting_, times, state_, weights);
     for (const i64 j : jobs_) {
       double value = *values++;
       if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];

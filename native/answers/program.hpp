@@ -2,6 +2,7 @@
 // stack machine in double precision. Squares and cubes are products; what logarithms, roots and other
 // powers are says the C library, as in Python.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "../core/features.hpp"
@@ -25,6 +26,7 @@ class Program {
         return "numbers: there is no such feature";
       if (code == column && !is_below(told.columns.size())) return "numbers: there is no such column";
       if (code == state && !is_below(State::n_names)) return "numbers: there is no such state";
+      if (code == weight && !is_below(told.codes.size())) return "numbers: there is no such weight";
       const std::size_t taken = code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
       if (depth < taken) return "codes: an operation takes more values than there are";
       depth += 1 - taken;
@@ -38,6 +40,10 @@ class Program {
     for (std::size_t k = 0; k < told.codes.size(); ++k)
       if (told.codes[k] == state) f(static_cast<std::size_t>(told.numbers[k]));
   }
+  // How many weights it names.
+  static std::size_t n_weights(const Expression& told) {
+    return index(std::ranges::count(told.codes, static_cast<i64>(weight)));
+  }
   // Whether a model knows what it looks at of users.
   static bool is_told(const Expression& told, const Model& m) {
     bool known = true;
@@ -50,9 +56,9 @@ class Program {
 
   // The scores of jobs that have waited so long [s]; -inf of what is no number. `times`: by job, the
   // run times that policies look at. `now`: the state that has been read for them, if any is named.
-  // They hold until the next call.
+  // `weights`: those that it names, 0 where there is none. They hold until the next call.
   const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
-                          const i64* times, const State& now) {
+                          const i64* times, const State& now, const std::vector<double>& weights = {}) {
     const std::size_t n = n_ = jobs.size();
     stack_.resize(n * told_->codes.size());
     std::size_t depth = 0;
@@ -62,7 +68,10 @@ class Program {
       if (code < negative) {
         top = stack_.data() + n * depth++;  // which has no first place where nobody waits
         if (code == state) show(now.values(static_cast<std::size_t>(told_->numbers[k])), top);
-        else push(code, told_->numbers[k], jobs, waiting, times, top);
+        else if (code == weight) {
+          const auto place = static_cast<std::size_t>(told_->numbers[k]);
+          std::fill(top, top + n, place < weights.size() ? weights[place] : 0.0);
+        } else push(code, told_->numbers[k], jobs, waiting, times, top);
       } else if (code < add) {
         of_one(code, top);
       } else if (code < choice) {
@@ -82,7 +91,7 @@ class Program {
   // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
   // one, two or three from the top of the stack and leave one. What users have used accounts add.
   enum Code : i64 {
-    number, feature, column, usage, wait, state,
+    number, feature, column, usage, wait, state, weight,
     negative, not_, log, log2, log10, exp, sqrt, abs, floor,
     add, subtract, multiply, divide, whole_parts, rest, power, least, greatest,
     less, at_most, more, at_least, equal, unequal, and_, or_,

@@ -14,7 +14,7 @@ class State {
   // In the order of hpcgym.scheduler.policies.features.STATE.
   enum Name : std::size_t {
     free, free_1h, queued, hour, weekday,  // of all jobs
-    fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run,
+    fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
     n_names,
   };
   static bool is_of_users(std::size_t name) { return name >= user_running; }
@@ -103,6 +103,7 @@ class State {
       const Runs runs = runs_of(s, j, few);
       return runs.n > 0 ? mean(s, runs) : requested(j);
     });
+    set(known_runs, jobs, [&](i64 j) { return static_cast<double>(runs_of(s, j, few).n); });
     set(spread_run, jobs, [&](i64 j) {
       const Runs runs = runs_of(s, j, few);
       if (runs.n == 0) return 0.0;

@@ -154,6 +154,11 @@ NB_MODULE(_engine, m) {
       .def("in_order", alone(+[](const AnySimulation& s, In<i64> rows) {
              return owned(s.in_order(listed(rows)));
            }), "rows"_a, "Return jobs in primary order, as it is now, be they queued or not.")
+      .def("values_of", alone(+[](AnySimulation& s, const ByName& expression, i64 n_jobs, In<i64> rows) {
+             if (n_jobs < s.model().n_jobs) throw nb::value_error("n_jobs: of all jobs");
+             return owned(s.values_of(expression_of(Told(expression), n_jobs), listed(rows)));
+           }), "expression"_a, "n_jobs"_a, "rows"_a,
+           "Return what an expression, as a model takes it, says of jobs that wait, as things are now.")
       .def("exceeded", alone(+[](const AnySimulation& s, In<i64> rows) {
              return owned(s.exceeded(listed(rows)));
            }), "rows"_a, "Return which quotas each job would exceed if it started now, one by one.")

@@ -83,7 +83,7 @@ Before read_before(const Model& m, const Told& told) {
   return b;
 }
 
-Table table_of(std::shared_ptr<const Model> model, const Told& told) {
+Table table_of(std::shared_ptr<const Model> model, const Told& told, const std::vector<ByName>& expressions) {
   if (model->outages) throw nb::value_error("environments: no failures of nodes");
   Table t;
   t.model = model;
@@ -94,6 +94,14 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.n_columns = n > 0 ? all / n : 0;
   t.columns = told.column<float>("columns", t.n_columns * n);
   t.ordered_by = told.column<i64>("ordered_by", n);
+  for (const ByName& each : expressions) {
+    t.expressions.push_back(expression_of(Told(each), n));
+    const char* reason = Program::refusal(t.expressions.back());
+    if (reason || t.expressions.back().codes.empty()) throw nb::value_error(reason ? reason : "expressions: steps");
+    if (!Program::is_told(t.expressions.back(), *model))
+      throw nb::value_error("expressions: what they look at of users");
+  }
+  t.ranks = told.list<i64>("ranks", static_cast<i64>(expressions.size()));
   std::copy_n(told.column<double>("watts", 5), 5, t.watts.begin());
   t.node_watts = told.list<double>("node_watts");
   t.still_w = *told.column<double>("still_w", 1);
@@ -103,12 +111,12 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.shapes = told.list<i64>("shapes");
   t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
   for (const i64 code : t.codes)
-    if (code < 0 || code >= static_cast<i64>(Shown::own) + t.n_columns)
+    if (code < 0 || code >= t.first_expression() + static_cast<i64>(expressions.size()))
       throw nb::value_error("codes: there is no such column");
   const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
   if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
   if (t.settings.kind > Kind::proposals || pairs != (model->sharing && model->sharing->draws) ||
-      t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features) ||
+      t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features && model->expressions[0].codes.empty()) ||
       t.settings.selects() != (model->rules.primary == Order::selection) ||
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
@@ -155,9 +163,10 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
 }
 
 std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName rows,
-                            const std::vector<ByName>& before) {
+                            const std::vector<ByName>& expressions, const std::vector<ByName>& before) {
   auto owned = std::make_shared<Owned>(Owned{Told(told), {}, nullptr});
-  Table table = table_of(model, owned->told);
+  Table table = table_of(model, owned->told, expressions);
+  for (const ByName& one : expressions) owned->rows.push_back(one);  // which keeps their memory
   for (const ByName& one : before) table.before.push_back(read_before(*model, Told(one)));
   const std::vector<Row> all = rows_of(table, rows, owned->rows);
   if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
@@ -260,9 +269,9 @@ std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
 void bind_stepper(nb::module_& m) {
   nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
       .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
-           "before"_a = std::vector<ByName>{},
+           "expressions"_a = std::vector<ByName>{}, "before"_a = std::vector<ByName>{},
            "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
-           "hpcgym.envs.core.model. `before`: with what episodes begin, each what `Simulation.begin` "
+           "hpcgym.envs.core.model. `expressions`: those that columns show, as a model takes them. `before`: with what episodes begin, each what `Simulation.begin` "
            "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what "
            "has been learned.")
       .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,

@@ -17,6 +17,24 @@ struct Shadow {       // of the reservation of the first job that waits
   i64 time = -1;      // [s] when it can start, by predicted ends
   i64 extra = 0;      // units that it leaves free then
 };
+// That of a job for which so many units are missing: where any units are as good as others.
+inline Shadow shadow_of_missing(i64 missing, const OrderedList& running) {
+  const bool several = running.size_in_blocks() > 1;
+  i64 at = -1;
+  for (int k = 0; k < running.size_in_blocks(); ++k) {
+    const Block& block = running.at(k);
+    if (several && at < 0 && block.sum_width < missing) {
+      missing -= block.sum_width;
+      continue;
+    }
+    const Entry* e = block.begin();
+    for (; e < block.end() && missing > 0; ++e) missing -= e->width, at = e->key;
+    // all that is released at the shadow time counts
+    for (; e < block.end() && e->key == at; ++e) missing -= e->width;
+    if (e < block.end()) break;
+  }
+  return {at, -missing};
+}
 struct Used {     // by a job that has ended
   i64 end;        // [s]
   double drawn;   // energy, by what it draws as usual in the time that it ran

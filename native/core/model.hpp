@@ -167,10 +167,7 @@ struct Model {
     if (restricted) some.quotas.move(first);
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
     if (some.learning) move(some.learning->classes, some.learning->asked);
-    for (Expression& each : some.expressions) {
-      move(each.times);
-      for (const double*& column : each.columns) move(column);
-    }
+    for (Expression& each : some.expressions) each.move(first);
     return some;
   }
 };

@@ -99,6 +99,12 @@ struct Expression {  // a list of steps in postfix order; looked at where scores
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
   i64 clock = 0;               // [s] time of the week at time 0
+
+  // Be of the jobs from so many rows on.
+  void move(i64 rows) {
+    if (times) times += rows;
+    for (const double*& column : columns) column += rows;
+  }
 };
 
 }  // namespace hpc

@@ -46,13 +46,14 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
   Clock clock_;
+  Expressed expressed_;
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
   static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : table(t), row(r) {}
+  Environment(const Table& t, const Row& r) : table(t), row(r), expressed_(t.expressions) {}
   Environment(const Environment&) = delete;
 
   // Of an episode that has begun.
@@ -169,7 +170,7 @@ class Environment {
     const bool has_run = !begins && p.resets == 1 && starts_unasked();
     p.resets = begins;
     p.noted = has_run ? p.fresh : 0;
-    if (!has_run) std::fill_n(row.terms, n_terms, 0.0);
+    if (!has_run) std::fill_n(row.terms, n_terms, 0.0), p.gone = 0;
     const bool warm = !table.before.empty();
     if (begins) begin();
     else if (warm) row.terms[energy] = std::exchange(*row.begun_j, 0.0);
@@ -262,10 +263,7 @@ class Environment {
     } else if (!begins && settings().follows()) {
       if (sim().asked == Asked::job) sim().selected = said(chosen);
     } else if (!begins && settings().kind == Kind::ordering) {
-      if (!in_log_order(sim())) order_as_seen(sim(), row, numbers);
-      else
-        for (i64 i = 0; i < p.visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
-      sim().queue.forget_bounds();
+      order(numbers);
     }
     for (bool goes_on = true, again = false; goes_on; again = true) {
       const i64 last = weighs ? next_stop() : forever;
@@ -286,7 +284,8 @@ class Environment {
       account();
       if (settings().skips == 1 && !begins && is_forced()) {
         goes_on = true;
-        select(0);
+        if (settings().kind == Kind::selection) select(0);
+        if (settings().kind == Kind::ordering) order(std::array{0.0}.data());
       }
     }
   }
@@ -296,14 +295,25 @@ class Environment {
     const bool starts = proposed ? chosen == 0 : 0 < chosen && chosen < now().visible;
     return starts ? row.window[chosen] : sim().none_now;
   }
+  // Let scores order the visible jobs in this pass.
+  void order(const double* numbers) {
+    if (!in_log_order(sim())) order_as_seen(sim(), row, numbers);
+    else
+      for (i64 i = 0; i < now().visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
+    sim().queue.forget_bounds();
+  }
   void select(i64 i) { sim().selected = nearest_allowed(sim(), row, row.window[i]); }
   StoppedJobs<Simulator<M>> stopped_jobs() { return {sim(), row, settings().paid}; }
   void simulate(i64 stop) {
     made_->go_on();
     made_->run(stop, forever);
   }
-  // Whether there is one job to select, and nothing else that could be done.
+  // Whether there is one job to select or to order, and nothing else that could be done. Weights may
+  // matter to those who run, if these can be stopped, and to those who come while they hold.
   bool is_forced() const {
+    if (settings().kind == Kind::weights)
+      return now().ended == 0 && settings().interval == Interval::passes && !sim().stops && queued(sim()) == 1;
+    if (settings().kind == Kind::ordering) return now().ended == 0 && now().visible == 1;
     const bool restricted = table.model->restricted;
     const i64 choices = restricted ? std::max(count_allowed(sim(), row), i64{1}) : now().visible;
     if (now().ended == 1 || choices != 1) return false;
@@ -344,6 +354,7 @@ class Environment {
   }
   // Give scores to the queued jobs and to those that come up to `stop` [s].
   void weigh(const double* weights, i64 stop) {
+    if (!made_->model().features) return made_->answers_.weigh(sim(), weights);
     const Features& features = *made_->model().features;
     std::size_t n = features.waiting.size();
     for (const i64 place : features.by_usage) n += place >= 0;
@@ -402,7 +413,7 @@ class Environment {
   // beginning to now. What the last step has told of stays.
   void pay_at_once() {
     Episode step = now();
-    step.noted = step.unpaid = step.resets = 0;
+    step.noted = step.unpaid = step.gone = step.resets = 0;
     step.last_time = step.begin;
     std::vector<i64> started, unpaid(index(step.jobs)), gone(index(step.jobs));
     std::vector<double> gone_bsld(index(step.jobs));
@@ -518,7 +529,6 @@ class Environment {
   }
   void pay_ended() {
     Episode& p = now();
-    if (p.noted == 0) p.gone = 0;
     i64 kept = 0;
     for (i64 i = 0; i < p.unpaid; ++i) {
       const i64 j = row.unpaid[i], begun = sim().of(j).start;
@@ -624,7 +634,7 @@ class Environment {
   }
   void show_queue(const Outputs& out) {
     const Episode& p = now();
-    Observer<M>(table, row, *made_, clock_).observe(out.observation);
+    Observer<M>(table, row, *made_, clock_, expressed_).observe(out.observation);
     if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)

@@ -121,7 +121,7 @@ inline void show_power(const Simulator<Limited>& s, i64 at, float* out) {
   const LimitedLayout& l = s.machine.layout();
   if (l.limited) return PowerObserver(s).observe(out + at);
   const auto share = static_cast<double>(s.machine.free_on) / static_cast<double>(l.n_nodes);
-  out[Observer<Limited>::queue_at - 1] = static_cast<float>(share);
+  out[Observer<Limited>::on_at] = static_cast<float>(share);
 }
 
 }  // namespace hpc

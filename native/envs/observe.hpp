@@ -5,6 +5,9 @@
 #pragma once
 #include <numbers>
 
+#include <numeric>
+
+#include "../answers/expressed.hpp"
 #include "../strategies/scheduled.hpp"
 #include "moving.hpp"
 #include "records.hpp"
@@ -18,14 +21,15 @@ class Observer {
   Simulator<M>& s;
   const Answers& answers;
   Clock& clock;
+  Expressed& expressed;
   const i64 visible, free;  // units, with those of jobs that are predicted to end now
 
  public:
-  static constexpr std::size_t queue_at = 10, time_at = 16, jobs_at = 20;
+  static constexpr std::size_t on_at = 9, queue_at = 12, time_at = 18, jobs_at = 22;
 
-  Observer(const Table& t, const Row& r, Scheduled<M>& scheduled, Clock& c)
-      : table(t), row(r), s(scheduled.sim_), answers(scheduled.answers_), clock(c), visible(r.episode->visible),
-        free(s.free_with_leaving()) {}
+  Observer(const Table& t, const Row& r, Scheduled<M>& scheduled, Clock& c, Expressed& e)
+      : table(t), row(r), s(scheduled.sim_), answers(scheduled.answers_), clock(c), expressed(e),
+        visible(r.episode->visible), free(s.free_with_leaving()) {}
 
   void observe(float* out) {
     see_machine(out);
@@ -38,8 +42,12 @@ class Observer {
       const float* still = &table.still[index(row.episode->start + row.window[i]) * width];
       for (std::size_t k = 0; k < width; ++k) *place++ = still[k];
     }
-    for (const std::size_t k : table.moving)
-      see_feature(static_cast<Shown>(table.codes[k]), out + jobs_at + k, width);
+    if (expressed.size() > 0) expressed.look(s, {row.window, index(visible)}, row.episode->start);
+    for (const std::size_t k : table.moving) {
+      const i64 code = table.codes[k], which = code - table.first_expression();
+      if (which < 0) see_feature(static_cast<Shown>(code), out + jobs_at + k, width);
+      else see_expression(index(which), out + jobs_at + k, width);
+    }
     float* mask = out + jobs_at + index(row.size_of_window) * table.codes.size();
     std::fill(place, mask, 0.0F);
     std::fill_n(mask, visible, 1.0F);
@@ -58,6 +66,11 @@ class Observer {
     const bool enough = s.needed_by(j) <= free;
     if constexpr (std::is_same_v<M, Nodes>) return enough && s.machine.has_room(j, s.free);
     return enough;
+  }
+  // [s] by job, the run times that policies look at, where they are learned; else nullptr.
+  const i64* learned() const {
+    const bool known = answers.learner && answers.learner->predicts_order();
+    return known ? answers.learner->ordered_by.data() : nullptr;
   }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;
@@ -78,7 +91,21 @@ class Observer {
       then += e.width;
     });
     for (; h < horizons.size(); ++h) out[1 + h] = shown(then);
-    out[1 + h] = shown(free - s.machine.switching_off(s.time));
+    out[on_at] = shown(free - s.machine.switching_off(s.time));
+    const Shadow shadow = visible > 0 ? shadow_of_first() : Shadow{s.time, 0};
+    out[on_at + 1] = squashed(shadow.time - s.time);
+    out[on_at + 2] = shown(shadow.extra);
+  }
+  // EASY's reservation of the first visible job: that of now where it is the head, else the one that it
+  // would be given. It is of now where there is room.
+  Shadow shadow_of_first() const {
+    const i64 j = row.window[0], needed = s.needed_by(j);
+    if (s.rules().picks) return {std::max(s.shadow.time, s.time), s.shadow.extra};
+    Shadow found{s.time, free - needed};
+    if (found.extra < 0) found = shadow_of_missing(needed - s.free, s.running);
+    found = {std::max(found.time, s.time), std::max(found.extra, i64{0})};
+    if (s.rules().strict) found.extra = 0;
+    return found;
   }
   void see_queue(float* out) {
     const double machine = static_cast<double>(table.settings.processors);
@@ -103,6 +130,24 @@ class Observer {
     out[4] = static_cast<float>(past / (past + hour));
     out[5] = ratio(fitting, std::max(visible, i64{1}));
   }
+  // What one says of each visible job, or how many of them have less, as a share of the window.
+  void see_expression(std::size_t k, float* out, std::size_t width) {
+    const double* values = expressed.values(k, learned());
+    const std::size_t n = index(visible);
+    if (table.ranks[k] == 0) {
+      for (std::size_t i = 0; i < n; ++i) out[i * width] = squashed_number(values[i]);
+      return;
+    }
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    const auto room = static_cast<double>(row.size_of_window);
+    std::size_t less = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i > 0 && values[order[i - 1]] < values[order[i]]) less = i;
+      out[order[i] * width] = static_cast<float>(static_cast<double>(less) / room);
+    }
+  }
   // One of those that change, of each visible job.
   void see_feature(Shown code, float* out, std::size_t width) {
     const auto each = [&](auto value_of) {
@@ -113,10 +158,9 @@ class Observer {
       case Shown::wait: return each([&](i64 j) { return squashed(s.time - s.job(j).submit); });
       case Shown::predicted: return each([&](i64 j) { return squashed(s.of(j).predicted); });
       case Shown::policy_time: {
-        const bool learned = answers.learner->predicts_order();
+        const i64* times = learned();
         return each([&](i64 j) {
-          return squashed(learned ? answers.learner->ordered_by[index(j)]
-                                  : table.ordered_by[row.episode->start + j]);
+          return squashed(times ? times[j] : table.ordered_by[row.episode->start + j]);
         });
       }
       case Shown::expansion:

@@ -106,7 +106,8 @@ struct Before {
   }
 };
 
-// The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.observation, and behind them users' own.
+// The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.observation, behind them users' own,
+// and then expressions.
 enum class Shown : i64 {
   wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, put_off,
   past_shadow, own
@@ -115,6 +116,10 @@ inline constexpr double hour = 3600;  // [s]
 inline float squashed(i64 seconds) {
   const auto t = static_cast<float>(seconds);
   return t / (t + static_cast<float>(hour));
+}
+// Of any number, with 1 to 4 in the middle: shares and logarithms of times can be told apart.
+inline float squashed_number(double x) {
+  return static_cast<float>(std::isinf(x) ? std::copysign(1.0, x) : x / (4.0 + std::abs(x)));
 }
 struct Clock {  // what is shown of a time
   i64 time = -forever;
@@ -128,6 +133,8 @@ struct Table {
   std::vector<i64> codes;      // which feature each column of the window is
   const float* columns;        // (n_jobs, n_columns) users' own
   i64 n_columns;
+  std::vector<Expression> expressions;  // of all jobs
+  std::vector<i64> ranks;      // by expression, 1: its place among the visible jobs is shown
   const i64* ordered_by;       // [s] by job, what policies look at
   std::array<double, 5> watts; // of a processor: busy, idle, off, switching off, switching on
   // (N, 2) what a job adds to a node [W]: a core, or where the second is not 0 the whole node while
@@ -141,6 +148,8 @@ struct Table {
   std::vector<float> still;            // (n_jobs, n_codes) what columns show, where nothing changes it
   std::vector<std::size_t> moving;     // the other columns
 
+  // The first code that is an expression.
+  i64 first_expression() const { return static_cast<i64>(Shown::own) + n_columns; }
   // Nodes that are counted for one by one in `Row::busy_until`.
   std::size_t n_booked() const { return model->sharing ? 0 : node_watts.size() / 2; }
   // Fill these two in.
@@ -151,7 +160,7 @@ struct Table {
              (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
              (shown == Shown::policy_time && model->learning) ||
              (shown == Shown::quota && model->restricted) || shown == Shown::put_off ||
-             shown == Shown::past_shadow;
+             shown == Shown::past_shadow || code >= first_expression();
     };
     for (std::size_t k = 0; k < codes.size(); ++k)
       if (changes(codes[k])) moving.push_back(k);

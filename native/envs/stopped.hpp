@@ -81,7 +81,7 @@ class StoppedJobs {
   }
   // Note the jobs that have ended since the last step; of all once the episode has.
   void note_gone() {
-    i64 kept = p.gone = 0;
+    i64 kept = 0;
     for (i64 i = 0; i < p.unpaid; ++i) {
       const i64 j = row.unpaid[i], start = s.of(j).start;
       if (start >= 0 && (p.ended == 1 || has_ended(j))) {

@@ -120,22 +120,7 @@ class Pool : public AnyMachine {
   bool goes_on(i64 j, i64 room) const { return width(j) <= room; }
   bool meets(i64, i64) const { return true; }
   void find_shadow(i64, i64 missing, const OrderedList& running, Shadow& shadow) const {
-    const bool several = running.size_in_blocks() > 1;
-    i64 at = -1;
-    for (int k = 0; k < running.size_in_blocks(); ++k) {
-      const Block& block = running.at(k);
-      if (several && at < 0 && block.sum_width < missing) {
-        missing -= block.sum_width;
-        continue;
-      }
-      const Entry* e = block.begin();
-      for (; e < block.end() && missing > 0; ++e) missing -= e->width, at = e->key;
-      // all that is released at the shadow time counts
-      for (; e < block.end() && e->key == at; ++e) missing -= e->width;
-      if (e < block.end()) break;
-    }
-    shadow.time = at;
-    shadow.extra = -missing;
+    shadow = shadow_of_missing(missing, running);
   }
   Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
     return {room, shadow.extra, shadow.time - now};

@@ -5,6 +5,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "../answers/expressed.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/pool.hpp"
 #include "beginnings.hpp"
@@ -307,6 +308,17 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
             {"off", {s.off}},
             {"switching_off", {s.switching_off}},
             {"switching_on", {s.switching_on}}};
+  }
+  std::vector<double> values_of(const Expression& told, const std::vector<i64>& jobs) override {
+    const char* reason = Program::refusal(told);
+    if (!reason && !Program::is_told(told, *model_)) reason = "expression: what it looks at of users";
+    if (reason) throw std::invalid_argument(reason);
+    for (const i64 j : jobs) checked(j);
+    Expressed expressed({told});
+    expressed.look(sim_, jobs, 0);
+    const bool learned = answers_.learner && answers_.learner->predicts_order();
+    const double* values = expressed.values(0, learned ? answers_.learner->ordered_by.data() : nullptr);
+    return {values, values + jobs.size()};
   }
   std::vector<i64> in_order(std::vector<i64> jobs) const override {
     for (const i64 j : jobs) checked(j);

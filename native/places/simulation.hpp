@@ -76,6 +76,8 @@ class AnySimulation : public Alone {
   virtual Columns moment() const = 0;
   // Where each job that waits has a reservation: when, and on nodes where it is; else nothing.
   virtual Columns reserved() const = 0;
+  // What an expression says of jobs that wait, as things are now.
+  virtual std::vector<double> values_of(const Expression& told, const std::vector<i64>& jobs) = 0;
   virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
   virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
   // Learn from jobs of the past alone: see Learner.

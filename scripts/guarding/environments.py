@@ -28,8 +28,10 @@ _PLAIN: dict[str, Any] = {
 #: What environments are given unless a case says otherwise.
 USUAL: dict[str, dict[str, Any]] = {
     "JobSelection": {**_PLAIN, "skip_forced": False},
-    "QueueOrdering": _PLAIN,
-    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none"},
+    "QueueOrdering": {**_PLAIN, "skip_forced": False},
+    "MixedPolicy": {**_PLAIN, "backfill_order": "spf", "scale": "none", "skip_forced": False},
+    "Backfill": _PLAIN,
+    "Inspector": {name: value for name, value in _PLAIN.items() if name != "backfill_order"},
 }
 
 
@@ -94,6 +96,9 @@ def optional(row: Row) -> dict[str, Any]:
             given[name] = known[row[name]]
     if "interval" in row:  # a name, or a number of submissions
         given["interval"] = int(row["interval"]) if row["interval"].isdigit() else row["interval"]
+    for name in ("put_offs", "delay"):
+        if name in row:
+            given[name] = int(row[name])
     if "reservation" in row:
         given["reservation"] = row["reservation"]
         given["shutdown_action"] = row["shutdown_action"] == "yes"
@@ -327,6 +332,9 @@ def _driven(row: Row) -> dict[str, Any]:
 
 
 GROUPS: dict[str, Callable[[Row], Any]] = {"driven": _driven, "env-rule": _alone}
-_NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCap", "EnergyBudget", "CoSchedule")
+_NAMES = (
+    "JobSelection", "QueueOrdering", "MixedPolicy", "Backfill", "Inspector", "PowerCap",
+    "EnergyBudget", "CoSchedule",
+)  # fmt: skip
 for _name in _NAMES:
     GROUPS |= {_name: partial(_one, _name), f"{_name}-vector": partial(_many, _name)}

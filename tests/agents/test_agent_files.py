@@ -209,7 +209,7 @@ def test_a_released_network_acts_as_its_library_does(files: dict[str, Path]) -> 
     """Its weights, in units of their features; and by the state, so they are not all the same."""
     agent, policy, env = load(files["ppo"]), policy_of_ppo(), mixed_env()
     assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v1")
-    observation, _ = env.reset(seed=0)
+    observation, _ = env.reset(seed=1)
     agent.begin(env)
     actions, over = [], False
     while not over:
@@ -236,7 +236,7 @@ def test_weights_keep_their_proportions() -> None:
         ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of weights"),
         ("hpcgym/MixedPolicy-v1", {"observation": "flat"}, "observation='dict'"),
         ("hpcgym/MixedPolicy-v1", {"policy_features": ["area"]}, "weighs processors, requested"),
-        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 8 features"),
+        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 14 features"),
     ],
 )
 def test_other_environments_are_refused(

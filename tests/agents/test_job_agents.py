@@ -20,9 +20,8 @@ from hpcgym.agents.job_ppo import (
     in_windows,
     log_probabilities,
 )
-from hpcgym.agents.job_view import JOB, ORDERS, seen
+from hpcgym.agents.job_view import ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
-from hpcgym.agents.rule_es import RuleEs
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +29,9 @@ WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
 OPTIONS = {"jobs": 40, "window": 16, "horizon": "1d"}
 SMALL = {
     "job-ppo": (JobPpo, {"n_envs": 3, "n_steps": 16, "batch_size": 24, "width": 4}),
-    "rule-es": (RuleEs, {"pairs": 2, "envs": 2}),
 }
 PLACES = {
     "job-ppo": ("JobSelection", "QueueOrdering"),
-    "rule-es": ("JobSelection", "QueueOrdering", "MixedPolicy"),
 }
 CASES = [(name, place) for name, places in PLACES.items() for place in places]
 
@@ -49,8 +46,6 @@ def trained(name: str, place: str, seed: int = 0, show=None):
 
 
 def numbers(agent) -> np.ndarray:
-    if isinstance(agent, RuleEs):
-        return np.append(agent.theta.ravel(), agent.bonus)
     return np.concatenate([one.numpy().ravel() for one in agent.network.state_dict().values()])
 
 
@@ -84,7 +79,7 @@ def agents(told):
 
 
 def test_all_that_the_suite_trains_are_here() -> None:
-    others = {"maskable-ppo", "xnes"}  # which have tests of their own
+    others = {"maskable-ppo", "rule-es", "xnes"}  # which have tests of their own
     assert {*TRAINED} - others == {*SMALL}
     for name, (kind, _) in SMALL.items():
         module, called = TRAINED[name]
@@ -95,14 +90,12 @@ def test_all_that_the_suite_trains_are_here() -> None:
 def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> None:
     again = trained(name, place)
     assert np.array_equal(numbers(agents[name, place]), numbers(again))
-    if place == "MixedPolicy":  # others may both keep the order that they began with
-        assert not np.array_equal(numbers(again), numbers(trained(name, place, seed=1)))
 
 
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None:
     agent = agents[name, place]
-    path = tmp_path / ("agent.json" if name == "rule-es" else "agent.pt")
+    path = tmp_path / "agent.pt"
     agent.save(path)
     read = load(path)
     assert (read.name, read.env_id) == (name, f"hpcgym/{place}-v1")
@@ -118,17 +111,12 @@ def test_it_is_never_worse_than_its_beginning_on_validation(
     kind, told = SMALL[name][0], told[name, place]
     values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
     agent, judge = agents[name, place], judging(make_of(place), Spending(1))
-    if isinstance(agent, RuleEs):
-        vector = agent.theta.ravel() if agent.kind == "weights" else numbers(agent)
-        act = agent._acting(vector[None])
-    else:
-        act = agent.actions
     assert (
-        judge(act)
+        judge(agent.actions)
         == pytest.approx(min(values))
         == told[-1].get("validation/least_mean_bsld", min(values))
     )
-    for order in () if isinstance(agent, RuleEs) else ORDERS:
+    for order in ORDERS:
         fresh = kind()
         fresh.look_at(make_of(place)())
         fresh.order = order
@@ -272,29 +260,3 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
     values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
     assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15
-
-
-class Costly(Bandit):
-    """The same, where the wrong job costs more: as slowdowns do."""
-
-    def step(self, actions):
-        seen, rewards, *rest = super().step(actions)
-        return seen, rewards - 0.02, *rest
-
-
-def test_the_evolution_strategy_goes_downhill(monkeypatch) -> None:
-    """Whatever validation chooses: what is tried later costs less."""
-    agent = RuleEs(pairs=4, envs=1, episodes=25)
-
-    def look(env) -> None:
-        agent.kind, agent.features = "selection", JOB
-
-    monkeypatch.setattr(agent, "_look_at", look)
-    monkeypatch.setattr(agent, "_beginning", lambda *given: np.zeros((1, agent._size)))
-    module = import_agent(TRAINED[agent.name][0])
-    monkeypatch.setattr(module, "judging", lambda make, spent: lambda act: 1.0)
-    told: list[dict] = []
-    agent.train(lambda **given: Costly(), 0, 8_000, lambda steps, values: told.append(values))
-    values = [one["train/value"] for one in told if "train/value" in one]
-    # a right job costs 0.03, a wrong one 0.04; in the end all vectors take the right ones
-    assert values[0] > values[-1] == pytest.approx(np.sqrt(0.03))

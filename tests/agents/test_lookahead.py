@@ -192,7 +192,7 @@ def test_no_jobs_and_one() -> None:
 
 
 def test_a_row_of_an_evaluation() -> None:
-    board = evaluate(["lookahead"], BUSY, jobs=100, n=2, budget=0, **NOTHING_AROUND)
+    board = evaluate(["lookahead"], BUSY, jobs=40, n=2, budget=0, **NOTHING_AROUND)
     assert board.schedulers["lookahead"] is None
     assert board.failures == {}
     for name, value in board.by_slice["lookahead"].items():

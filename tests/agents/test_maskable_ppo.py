@@ -16,7 +16,7 @@ import hpcgym
 from hpcgym.agents import load
 from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, RelativeRewards, both_scales
 from hpcgym.agents.practice import maker
-from hpcgym.agents.rule_es import RuleEs
+from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.envs.ids import id_of
 from hpcgym.envs.sb3 import HpcVecEnv
@@ -156,7 +156,7 @@ def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:
     assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v1")
     assert kept.env_options.items() >= {"window": 16, "backfill": "none"}.items()
     assert kept.env_options["reservation"] == "revised"
-    assert len(kept.env_options["features"]) == 8
+    assert len(kept.env_options["features"]) == 14
     assert play(kept) == play(agent) == play(kept)
     with torch.no_grad():  # what all scores have in common decides nothing
         kept.network.score[-1].bias -= 9.0
@@ -177,14 +177,12 @@ def test_training_goes_on_from_a_file(agent: MaskablePpo, tmp_path: Path) -> Non
 
 def test_what_a_training_cannot_go_on_from_is_said(agent: MaskablePpo, tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.pt")
-    other = RuleEs(pairs=1, envs=1).train(
-        maker(WORKLOAD, "hpcgym/MixedPolicy-v1", {"jobs": 20}), 0, 10
-    )
-    other.save(tmp_path / "rule.json")
+    other = Xnes(budget=4, samples=2).fit([hpcgym.load_workload(WORKLOAD)])
+    other.save(tmp_path / "xnes.json")
     narrow = make_of(features=["wait", "requested"])
     for path, make, message in (
-        ("agent.pt", narrow, r"agent\.pt knows 8 features of jobs, not 2"),
-        ("rule.json", make_of(), r"rule\.json holds no maskable-ppo, and no clone"),
+        ("agent.pt", narrow, r"agent\.pt knows 14 features of jobs, not 2"),
+        ("xnes.json", make_of(), r"xnes\.json holds no maskable-ppo, and no clone"),
         ("none.pt", make_of(), r"none\.pt: no such file"),
     ):
         with pytest.raises(HpcgymError, match=message):
@@ -196,7 +194,7 @@ def test_other_environments_are_refused(agent: MaskablePpo) -> None:
         ("QueueOrdering", {}, "maskable-ppo acts in environments of selection, not in this one"),
         ("JobSelection", {"observation": "flat"}, "scores jobs of observation='dict'"),
         ("JobSelection", {"shutdown_action": True}, "knows no shutdown_action"),
-        ("JobSelection", {"features": ["wait"]}, "knows 8 features of jobs, not 1"),
+        ("JobSelection", {"features": ["wait"]}, "knows 14 features of jobs, not 1"),
     ):
         machine: Any = {}
         if "shutdown_action" in options:

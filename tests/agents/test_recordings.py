@@ -107,7 +107,7 @@ def test_a_recording_is_what_happened() -> None:
     options = plain("JobSelection", {"window": 32, "backfill": "none"})
     done = record("sjf", WORKLOAD, **given, env_options=without_part(options))
     n = len(done.actions)
-    assert done.observations["jobs"].shape == (n, 32, 8)
+    assert done.observations["jobs"].shape == (n, 32, 14)
     assert done.terminations.sum() == len(done.about["episodes"]) == 3
     # shortest first, in what the observation shows
     requested = done.observations["jobs"][:, :, 1]

@@ -200,8 +200,10 @@ def test_unknown_names(policy: Any, message: str) -> None:
 def test_the_order_of_calls_is_said() -> None:
     with pytest.raises(HpcgymError, match=r"'saf': call begin\(env\)"):
         find_baseline("saf").act(None, {})
-    with pytest.raises(HpcgymError, match=r"'free \* wait' looks at the state .* simulate it"):
-        find_baseline("free * wait").begin(environment("selection"))
+    with pytest.raises(
+        HpcgymError, match=r"'free \* wait' looks at the state .* as backfill_order"
+    ):
+        find_baseline("free * wait").begin(environment("candidates"))
     with pytest.raises(HpcgymError, match="actions of the kind 'power'"):
         find_baseline("saf").begin(environment("power"))
     with pytest.raises(HpcgymError, match="unknown rule 'backfil'"):

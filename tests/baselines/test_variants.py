@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import hpcgym
-from hpcgym.baselines import SCHEDULERS, find_scheduler
+from hpcgym.baselines import SCHEDULERS, find_baseline, find_scheduler
+from hpcgym.envs import QueueOrdering
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.study import evaluate
@@ -70,6 +71,33 @@ def test_simulate_and_evaluate_take_variants() -> None:
     means = board.by_slice.mean()
     assert means["saf:threshold=600"] == pytest.approx(result.metrics["mean_bsld"])
     assert means["saf"] != means["saf:threshold=600"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("easy:backfill=none", {"backfill": "none", "backfill_order": "fcfs"}),
+        ("saf:threshold=600", {"threshold": 600}),
+        ("easy-sjbf:policy=wfp3", {"backfill": "easy", "backfill_order": "sjbf"}),
+    ],
+)
+def test_a_variant_drives_an_environment_that_has_its_rules(
+    name: str, rules: dict[str, Any]
+) -> None:
+    jobs, baseline = hpcgym.load_workload(JOBS), find_baseline(name)
+    assert (baseline.name, baseline.rules) == (name, rules)
+    env = QueueOrdering(jobs, episodes="whole", **rules)
+    observation, info = env.reset()
+    baseline.begin(env)
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step(baseline.act(observation, info))
+    given = env.scheduler_rules | {"policy": find_scheduler(name).policy}
+    assert env.result().start.tolist() == hpcgym.simulate(jobs, **given).start.tolist()
+    other = QueueOrdering(jobs, episodes="whole", backfill="until-shadow")
+    other.reset()
+    with pytest.raises(HpcgymError, match=f"^baseline '{name}' needs an environment with"):
+        baseline.begin(other)
 
 
 @pytest.mark.slow

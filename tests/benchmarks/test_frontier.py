@@ -27,7 +27,7 @@ from hpcgym.benchmarks.frontier.tables import (
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.naming import WEEK_S
-from hpcgym.study.gains import Felt, felt, gain
+from hpcgym.schedule.gains import Felt, felt, gain
 from hpcgym.study.tuning.trials import varied
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"

@@ -14,7 +14,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 from hpcgym.workload.fingerprint import workload_digest
 
-TRACE = "lublin:jobs=400,processors=64,load=3"
+TRACE = "lublin:jobs=400,processors=64,load=3,seed=3"
 
 
 def test_a_page_of_a_leaderboard_has_its_rows(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from commands import as_json, line, run, succeed
 from hpcgym.agents import load
 from hpcgym.agents.recordings import load_recording, record
 from hpcgym.agents.xnes import Xnes
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.machine import find_cluster
 from hpcgym.scheduler.rules import Scheduler
@@ -34,8 +35,6 @@ def board(agent: str, *words: str) -> dict[str, set[str]]:
     ("name", "env", "ending", "small"),
     [
         ("job-ppo", "QueueOrdering", "pt", ("--envs", "2")),
-        ("rule-es", "JobSelection", "json", ("--pairs", "2")),
-        ("rule-es", None, "json", ("--pairs", "2")),
         ("maskable-ppo", None, "pt", ("--envs", "4", "--backfill", "none")),
     ],
 )
@@ -62,7 +61,6 @@ def test_agents_are_trained_and_evaluated(
     ("name", "ending", "broken"),
     [
         ("job-ppo", "pt", "hpcgym.agents.practice._played"),
-        ("rule-es", "json", "hpcgym.agents.practice._played"),
         ("maskable-ppo", "pt", "sb3_contrib.MaskablePPO.train"),
     ],
 )
@@ -93,6 +91,28 @@ def test_ctrl_c_leaves_the_best_so_far(
     assert done.exit_code == 130
     assert "nothing is written: nothing has been learned yet" in done.stderr
     assert not Path(f"{name}.{ending}").exists()
+
+
+def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = ["lublin:jobs=900,processors=64,load=0.5,seed=2", "lublin:jobs=900,processors=32,seed=3"]
+    small = ("--generations", "2", "--population", "3")
+    done = succeed("train", "rule-es", *logs, *small, "--log", "log.csv")
+    assert "wrote rule-es.toml" in done.stderr
+    assert len(Path("log.csv").read_text().splitlines()) == 3
+    rows = as_json("compare", logs[0], "--scheduler", "easy", "--scheduler", "rule-es.toml")
+    assert len(rows) >= 2
+    succeed("train", "rule-es", logs[0], *small, "--env", "Backfill", "--output", "fill.toml")
+    assert find_scheduler("fill.toml").policy == "fcfs"
+    assert "--env" in line("train", "rule-es", logs[0], "--env", "Inspector", "--output", "no.toml")
+
+    def interrupt(steps: int, values: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcgym.cli.train._show", interrupt)
+    done = run("train", "rule-es", logs[0], *small, "--output", "part.toml")
+    assert done.exit_code == 130
+    assert "wrote part.toml, the rule so far" in done.stderr
+    assert find_scheduler("part.toml") != find_scheduler("rule-es.toml")
 
 
 def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:

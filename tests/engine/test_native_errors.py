@@ -159,7 +159,7 @@ def test_steps_leave_one_value() -> None:
             ("numbers: there is no such column", expression((op.COLUMN, n)))
             for n in (-0.5, 2, 1e300, np.nan)
         ),
-        *(("numbers: there is no such state", expression((op.STATE, n))) for n in (-1, 12, np.nan)),
+        *(("numbers: there is no such state", expression((op.STATE, n))) for n in (-1, 13, np.nan)),
         *(("clock: a time", expression(WAIT, clock=np.array([n]))) for n in (-1, 604_800)),
         ("codes: an operation takes more values than there are", expression(WAIT, PLUS)),
         ("codes: an operation takes more values than there are", expression((op.SQRT, 0.0))),

@@ -60,6 +60,7 @@ RULES = {
         *("state", "killed state", "learned state", "slurm state", "each second state"),
         *("windows state", "quota state", "stop state", "follow state", "places state"),
         *("places follow state", "extract state", "extract learned state"),
+        *("extract stop state", "usage learned state", "stop follow state", "slurm stop state"),
         *(
             "quota",
             "windows",
@@ -80,6 +81,7 @@ RULES = {
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
         *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
         *("state", "windows state", "stop state", "extract state"),
+        *("quota state", "places state", "slurm state", "extract learned state"),
         *(
             "follow usage",
             "places usage",
@@ -92,6 +94,7 @@ RULES = {
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
         *("places", "stop", "stop quota", "stop follow", "function", "state", "stop state"),
+        *("quota state", "places state", "usage state"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)

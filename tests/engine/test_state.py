@@ -56,6 +56,7 @@ VALUES = {
     "last_run": (10, 11, 22, 30),
     "mean_run": (10, 22, 20),
     "spread_run": (0, 10),
+    "known_runs": (1, 0, 2),
 }
 
 
@@ -97,6 +98,7 @@ def test_last_run_times_are_of_ended_jobs_of_the_user_five_at_most() -> None:
     assert sees(jobs, "last_run", 6, 100)
     assert sees(jobs, "mean_run", 4, 100)
     assert sees(jobs, "spread_run", 2**0.5, 100)
+    assert sees(jobs, "known_runs", 5, 100)
     others = jobs.with_columns(user_id=[3] * 6 + [4, 3, 4])
     assert sees(others, "last_run", 79, 100)
     assert sees(others, "spread_run", 0, 100)
@@ -108,7 +110,7 @@ def test_last_run_times_are_of_ended_jobs_of_the_user_five_at_most() -> None:
 
 def test_without_a_run_it_is_the_requested_time_whatever_stands_for_it() -> None:
     jobs = MACHINE.with_columns(user_id=[1, 1, 2, 3])
-    for name, value in (("last_run", 22), ("mean_run", 22), ("spread_run", 0)):
+    for name, value in (("last_run", 22), ("mean_run", 22), ("spread_run", 0), ("known_runs", 0)):
         for estimate in ("requested", "clairvoyant", "ave2"):
             assert sees(jobs, name, value, 10, policy_estimate=estimate)
 

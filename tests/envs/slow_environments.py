@@ -315,6 +315,7 @@ class OnPool(Asking):
         self.first = now
         if self.passes == "per-event":  # its pass comes before all else that happens now
             self.before(now)
+            self.find_state(now)
             self.schedule(now)
         else:
             self.due = now

@@ -365,6 +365,8 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     *[(name, "pool", options) for options in COMMON for name in NAMES],
     ("JobSelection", "pool", {"reservation": "kept"}),
     ("JobSelection", "pool", {"skip_forced": True, "reservation": "kept", "backfill": "none"}),
+    ("QueueOrdering", "pool", {"skip_forced": True, "paid": "end"}),
+    ("MixedPolicy", "pool", {"skip_forced": True, "interval": "pass"}),
     ("MixedPolicy", "pool", {"scale": "spread"}),
     *[
         ("MixedPolicy", "pool", {"interval": interval})

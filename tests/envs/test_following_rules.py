@@ -32,6 +32,7 @@ from driving import (
     rules,
     whole,
 )
+from expression_strategies import of_state
 from gymnasium.vector import AutoresetMode
 from slow_environments import Inspecting, OnPool, Picking, agent_on
 from strategies import workloads
@@ -40,6 +41,7 @@ import hpcgym
 from hpcgym import HpcgymError
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import Backfill, Inspector
+from hpcgym.reference.orders import ByExpression
 from hpcgym.workload import Workload, load_workload
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
@@ -63,17 +65,22 @@ def all_of(name: str, workload: Workload, **more: Any) -> Any:
 @costly
 @settings(SLOW, max_examples=400)
 @given(
-    workloads(), st.one_of(RULES, rules()), st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
+    workloads(), st.one_of(RULES, rules()), st.lists(of_state(), max_size=2),
+    st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
     st.sampled_from([(0, 600), (1, 7), (3, 600), (5, 60), (72, 1)]),
     st.sampled_from([None, None, 0, 100]), SEEDS,
 )  # fmt: skip
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_any_choices(
-    name: str, jobs: Workload, given_rules: dict[str, Any], policy: str, window: int,
-    bounds: tuple[int, int], threshold: int | None, seed: int,
+    name: str, jobs: Workload, given_rules: dict[str, Any], looks: list[str], policy: str,
+    window: int, bounds: tuple[int, int], threshold: int | None, seed: int,
 ) -> None:  # fmt: skip
-    """The same questions about the same jobs at the same times, whatever is answered."""
+    """The same questions about the same jobs at the same times, whatever is answered.
+
+    ``looks``: orders that look at the state, in place of others.
+    """
     given_rules = given_rules | {"policy": policy, "threshold": threshold}
+    given_rules |= dict(zip(("backfill_order", "policy"), looks, strict=False))
     numbers, act = by_chance(seed, "place", window)
     more: dict[str, Any] = {}
     deciding: tuple[Any, ...] = numbers, window
@@ -87,7 +94,11 @@ def test_any_choices(
         slow, deciding = agent_on(OnPool, Inspecting), (numbers, window, bounds)
     env = all_of(name, jobs, window=window, **given_rules, **more)
     steps = play(env, lambda k, seen, info: act(k, seen, info) if rows_of(info) else 0)
-    made = slow.of(jobs, *deciding, **for_slow(given_rules))
+    theirs = for_slow(given_rules)
+    for rule in ("policy", "backfill_order"):
+        if given_rules[rule] in looks:
+            theirs[rule] = ByExpression(given_rules[rule], jobs)
+    made = slow.of(jobs, *deciding, **theirs)
     asked = sum(bool(rows_of(step.info)) for step in steps)
     assert asked == len(made.seen)
     result = env.result()

@@ -30,6 +30,7 @@ from driving import (
     visible_acts,
     whole,
 )
+from expression_strategies import of_state
 from limit_strategies import Case
 from node_strategies import ALLOCATIONS
 from strategies import workloads
@@ -40,7 +41,11 @@ from hpcgym.envs.power_limits import EnergyBudgetEnv
 from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.workload import Workload
 
-SEEN = ("wait", "predicted", "policy_time", "expansion")
+SEEN = (
+    *("wait", "predicted", "policy_time", "expansion", "rank(-last_run * requested)"),
+    *("free_1h * wait - mean_run", "user_running - user_waiting + fits", "known_runs * spread_run"),
+    *("rank(leaves + wait * (hour + weekday))", "queued * processors - area * free"),
+)
 # often wrong within a few jobs
 EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
 PREDICTED = {"backfill_order": "saf", "policy_estimate": EAGER, "features": SEEN}
@@ -120,8 +125,11 @@ def horizon(env: Any, interval: Any) -> int:
 def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     """Jobs and rules, on a pool, maybe under quotas, or on nodes."""
     if draw(st.integers(0, 2)):
-        quota = {"quota": draw(st.sampled_from([None, None, "user:jobs=1", "all:jobs=2"]))}
-        return draw(workloads(max_jobs=25)), draw(ESTIMATES) | quota
+        more = {"quota": draw(st.sampled_from([None, None, "user:jobs=1", "all:jobs=2"]))}
+        more |= draw(st.sampled_from([{}, {"threshold": 100}])) if more["quota"] is None else {}
+        if draw(st.booleans()):
+            more["backfill_order"] = draw(of_state())
+        return draw(workloads(max_jobs=25)), draw(ESTIMATES) | more
     cluster, workload = draw(on_nodes())
     rules = draw(RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"))
     allocation = draw(st.sampled_from(ALLOCATIONS))
@@ -138,6 +146,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     st.sampled_from(INTERVALS),
     st.sampled_from(["revised", "kept"]),
     st.sampled_from(["start", "waiting"]),
+    st.one_of(st.just("fcfs"), of_state()),
     st.integers(0, 30),
     st.integers(0, 2**16),
 )
@@ -147,6 +156,7 @@ def test_another_future_looks_the_same(
     interval: Any,
     reservation: str,
     paid: str,
+    policy: str,
     decisions: int,
     seed: int,
 ) -> None:
@@ -156,7 +166,8 @@ def test_another_future_looks_the_same(
         assume("cluster" not in rules and not rules.get("quota"))
         if name == "Backfill" and rules.get("backfill") == "none":
             arguments["backfill"] = "easy"
-        arguments["features"] = [*USUAL_FEATURES, "put_off", "past_shadow"]
+        arguments["policy"] = policy
+        arguments["features"] = [*USUAL_FEATURES, *SEEN[4:], "put_off", "past_shadow"]
     if name == "JobSelection" and not rules.get("quota"):
         arguments["reservation"] = reservation
     if name == "MixedPolicy":

@@ -21,7 +21,7 @@ from driving import (
     play,
     units_on_nodes,
 )
-from plain_envs import JobSelection, MixedPolicy
+from plain_envs import JobSelection, MixedPolicy, maker
 from strategies import workloads
 
 import hpcgym
@@ -346,6 +346,47 @@ def test_skipping_forced_decisions_changes_no_schedule(
     assert starts[0] == starts[1]
     np.testing.assert_allclose(returns[0], returns[1], rtol=1e-9)
     assert asked[1] == []
+
+
+@SLOW
+@given(
+    workloads(),
+    st.sampled_from(["QueueOrdering", "MixedPolicy"]),
+    st.sampled_from(["easy", "none", "slurm"]),
+    st.sampled_from([None, "queue:interactive>batch"]),
+)
+def test_orders_of_one_job_are_not_asked_for(
+    trace: Workload, name: str, backfill: str, preemption: str | None
+) -> None:
+    """The shortest job first, by scores whose size differs from step to step."""
+    starts, returns, asked, gone = [], [], [], []
+    more: dict[str, Any] = {}
+    if name == "MixedPolicy":
+        more = {"interval": "pass", "policy_features": ("requested", "wait")}
+    if preemption is not None and backfill != "slurm":
+        more["preemption"] = preemption
+    for skip in (False, True):
+        env = maker(name)(
+            trace, episodes="whole", backfill=backfill, skip_forced=skip, paid="end",
+            reward=["bsld", "wait", "energy"], **more,
+        )  # fmt: skip
+
+        def act(number: int, observation: Any, info: dict[str, Any], env: Any = env) -> Any:
+            if name == "MixedPolicy":
+                return np.array([-1.0, 0.0])
+            asked_for = env.episode_workload.requested_time[info["window"]]
+            return np.where(info["window"] < 0, 0, -asked_for / 1e6 - env.time % 7)
+
+        steps = play(env, act)
+        starts.append(env.result().start.tolist())
+        returns.append(sum(step.reward for step in steps[1:]))
+        asked.append([int((step.info["window"] >= 0).sum()) for step in steps[1:-1]])
+        gone.append([job for step in steps for job in step.info["ended"]])
+    assert starts[0] == starts[1]
+    np.testing.assert_allclose(returns[0], returns[1], rtol=1e-9)
+    assert sorted(gone[0]) == sorted(gone[1])
+    if name == "QueueOrdering" or "preemption" not in more:
+        assert 1 not in asked[1]
 
 
 @SLOW

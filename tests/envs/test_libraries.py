@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import plain_envs
 import pytest
-from driving import CHASSIS, LOADED, NAMES, assert_same
+from driving import CHASSIS, FOLLOWING, LOADED, NAMES, assert_same
 from gymnasium.envs.registration import EnvSpec
 from plain_envs import plain
 
@@ -75,6 +75,93 @@ def test_torchrl_takes_many() -> None:
     given = plain("JobSelection", arguments_of("JobSelection"))
     many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
     assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 8)
+
+
+# --- The defaults of environments -----------------------------------------------------------------
+
+DEFAULTS = (*NAMES, *FOLLOWING)
+
+
+def by_default(name: str) -> dict[str, Any]:
+    """What a user gives beside a log: a small window, and episodes that take a second."""
+    return {"workload": NAMED, "jobs": 12, "window": 6, "part": "train"}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_torchrl_plays_the_defaults(name: str) -> None:
+    """Episodes that begin warm and may be truncated: its rewards are those of Gymnasium's steps."""
+    envs = pytest.importorskip("torchrl.envs")
+    env = envs.GymEnv(id_of(name), **by_default(name))
+    envs.check_env_specs(env, seed=0)
+    env.set_seed(5)
+    played = env.rollout(500)
+    assert bool(played["next", "done"][-1])
+    again = gymnasium.make(id_of(name), **by_default(name))
+    again.reset(seed=5)
+    seen, _ = again.reset()  # as its rollout does
+    for step in played:
+        assert step["jobs"].numpy().tolist() == seen["jobs"].tolist()
+        action = env.action_spec.to_numpy(step["action"])
+        seen, reward, *_ = again.step(action)
+        assert float(step["next", "reward"]) == pytest.approx(reward)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_loop_like_those_of_cleanrl(name: str) -> None:
+    """One rollout and one update of its PPO, on a vector of flat environments that count episodes.
+
+    Returns are those of Gymnasium's wrapper, and the critic comes nearer to the rewards.
+    """
+    torch = pytest.importorskip("torch")
+    given = {**by_default(name), "observation": "flat"}
+
+    def one() -> gymnasium.Env[Any, Any]:
+        made = gymnasium.make(id_of(name), **given)
+        return gymnasium.wrappers.RecordEpisodeStatistics(made)
+
+    envs = gymnasium.vector.SyncVectorEnv([one, one])
+    torch.manual_seed(0)
+    discrete = isinstance(envs.single_action_space, gymnasium.spaces.Discrete)
+    n_seen = int(np.prod(envs.single_observation_space.shape))
+    n_acts = envs.single_action_space.n if discrete else int(envs.single_action_space.shape[0])
+    actor, critic = torch.nn.Linear(n_seen, n_acts), torch.nn.Linear(n_seen, 1)
+    optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-2)
+
+    def policy(seen: Any) -> Any:
+        if discrete:
+            return torch.distributions.Categorical(logits=actor(seen))
+        normal = torch.distributions.Normal(actor(seen), 0.5)
+        return torch.distributions.Independent(normal, 1)
+
+    seen = torch.as_tensor(envs.reset(seed=1)[0])
+    totals, told, rows = np.zeros(2), [], []
+    for _ in range(200):
+        with torch.no_grad():
+            action = policy(seen).sample()
+            log_prob, value = policy(seen).log_prob(action), critic(seen).squeeze(1)
+        after, reward, terminated, truncated, infos = envs.step(action.numpy())
+        rows.append((seen, action, log_prob, value, torch.as_tensor(reward, dtype=torch.float32)))
+        totals += reward
+        ended = terminated | truncated
+        for k in np.flatnonzero(ended):
+            told.append((infos["episode"]["r"][k], totals[k]))
+            totals[k] = 0.0
+        seen = torch.as_tensor(after)
+    assert told
+    for counted, summed in told:
+        assert counted == pytest.approx(summed, abs=1e-5)
+    seen, action, log_prob, value, reward = (torch.cat(one) for one in zip(*rows, strict=True))
+    advantage = reward - value
+    before = critic(seen).squeeze(1).sub(reward).pow(2).mean().item()
+    for _ in range(20):
+        ratio = (policy(seen).log_prob(action) - log_prob).exp()
+        surrogate = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+        loss = critic(seen).squeeze(1).sub(reward).pow(2).mean() - surrogate.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert critic(seen).squeeze(1).sub(reward).pow(2).mean().item() < before
+    envs.close()
 
 
 # --- Minari ---------------------------------------------------------------------------------------

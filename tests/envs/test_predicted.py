@@ -96,7 +96,6 @@ def test_policy_time_is_what_policies_look_at(name: str) -> None:
             rows = step.info["window"][step.info["window"] >= 0]
             seen, expected = step.observation["jobs"][: len(rows), 0], times[rows] / 1.0
             np.testing.assert_allclose(seen, expected / (expected + 3600), rtol=1e-6)
-    assert "policy_time" not in SINGLE[name](BUSY).options.names
 
 
 LEARNING = {"estimate": "e-loss", "policy_estimate": REGRESSIONS[1], "backfill_order": "lexp"}

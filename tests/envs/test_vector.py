@@ -26,6 +26,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from hpcgym.envs.co_schedule import DEFAULT_CODES
 from hpcgym.envs.ids import id_of
+from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
 
 N = 3
@@ -52,6 +53,44 @@ def test_a_second_reset_draws_the_next_episode(mode: AutoresetMode) -> None:
     for seed, options in ((5, None), (None, None), (None, given), (None, None)):
         one, other = (env.reset(seed=seed, options=options) for env in (native, loop))
         assert_same(one, other)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(
+    "around", [{}, {"start": "warm", "arrivals": "continue", "horizon": "9h"}], ids=str
+)
+def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any) -> None:
+    """Of each episode when it has ended, though another may have begun there."""
+    envs = make("JobSelection", mode, "vector_entry_point", **around).unwrapped
+    envs.reset(seed=3)
+    found: list[list[Any]] = [[] for _ in range(N)]
+    while min(map(len, found)) < 3:
+        _, _, terminated, truncated, info = envs.step(np.zeros(N, np.int64))
+        told = info.get("final_info", info)
+        for e in np.flatnonzero(terminated | truncated).tolist():
+            found[e].append((told["episode_name"][e], envs.result(e), envs.weekly(e)))
+        if mode == AutoresetMode.DISABLED and (terminated | truncated).any():
+            envs.reset(options={"reset_mask": terminated | truncated})
+    for e, episodes in enumerate(found):
+        env = plain_envs.make(
+            "hpcgym/JobSelection-v1", workload=BUSY, jobs=12, window=6, **around
+        ).unwrapped
+        for k, (name, result, weekly) in enumerate(episodes):
+            env.reset(seed=3 + e if k == 0 else None)
+            over = False
+            while not over:
+                _, _, terminated, truncated, info = env.step(0)
+                over = terminated or truncated
+            assert name == info["episode_name"]
+            assert result.start.tolist() == env.result().start.tolist()
+            assert np.array_equal(weekly, env.weekly())
+            number, bsld, wait_h = weekly.sum(axis=0)
+            metrics = info["metrics"]
+            assert number == metrics["jobs"]
+            assert bsld / number == pytest.approx(metrics["mean_bsld"])
+            assert wait_h * 3600 / number == pytest.approx(metrics["mean_wait_s"])
+    with pytest.raises(HpcgymError, match="e must be below 3, the number of environments: 3"):
+        envs.result(3)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

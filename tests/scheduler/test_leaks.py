@@ -39,7 +39,7 @@ ESTIMATES = (
 #: Orders that look at all of the state that a pass finds.
 OF_STATE = (
     "(free - free_1h) * area + queued * wait + fits * 99 - leaves * requested + hour + weekday",
-    "last_run * user_waiting - mean_run * user_running - spread_run",
+    "last_run * user_waiting - mean_run * user_running - spread_run * known_runs",
 )
 CORRECTIONS = ("requested", "incremental", "recursive-doubling", "predicted-again")
 

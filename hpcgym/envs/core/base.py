@@ -41,7 +41,14 @@ from hpcgym.scheduler.asked_for import (
 )
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.policies.features import check_features
+from hpcgym.scheduler.policies.expressions import (
+    Expression,
+    is_expression,
+    read_expression,
+    spread_of,
+    weighted_sum,
+)
+from hpcgym.scheduler.policies.features import check_features, meanings, runs_looked_at, spread
 from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.extracts import taken_over
@@ -91,7 +98,8 @@ class Options:
     ----------
     rewards : see :class:`hpcgym.envs.core.reward.Rewards`.
     split : whether the window shows the head and the tail of the queue.
-    names : feature names of the window, users' own behind the known ones.
+    names : feature names of the window.
+    own, expressions : of these, users' own functions, and expressions.
     """
 
     workload: Workload
@@ -101,8 +109,14 @@ class Options:
     window: int
     names: tuple[str, ...]
     own: Mapping[str, Callable[[Any], Any]]
+    expressions: Mapping[str, Expression]
     flat: bool
     split: bool = False
+
+    @property
+    def sees(self) -> frozenset[str]:
+        """What expressions of the window name of the state, names of STATE."""
+        return frozenset().union(*(one.state for one in self.expressions.values()))
 
 
 def read_options(
@@ -137,11 +151,12 @@ def read_options(
     scheduler = Scheduler(**given)
     check_allocation(scheduler.allocation, cluster)
     check_scheduler(scheduler, "environments")
-    names, own = read_features(features)
+    names, own, expressions = read_features(features)
     rewards = read_rewards(reward, ALONE, paid)
     return Options(
-        workload, cluster, scheduler, rewards, visible, names, own, observation == "flat", split
-    )
+        workload, cluster, scheduler, rewards, visible, names, own, expressions,
+        observation == "flat", split,
+    )  # fmt: skip
 
 
 def read_interval(interval: Any) -> tuple[str, int]:
@@ -176,14 +191,58 @@ def check_moving(interval: Any, features: Sequence[str], scheduler: Scheduler) -
         )
 
 
-def read_policy_features(names: Any) -> tuple[str, ...]:
-    """Return the features that MixedPolicy weighs, checked."""
+def read_policy_features(names: Any, expressions: bool = False) -> tuple[str, ...]:
+    """Return the features that weights are for, checked; with ``expressions`` some may be such."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
-    check_features("policy_features", names, usage=True)
+    others = [one for one in names if not (expressions and _is_no_feature(one))]
+    check_features("policy_features", others, usage=True)
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
     return tuple(names)
+
+
+def _is_no_feature(name: Any) -> bool:
+    """Return whether a name is meant as an expression, and is no feature in the engine's table."""
+    return isinstance(name, str) and name not in meanings(usage=True) and is_expression(name)
+
+
+def weighed_of(names: Sequence[str], scheduler: Scheduler) -> Expression | None:
+    """Return the sum of features times weights; None where the engine has all of them in a table.
+
+    Raises
+    ------
+    HpcgymError : an expression that looks at usage, or does not go with rules of the scheduler.
+    """
+    if not any(map(_is_no_feature, names)):
+        return None
+    parts = [read_expression(name, "policy_features") for name in names]
+    usage = [part.text for part in parts if part.usage]
+    if usage or scheduler.usage_orders[1]:
+        looks = repr(usage[0]) if usage else scheduler.said("backfill_order")
+        raise HpcgymError(f"policy_features: expressions do not go with usage, as of {looks}")
+    if scheduler.moves_submissions:
+        raise HpcgymError(f"policy_features: expressions do not go with {what_moves(scheduler)}")
+    return weighted_sum(parts)
+
+
+def spreads_of(names: Sequence[str], jobs: Workload) -> NDArray[np.float64]:
+    """Return how much features that are weighed differ between jobs, (n_features,)."""
+    return np.array(
+        [
+            spread_of(read_expression(name), jobs)
+            if _is_no_feature(name)
+            else spread([jobs], [name])[0]
+            for name in names
+        ]
+    )
+
+
+def read_skips(skip_forced: Any) -> bool:
+    """Return whether decisions with one action are not asked for, checked."""
+    if not isinstance(skip_forced, bool):
+        raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
+    return skip_forced
 
 
 def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -328,6 +387,7 @@ class Definition(NamedTuple):
     skips : whether decisions with one action are not asked for.
     puts_off : where jobs that are to start may be put off, how often each, and up to when [s].
     features, interval : that weights are for, and what weights and controls hold for.
+    weighed : the sum of these, where some are expressions; else the engine has a table of them.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
     corun : of environments in which jobs share nodes; None of others.
     """
@@ -344,8 +404,15 @@ class Definition(NamedTuple):
     puts_off: tuple[int, int] | None = None
     features: tuple[str, ...] = ()
     interval: tuple[str, int] = ("pass", 0)
+    weighed: Expression | None = None
     limited: Limited | None = None
     corun: Corun | None = None
+
+    @property
+    def sees(self) -> frozenset[str]:
+        """What the window and weights look at of the state, names of STATE."""
+        own = frozenset() if self.weighed is None else self.weighed.state
+        return self.options.sees | own
 
     @property
     def has_limits(self) -> bool:
@@ -371,7 +438,7 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
         keeps_past=learns(scheduler.estimate)
         or learns(scheduler.policy_estimate)
         or counts_usage(scheduler, features)
-        or scheduler.remembered > 0,
+        or max(scheduler.remembered, runs_looked_at(definition.sees)) > 0,
         rules=kept,
     )
 

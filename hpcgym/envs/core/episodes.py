@@ -1,7 +1,8 @@
 """The episodes of a workload: windows, weeks or months of it, or all of it.
 
-Training and evaluation are kept apart by time: "train" is the first share of the jobs (or of the
-weeks or months), "test" the rest, and no episode that is drawn or listed reaches into the other.
+Training and evaluation are kept apart by time: "train" is the first share of a log's time (or of
+its weeks or months), "test" the rest, and no episode that is drawn or listed reaches into the
+other.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ class Episodes:
         boundary), "whole" (all jobs of the part) or "stream" (the same up to the last submission,
         when it is truncated: it never ends by itself).
     jobs : jobs of a window; only windows heed it.
-    part : "all", "train" (the first ``train_share`` of the jobs, or of the weeks or months, rounded
-        to the nearest number) or "test" (the rest).
+    part : "all", "train" (the jobs before ``train_share`` of the time from the first submission to
+        the last, see :meth:`hpcgym.Workload.row_at`; of weeks or months that share of their number,
+        to the nearest) or "test" (the rest).
     train_share : between 0 and 1.
     start : "empty", or the scheduler that left the machine as an episode finds it, by name; "warm"
         is EASY. Windows are then those that follow one another.
@@ -140,13 +142,15 @@ class Episodes:
                 self.workload, periods = periods_alone(workload, self.kind)
             else:
                 periods = periods_of(workload, self.kind)
-            first, stop = self._bounds(len(periods))
+            cut = int(self.train_share * len(periods) + 0.5)
+            first, stop = self._bounds(cut, len(periods))
             self._periods = periods[first:stop]
             self._check_periods(len(periods))
             self._first, self._stop = self._periods[0].start, self._periods[-1].stop
             self.longest = max(e.stop - e.start for e in self._periods)
         else:
-            self._first, self._stop = self._bounds(len(workload))
+            cut = workload.row_at(self.train_share)
+            self._first, self._stop = self._bounds(cut, len(workload))
             self._check_rows()
             self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
             if self.kind == "whole":
@@ -327,9 +331,11 @@ class Episodes:
     def _n_windows(self) -> int:
         return (self._stop - self._first) // self.jobs
 
-    def _bounds(self, n: int) -> tuple[int, int]:
-        """Return the first and the last (exclusive) of ``n`` jobs or periods in the part."""
-        cut = int(self.train_share * n + 0.5)
+    def _bounds(self, cut: int, n: int) -> tuple[int, int]:
+        """Return the first and the last (exclusive) of ``n`` jobs or periods in the part.
+
+        ``cut``: the first of the test part.
+        """
         return (cut if self.part == "test" else 0), (cut if self.part == "train" else n)
 
     def _check_periods(self, n_all: int) -> None:

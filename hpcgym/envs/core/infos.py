@@ -19,7 +19,7 @@ from hpcgym.envs.core.machines import State
 from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
-from hpcgym.schedule.measures import metrics_within
+from hpcgym.schedule.measures import metrics_within, result_within, weekly_sums
 from hpcgym.schedule.result import Result
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
@@ -67,11 +67,28 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
 
 def metrics_of(simulations: Simulations, told: State) -> dict[str, float | int]:
     """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
-    result, now = schedule_of(simulations, told), told.episode_state
+    result, counts = schedule_of(simulations, told), _counted(told)
+    return result.metrics if counts is None else metrics_within(result, *counts)
+
+
+def weekly_of(simulations: Simulations, told: State) -> NDArray[np.float64]:
+    """Return the weekly sums of the jobs of an episode that count and have started.
+
+    As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
+    """
+    result, counts = schedule_of(simulations, told), _counted(told)
+    if counts is not None:
+        result = result_within(result, *counts)
+    return weekly_sums(result, result.decided & (result.start >= 0))
+
+
+def _counted(told: State) -> tuple[int, int, int | None] | None:
+    """Return which jobs of an episode count, and when it is over; None: all of them, never."""
+    now = told.episode_state
     if now.of_slice == 0 and now.truncated == 0:
-        return result.metrics
+        return None
     end = None if now.until == FOREVER else int(now.until)
-    return metrics_within(result, int(now.counts_first), int(now.counting), end)
+    return int(now.counts_first), int(now.counting), end
 
 
 def schedule_of(simulations: Simulations, told: State) -> Result:

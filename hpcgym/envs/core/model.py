@@ -37,6 +37,7 @@ from hpcgym.envs.core.observation import (
     Layout,
     Outputs,
     PairLayout,
+    is_rank,
 )
 from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
 from hpcgym.envs.core.slices import Episode, counted
@@ -53,6 +54,7 @@ from hpcgym.scheduler.asked_for import (
     places_of_usage,
     what_moves,
 )
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
@@ -63,7 +65,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.on_machines import check_limits_kept
 from hpcgym.scheduler.orders import Order, expressions_of
-from hpcgym.scheduler.policies.features import JobColumns, weighed
+from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, Place, Told, prepare
@@ -106,6 +108,7 @@ class World:
     counts : whether some order looks at what users have used.
     told, learning, expressions, features : what the engine is told of the jobs of all episodes, of
         how run times are predicted, of orders that are worked out anew, and of what is weighed.
+    shown : expressions that the window shows.
     table : what steps look at beside that.
     begins : with what episodes begin; nothing where that is an empty machine.
     """
@@ -120,6 +123,7 @@ class World:
     expressions: list[Arrays]
     features: dict[str, Any] | None
     table: Arrays
+    shown: list[Arrays] = field(default_factory=list)
     begins: list[Arrays] = field(default_factory=list)
 
     @classmethod
@@ -134,10 +138,14 @@ class World:
             machines and extracts.
         """
         options, workload = definition.options, episodes.workload
-        scheduler, weighs = options.scheduler, definition.features
+        scheduler = options.scheduler
+        weighs = definition.features if definition.weighed is None else ()
         if definition.limited is None and definition.corun is None:
             check_limits_kept(scheduler, options.cluster)
             definition = definition._replace(limited=own_nodes(options))
+        of_machine = sorted(definition.sees & STATE_OF_MACHINE)
+        if definition.limited is not None and of_machine:
+            check("state", "whole nodes", words={"state": f"features by {', '.join(of_machine)}"})
         check_episodes(definition, episodes)
         layout, machines = layout_of(definition), machines_of(definition, episodes)
         counts = counts_usage(scheduler, weighs)
@@ -148,16 +156,20 @@ class World:
             learns = Learning(workload, scheduler, told)
             learning = learns.estimators, learns.learner
             if definition.kind == WEIGHTS_KIND:
-                learns.estimators.looks[0] = 1
+                learns.estimators.looks[0] = int(definition.weighed is None)
         run_time = np.minimum(workload.run_time, workload.requested_time)
         seconds = predicted_run_times(
             scheduler.policy_estimate, run_time, workload, "policy_estimate"
         )
         # what policies look at, the requested time where it is learned
         seconds = np.array(told.jobs["requested"] if seconds is None else seconds)
-        features = None
-        if definition.kind == WEIGHTS_KIND:
-            parts = weighed(JobColumns(workload, seconds), weighs, len(workload))
+        features, expressions = None, expressions_of(workload, scheduler)
+        columns = JobColumns(workload, seconds)
+        if definition.weighed is not None:
+            none = {"codes": _NONE}
+            expressions = [definition.weighed.program(columns), *(expressions or [none, none])[1:]]
+        elif definition.kind == WEIGHTS_KIND:
+            parts = weighed(columns, weighs, len(workload))
             features = {
                 "parts": parts.static, "formulas": parts.formulas, "places": parts.places,
                 "serial": parts.serial, "seconds": seconds,
@@ -166,8 +178,9 @@ class World:
         settings = shared_settings(definition, layout, machines, autoreset, clock_of(workload))
         known = cls(
             definition, episodes, machines, layout, counts, told, learning,
-            expressions_of(workload, scheduler), features,
+            expressions, features,
             table_of(definition, workload, machines, settings, seconds),
+            [one.program(columns) for one in options.expressions.values()],
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
 
@@ -501,13 +514,16 @@ def table_of(
     """
     options = definition.options
     own = dict(options.own)
-    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
+    shown = options.expressions
+    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own, *shown))}
     return {
         # (n_rows, n_own) users' own columns of the window
         "columns": _own_columns(own, JobColumns(workload), len(workload)),
         # (n_columns,) which feature each column of the window is
         "codes": np.array([places[name] for name in options.names], np.int64),
         "ordered_by": ordered_by,
+        # (n_expressions,) whether the place among visible jobs is shown
+        "ranks": np.array([is_rank(name) for name in shown], np.int64),
         # (5,) of a processor that is busy, idle, off, switching off, on
         "watts": machines.watts,
         # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
@@ -555,7 +571,7 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     scheduler = machines.rules
     asks = kind == ORDERING_KIND or (by_weights and definition.interval[0] == "pass")
     order: Order | None = Order(allocations.SELECTION if kind in _SELECTING else allocations.SCORED)
-    if kind == ORDERING_KIND:  # before a decision
+    if kind == ORDERING_KIND or definition.weighed is not None:  # before a decision
         order = Order(allocations.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
     # it is that of coming, or of a rule
     if follows or (scheduler.moves_submissions and not orders):
@@ -563,6 +579,7 @@ def told_of(workload: Workload, machines: Machines, definition: Definition, coun
     agent = Agent(
         order, asks, definition.keeps, definition.shutdown_action,
         picks=kind == CANDIDATES_KIND, puts_off=definition.puts_off,
+        sees=definition.sees, anew=definition.weighed is not None,
     )  # fmt: skip
     return prepare(
         workload, scheduler, Place(machines.place, machines.cluster, machines.units),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from sys import getrefcount
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.naming import WITH_QOS
+from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
 
 HOUR = 3600.0  # [s]
 #: [s] from now: when the share of free processors is looked at
 HORIZONS = np.array([60, 600, 3600, 14_400, 43_200, 86_400, 259_200, 604_800], np.int64)
-CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE = 1 + len(HORIZONS) + 1, 6, 4
-ON_AT = CLUSTER_SIZE - 1  # where the share of what is free and on stands
+ON_AT = 1 + len(HORIZONS)  # where the share of what is free and on stands
+SHADOW_AT = ON_AT + 1  # where the shadow time of the head stands, and then its extra processors
+CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE = SHADOW_AT + 2, 6, 4
 QUEUE_AT = CLUSTER_SIZE
 TIME_AT = QUEUE_AT + QUEUE_SIZE
 JOBS_AT = TIME_AT + TIME_SIZE
@@ -165,16 +168,29 @@ WINDOW_FEATURES = {
     "put_off": "in Inspector, how often it has been put off, as a share of `put_offs`",
     "past_shadow": "in Backfill, how long it would run on beyond the shadow time, t / (t + 1 h)",
 }
-#: Those that there are by default.
-USUAL_FEATURES = tuple(
-    name
-    for name in WINDOW_FEATURES
-    if name not in ("policy_time", "within_quota", "put_off", "past_shadow")
+#: Those that there are by default; the others are expressions.
+USUAL_FEATURES = (
+    *("wait", "requested", "predicted", "processors", "area", "expansion", "fits", "leaves"),
+    *("policy_time", "user_running", "user_waiting", "log(1+last_run)", "log(1+spread_run)"),
+    "known_runs",
 )
 
 
-def read_features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any], Any]]]:
-    """Return the names of the window's columns, and the functions of those that are users' own."""
+def is_rank(name: str) -> bool:
+    """Return whether a feature is the place of a job by an expression among the visible ones."""
+    return name.startswith("rank(") and name.endswith(")")
+
+
+class WindowFeatures(NamedTuple):
+    """The columns of the window: names, and what those are that are not of WINDOW_FEATURES."""
+
+    names: tuple[str, ...]
+    own: dict[str, Callable[[Any], Any]]  # users' own functions
+    expressions: dict[str, Expression]
+
+
+def read_features(features: Any) -> WindowFeatures:
+    """Return the columns of the window, checked."""
     if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
         raise HpcgymError(f"features must be names of features, not {features!r}")
     if not all(isinstance(name, str) for name in features):
@@ -183,15 +199,29 @@ def read_features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[A
     if len(given) < len(features):
         raise HpcgymError("features: a feature is named twice")
     own = {name: function for name, function in given.items() if function is not None}
+    expressions = {}
     for name in given:
-        if name not in WINDOW_FEATURES and name not in own:
+        if name in WINDOW_FEATURES or name in own:
+            continue
+        compares = re.match(r"\s*\w+\s*=(?!=)", name)  # as in queue=debug
+        if is_rank(name) or (is_expression(name) and not compares):
+            expressions[name] = _expression(name)
+        else:
             own[name] = _comparison(name)
     for name, function in own.items():
         if not callable(function):
             raise HpcgymError(f"features: {name!r} must be a function of job columns")
     if not given:
         raise HpcgymError("features must name at least one feature")
-    return tuple(given), own
+    return WindowFeatures(tuple(given), own, expressions)
+
+
+def _expression(name: str) -> Expression:
+    """Return the expression of a feature, or of one that shows ranks by it."""
+    found = read_expression(name[5:-1] if is_rank(name) else name, "features")
+    if found.usage:
+        raise HpcgymError(f"features: {name!r} depends on what users have used, which none shows")
+    return found
 
 
 def _comparison(name: str) -> Callable[[Any], Any]:

@@ -146,7 +146,9 @@ class Simulations:
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
         world = self.world
         table = world.table | {"settings": world.table["settings"].view(np.int64)}
-        self._stepper = Stepper(world.model(self.accounts), table, self._rows, world.begins)
+        self._stepper = Stepper(
+            world.model(self.accounts), table, self._rows, world.shown, world.begins
+        )
         for e in range(len(states)):
             self._tell_coming(e)
 
@@ -189,7 +191,7 @@ class Simulations:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
         world = self.world
         told = (vars(self.told), self.machines.told, world.learning, world.features, self.accounts)
-        made = (*told, world.expressions, world.table, world.begins)
+        made = (*told, world.expressions, world.shown, world.table, world.begins)
         marks = [crc32(one.tobytes()) for one in arrays_in(made)]
         sizes = [size for array in vars(self.batch).values() for size in array.shape[1:]]
         return (*marks, *sizes)

@@ -31,6 +31,7 @@ from hpcgym.scheduler.policies.features import (
     USER_FEATURES,
     JobColumns,
 )
+from hpcgym.workload.model import Workload
 
 # --- The grammar of policies that are expressions -------------------------------------------------
 #
@@ -444,6 +445,33 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         raise alike
     alone = None if form.usage else bool(gains < 0)
     return Expression(text, tuple(steps), usage, form.wait and form.usage, alone)
+
+
+def spread_of(part: Expression, workload: Workload) -> float:
+    """Return how much an expression differs between jobs, as features do in ``spread``.
+
+    Of the state nothing is known before the simulation: taken as 1.
+    """
+    if part.state:
+        return 1.0
+    jobs, n = JobColumns(workload), len(workload)
+    told, rows = part.program(jobs), np.arange(n)
+    begin = values_of(told, n, rows, np.zeros(n))
+    later = values_of(told, n, rows, np.full(n, jobs.requested.mean()))
+    with np.errstate(invalid="ignore"):
+        size = float(np.std(begin) + np.abs(np.median(later - begin)))
+    return size if 0 < size < math.inf else 1.0
+
+
+def weighted_sum(parts: Sequence[Expression]) -> Expression:
+    """Return the sum of expressions, each times a weight that is told as a simulation runs."""
+    steps: list[Step] = []
+    for k, part in enumerate(parts):
+        steps += [Step(op.WEIGHT, number=k), *part.steps, Step(op.MULTIPLY)]
+        steps += [Step(op.ADD)] if k > 0 else []
+    return Expression(
+        " + ".join(f"w * ({part.text})" for part in parts), tuple(steps), {}, True, None
+    )
 
 
 def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float64]:

@@ -220,13 +220,22 @@ STATE: dict[str, str] = {
     "last_run": "run time [s] of its user's last ended job; its requested time without one",
     "mean_run": "mean run time [s] of its user's last five ended jobs; likewise",
     "spread_run": "standard deviation of these [s]; 0 without any",
+    "known_runs": "number of its user's ended jobs, at most five",
 }
 #: The part of it that is the same for all jobs.
 STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday"})
+#: The part that is of what is free on the machine.
+STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
 #: How many last run times of each user it looks at.
-RUNS_LOOKED_AT = {"last_run": 1, "mean_run": 5, "spread_run": 5}
+RUNS_LOOKED_AT = {"last_run": 1, "mean_run": 5, "spread_run": 5, "known_runs": 5}
 #: The part that is of users.
 STATE_OF_USERS = frozenset({"user_running", "user_waiting", *RUNS_LOOKED_AT})
+
+
+def runs_looked_at(state: Iterable[str]) -> int:
+    """Return how many last run times of each user these names of STATE look at."""
+    return max((RUNS_LOOKED_AT.get(name, 0) for name in state), default=0)
+
 
 #: The features that a vector of six weights is for, in order (Legrand et al. 2018, section 4.3).
 WEIGHTED_FEATURES = tuple(FEATURES)[:6]

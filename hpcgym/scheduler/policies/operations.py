@@ -7,12 +7,12 @@ values from the top of a stack and leave one.
 from __future__ import annotations
 
 (
-    NUMBER, FEATURE, COLUMN, USAGE, WAIT, STATE,
+    NUMBER, FEATURE, COLUMN, USAGE, WAIT, STATE, WEIGHT,
     NEGATIVE, NOT, LOG, LOG2, LOG10, EXP, SQRT, ABS, FLOOR,
     ADD, SUBTRACT, MULTIPLY, DIVIDE, WHOLE_PARTS, REST, POWER, LEAST, GREATEST,
     LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL, AND, OR,
     CHOICE,
-) = range(33)  # fmt: skip
+) = range(34)  # fmt: skip
 PUSHES, TAKE_ONE, TAKE_TWO = range(NUMBER, NEGATIVE), range(NEGATIVE, ADD), range(ADD, CHOICE)
 
 

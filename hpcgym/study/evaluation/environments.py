@@ -179,6 +179,9 @@ class Environments:
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
+    followed : the rules that order the queue where agents only say who starts before the head, or
+        is put off: what these agents are to improve on.
+    kept : who acts where a selected job keeps its reservation, which no scheduler does.
     machine, platform : what all run on; and that with its limits, and speedups of codes.
     unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
         those for which these were more.
@@ -203,6 +206,8 @@ class Environments:
         self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self.counts_usage = False
+        self.followed: list[Scheduler] = []
+        self.kept: list[str] = []
         self.unseen: dict[str, tuple[int, int]] = {}
         self._workload, self._cluster, self._part, self._seed = workload, cluster, part, seed
         self._made: list[Any] = []
@@ -377,6 +382,10 @@ class Environments:
             self.counts_usage = True
         else:
             theirs["fair_share"] = self.rules.get("fair_share")  # it is for others
+        if getattr(env, "reservation", "") == "kept":
+            self.kept.append(name)
+        if "policy" in env.scheduler_rules:
+            self._follow(env, theirs)
         for rule in ("estimate", "policy_estimate"):
             if not isinstance(theirs[rule], str):
                 raise HpcgymError(f"the environment of {name} has run times given as {rule}")
@@ -388,6 +397,23 @@ class Environments:
                     f" {other[rule]!r}; give {rule} (--{rule.replace('_', '-')}), or evaluate apart"
                 )
         self.rules = theirs
+
+    def _follow(self, env: Any, theirs: dict[str, Any]) -> None:
+        """Note the rule that orders the queue of an environment whose rules these are.
+
+        Its backfill order is its own, or the agent says it: others keep theirs, unless one is given
+        for all.
+        """
+        own = dict(theirs, policy=env.scheduler_rules["policy"])
+        if env.action_kind == "candidates":
+            own["backfill_order"] = self.rules.get("backfill_order")
+        rule = Scheduler(**own)
+        if all(rule.describe() != one.describe() for one in self.followed):
+            self.followed.append(rule)
+        if "backfill_order" in self.rules:
+            theirs["backfill_order"] = self.rules["backfill_order"]
+        else:
+            del theirs["backfill_order"]
 
 
 def _alike(one: Cluster, other: Cluster) -> bool:

@@ -65,6 +65,8 @@ class Leaderboard:
     left_out : how many jobs of these weeks or months are in no slice, as they cross the end of one.
     unseen : policy that acted on a window of jobs -> places of the window, and how many jobs waited
         at once at most; of those for which these were more.
+    unlike : row -> rules that it has and the policies that act do not, in words; of those that have
+        any.
     """
 
     values: Mapping[str, pd.DataFrame]
@@ -82,6 +84,7 @@ class Leaderboard:
     groups: pd.DataFrame | None = None
     left_out: int = 0
     unseen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    unlike: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -272,6 +275,7 @@ class Leaderboard:
             "reference": self.reference,
             "left_out": self.left_out,
             "unseen": {name: list(numbers) for name, numbers in self.unseen.items()},
+            "unlike": dict(self.unlike),
             "by_slice": self.by_slice.to_dict(orient="index"),
             **{f"{n}_by_slice": self.of(n).to_dict(orient="index") for n in self.intervals_of},
             **({"seeds_by_slice": members} if members else {}),

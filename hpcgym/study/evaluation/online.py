@@ -323,7 +323,7 @@ def prequential(
         named, too, as for :func:`hpcgym.study.evaluate`.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     interval : for how long weights hold: "day", "week", "hour", "6h", a number of submissions.
-    part : "all" of the trace, "train", its first ``train_share`` of the jobs, or "test", the rest.
+    part : "all" of the trace, "train", the first ``train_share`` of its time, or "test", the rest.
         The machine is empty at first.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     budget : number of weight vectors, over the six features of Legrand 2018, among which the best

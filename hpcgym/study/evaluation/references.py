@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.agents import search
-from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
-from hpcgym.baselines.labels import labelled
+from hpcgym.baselines.chance import RANDOM, RandomActions, RandomOrder, random_order
+from hpcgym.baselines.labels import differences, labelled, scheduler_name
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine import Cluster
 from hpcgym.scheduler.asked_for import (
@@ -109,6 +109,12 @@ def rows_of(
         if row in rows:
             raise HpcgymError(f"two policies are called {row!r}")
         row_of[name], rows[row] = row, one
+    for rule in envs.followed:
+        if all(acts(one) or one.describe() != rule.describe() for one in rows.values()):
+            name = scheduler_name(rule)
+            if name in rows:
+                raise HpcgymError(f"two policies are called {name!r}")
+            row_of[name], rows[name], names = name, rule, (*names, name)
     known = [one for one in rows.values() if isinstance(one, Scheduler)]
     looks = envs.counts_usage or any(any(one.usage_orders) for one in known)
     check_fair_share(rules.get("fair_share"), looks)
@@ -116,6 +122,24 @@ def rows_of(
     # the user's policies first
     order = dict.fromkeys(row_of[name] for name in (*compared.policies, *names))
     return {row: rows[row] for row in order}, row_of
+
+
+def unlike(rows: Mapping[str, Any], envs: Environments) -> dict[str, str]:
+    """Return which rows have other rules than the policies that act, and which, in words.
+
+    Rows of dispatchers and of chance are another matter. Where a rule orders the queue, everyone
+    has a backfill order of its own.
+    """
+    if not any(acts(one) for one in rows.values()):
+        return {}
+    found = dict.fromkeys(envs.kept, "a selected job keeps its reservation")
+    for row, one in rows.items():
+        if isinstance(one, RandomOrder) or acts(one) or one.dispatcher is not None:
+            continue
+        acting = Scheduler(**{"backfill_order": one.backfill_order, **envs.rules})
+        if words := differences(acting, one):
+            found[row] = words
+    return found
 
 
 def _scheduler(policy: Any, rules: Mapping[str, Any], limits: Limits | None) -> Scheduler:

@@ -62,6 +62,7 @@ from hpcgym.study.evaluation.references import (
     rows_of,
     static_row,
     static_rules,
+    unlike,
 )
 from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.workload import Workload, load_workload
@@ -471,6 +472,7 @@ def _with_references(
         "compared": bool(reference or always),
         "others": () if platform.limits is None else ENERGIES,
         "static_weights": weights,
+        "unlike": unlike(rows, envs),
     }
 
 

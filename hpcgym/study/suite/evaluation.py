@@ -1,40 +1,35 @@
-"""The evaluation of a task: schedules of its slices, by agents or schedulers, and their metrics."""
+"""The evaluation of a task on a log: schedules by agents or schedulers, and what they gain."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
-from hpcgym.envs.core.base import arguments_of
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.envs.core.base import arguments_of, usual_of
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import metrics_within, over_at
+from hpcgym.naming import HOUR_S
+from hpcgym.schedule.gains import Felt, Gain, felt, gain
+from hpcgym.schedule.metrics import weighted_wait
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
+from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.environments import run_episode
-from hpcgym.study.evaluation.platform import platform_of
+from hpcgym.study.evaluation.platform import Platform, platform_of
 from hpcgym.study.evaluation.user_policies import check_spaces
-from hpcgym.study.suite.tasks import Task, environment, jobs_of, part_of
+from hpcgym.study.suite.tasks import Log, Task, environment, jobs_of, late, reference_of
 
-# --- The evaluation of a task ---------------------------------------------------------------------
-
-#: Of a slice, the arrays of its schedule by name.
+#: Of a log the arrays of its schedules, "SLICE/ARRAY" -> array; of a whole log the slice is 0.
 Kept = Mapping[str, NDArray[Any]]
-
-#: Metrics that submissions tell of each slice; scores are of the first.
-METRICS = ("mean_bsld", "p99_wait_s", "max_wait_s", "unserved_jobs", "utilization")
-
-#: What else is computed of schedules: the longest wait of all that have come by the end of a slice,
-#: also before it; of who still waits then, so far. ``max_wait_s`` is of jobs of the slice alone.
-LONGEST = "longest_wait_s"
 
 #: Arguments of environments that say what observations and actions mean.
 _MEANING = (
@@ -46,55 +41,65 @@ _CELLS = ("first", "node", "units")
 _STATES = ("node", "state", "begin", "end")
 _TICKS = ("start_ticks", "end_ticks", "shape")
 
-
-#: All rules of the best static scheduler but its weights.
-STATIC = Scheduler(policy="spf", backfill_order="spf")
+_LONGEST_S = 2**31 - 1  # waits are kept as 32 bits
 
 
 class Evaluation:
-    """The evaluation of policies and schedulers on a part of a task.
+    """The evaluation of policies and schedulers on a log of a task.
 
     Parameters
     ----------
-    task : what is evaluated on.
-    part : one of :data:`hpcgym.study.suite.tasks.PARTS`; submissions are of the test part.
+    task, log : what is evaluated on.
+    part : one of :data:`hpcgym.study.suite.tasks.PARTS`; submissions are of "test".
 
     Raises
     ------
     HpcgymError : as of :func:`hpcgym.study.suite.tasks.jobs_of`.
     """
 
-    def __init__(self, task: Task, part: str = "test") -> None:
-        self.task, self._part = task, part
-        self.env = environment(task, part)
-        self._episodes: Episodes = self.env.unwrapped.episodes
-        self._platform = platform_of(self.env.unwrapped)
+    def __init__(self, task: Task, log: Log, part: str = "test") -> None:
+        self.task, self.log, self._part = task, log, part
+        self.jobs = jobs_of(log)
 
-    def __enter__(self) -> Evaluation:
-        return self
+    @cached_property
+    def env(self) -> Any:
+        """The environment in which agents act."""
+        return environment(self.task, self.log, self._part)
 
-    def __exit__(self, *about: object) -> None:
-        self.env.close()
+    @cached_property
+    def _episodes(self) -> Episodes:
+        found: Episodes = self.env.unwrapped.episodes
+        return found
+
+    @cached_property
+    def _platform(self) -> Platform:
+        return platform_of(self.env.unwrapped)
 
     @property
     def slices(self) -> list[Episode]:
-        """The slices, in order of time."""
+        """The slices, in order of time; of a whole log one."""
         return self._episodes.listing
 
     # -- schedules of policies ---------------------------------------------------------------------
 
     def check(self, name: str, policy: Any) -> None:
         """Raise an HpcgymError if this policy, or scheduler, cannot act here at all."""
+        task = self.task
         if isinstance(policy, Scheduler):
+            if task.kind == "backfill" and policy.policy != "fcfs":
+                raise HpcgymError(
+                    f"{name} orders the queue, which in {task.name} is first come, first served"
+                )
+            if self._platform.limits is not None:
+                check_for_limits(policy)
             return
         made_for = getattr(policy, "env_id", None)
-        if made_for is not None and _plain(made_for) != _plain(self.task.env_id):
-            raise HpcgymError(
-                f"{name} acts in {made_for}, and {self.task.name} is {self.task.env_id}"
-            )
+        if made_for is not None and _plain(made_for) != _plain(task.env_id):
+            raise HpcgymError(f"{name} acts in {made_for}, and {task.name} is {task.env_id}")
         check_spaces(name, policy, self.env.unwrapped)
         theirs = getattr(policy, "env_options", None)
-        usual = arguments_of(type(self.env.unwrapped))
+        arguments = arguments_of(type(self.env.unwrapped))
+        usual = {option: one.default for option, one in arguments.items()} | usual_of(task.env_id)
         for option in _MEANING:  # what a saved agent sees or says must mean the same here
             if (
                 not isinstance(theirs, Mapping)
@@ -102,31 +107,31 @@ class Evaluation:
                 or option in getattr(policy, "adapts", ())
             ):
                 continue
-            default = usual[option].default
-            there, here = theirs.get(option, default), self.task.options.get(option, default)
+            there, here = (one.get(option, usual[option]) for one in (theirs, task.options))
             if _listed(there) != _listed(here):
-                raise HpcgymError(
-                    f"{name} is for {option}={there!r}, and {self.task.name} has {here!r}"
-                )
+                raise HpcgymError(f"{name} is for {option}={there!r}, and {task.name} has {here!r}")
 
-    def run(self, policy: Any, episode: Episode) -> Kept:
-        """Return the schedule of a slice: of a scheduler by simulation, else of what acts.
+    def run(self, policy: Any) -> list[Result]:
+        """Return the schedules of all slices: of a scheduler by simulation, else of what acts.
 
         Raises
         ------
         HpcgymError : the policy cannot act here, or its schedule has no end.
         Exception : whatever a policy of the user's raises.
         """
-        limits, env = self._platform.limits, self.env
+        limits = self._platform.limits
         if isinstance(policy, Scheduler) and limits is not None:
             policy = policy.but(power=limits.power)
+        found = []
+        for episode in self.slices:
+            enter = partial(self._enter, episode)
+            ran = run_episode(policy, episode, self._episodes, self._platform, enter)
+            found.append(ran.result())
+        return found
 
-        def enter() -> tuple[Any, Any, Any]:
-            return env, *env.reset(seed=0, options={"slice": episode.name})
-
-        slices = self._told if isinstance(policy, Scheduler) else self._episodes
-        ran = run_episode(policy, episode, slices, self._platform, enter)
-        return self._kept(ran.result(), episode)
+    def _enter(self, episode: Episode) -> tuple[Any, Any, Any]:
+        """Return the environment, reset to a slice, its observation and info."""
+        return self.env, *self.env.reset(seed=0, options={"slice": episode.name})
 
     def chance(self, seed: int) -> Any:
         """Return random actions; where there are none, a random order."""
@@ -136,73 +141,77 @@ class Evaluation:
             raise HpcgymError(f"{self.task.name} knows no random actions")
         return random_order(Scheduler(), len(self._episodes.workload), seed)
 
-    @cached_property
-    def _told(self) -> Episodes:
-        """The same slices with the jobs that had ended before, from which schedulers learn."""
-        given = self._episodes
-        if given.alone:
-            return given
-        whole, _ = part_of(jobs_of(self.task), self.task, self._part)
-        return Episodes(
-            whole, given.kind, given.jobs, given.part, given.train_share, **given.around,
-            keeps_past=True,
-        )  # fmt: skip
+    # -- schedules that are kept -------------------------------------------------------------------
 
-    # -- schedules ---------------------------------------------------------------------------------
+    def kept(self, results: Sequence[Result]) -> Kept:
+        """Return what is kept of schedules."""
+        found: dict[str, NDArray[Any]] = {}
+        for place, result in enumerate(results):
+            for name, array in self._arrays(result).items():
+                found[f"{place}/{name}"] = array
+        return found
 
-    def _kept(self, result: Result, episode: Episode) -> dict[str, NDArray[Any]]:
-        """Return what is kept of a schedule."""
+    def _arrays(self, result: Result) -> dict[str, NDArray[Any]]:
+        """Return what is kept of a schedule: waits, or what else tells when jobs ran, and where."""
         if result.coschedule is not None:
             kept = {name: np.asarray(getattr(result.coschedule, name)) for name in _TICKS}
         else:
-            kept = {"start": self._within(np.asarray(result.start), episode)}
-        if result.allocation is not None and not self.surrounded:
+            wait = np.asarray(result.start) - result.workload.submit_time
+            if wait.max() > _LONGEST_S:
+                raise HpcgymError(f"{self.log.name}: a job waits longer than 2^31 s")
+            kept = {"wait": wait.astype(np.int32)}
+        if result.allocation is not None and self.task.window:
             kept |= {f"cells_{name}": getattr(result.allocation, name) for name in _CELLS}
         if result.node_states is not None:
             kept |= {f"states_{name}": getattr(result.node_states, name) for name in _STATES}
         return kept
 
-    @property
-    def surrounded(self) -> bool:
-        """Whether slices have something around them, so that jobs may wait at their end."""
-        return not self._episodes.alone
-
-    def _within(self, start: NDArray[np.int64], episode: Episode) -> NDArray[np.int64]:
-        """Return start times up to the end of an episode; -1 of what starts later."""
-        if not self.surrounded:
-            return start
-        return np.where(start <= over_at(start, *counted(episode)), start, -1)
-
-    def result(self, kept: Kept, episode: Episode) -> Result:
-        """Return the schedule of a slice from what was kept of it.
+    def results(self, kept: Kept) -> list[Result]:
+        """Return the schedules from what was kept of them.
 
         Everything but that is of the task: jobs, machine, limits, run times.
 
         Raises
         ------
-        HpcgymError : arrays of other names, types or lengths than such a schedule has.
+        HpcgymError : arrays of other names, types or lengths than such schedules have.
         """
+        found, known = [], set()
+        for place, episode in enumerate(self.slices):
+            begin = f"{place}/"
+            mine = {key.removeprefix(begin): a for key, a in kept.items() if key.startswith(begin)}
+            known |= {begin + name for name in mine}
+            try:
+                found.append(self._result(mine, episode))
+            except HpcgymError as error:
+                raise HpcgymError(f"{episode.name}: {error}") from None
+        if set(kept) != known:
+            raise HpcgymError(f"it has schedules of other slices than the {len(found)} of the task")
+        return found
+
+    def _result(self, kept: Kept, episode: Episode) -> Result:
         blank = self._blank(episode)
-        names = set(self._kept(blank, episode))
+        names = set(self._arrays(blank))
         if set(kept) != names:
             raise HpcgymError(f"its arrays are {sorted(kept)}, not {sorted(names)}")
         n = len(blank.workload)
         for name, array in kept.items():
             if not np.issubdtype(array.dtype, np.integer) or array.ndim != 1:
                 raise HpcgymError(f"{name} is no list of whole numbers")
-        for name in ("start", *_TICKS):
-            if name in kept and len(kept[name]) != n:
-                raise HpcgymError(f"{name} has {len(kept[name])} jobs, not {n}")
-        if self.surrounded:
-            return replace(blank, start=self._within(kept["start"].astype(np.int64), episode))
-        cells = [kept[f"cells_{name}"] for name in _CELLS]
-        if len(cells[0]) != n + 1 or len(cells[1]) != len(cells[2]) or not _counts(cells):
-            raise HpcgymError("its nodes are not told job by job")
-        made: dict[str, Any] = {"allocation": Allocation(*cells)}
+            if name in ("wait", *_TICKS) and len(array) != n:
+                raise HpcgymError(f"{name} has {len(array)} jobs, not {n}")
+        made: dict[str, Any] = {}
+        if "cells_first" in kept:
+            cells = [kept[f"cells_{name}"] for name in _CELLS]
+            if len(cells[0]) != n + 1 or len(cells[1]) != len(cells[2]) or not _counts(cells):
+                raise HpcgymError("its nodes are not told job by job")
+            made["allocation"] = Allocation(*cells)
         if "states_node" in kept:
             made["node_states"] = NodeStates(*(kept[f"states_{name}"] for name in _STATES))
         if blank.coschedule is None:
-            return replace(blank, start=kept["start"].astype(np.int64), **made)
+            wait = kept["wait"].astype(np.int64)
+            if np.abs(wait).max(initial=0) > _LONGEST_S:
+                raise HpcgymError("a job waits longer than 2^31 s")
+            return replace(blank, start=blank.workload.submit_time + wait, **made)
         made["coschedule"] = blank.coschedule._replace(
             start_ticks=kept["start_ticks"], end_ticks=kept["end_ticks"], shape=kept["shape"],
             promised_ticks=np.full(n, -1),
@@ -214,25 +223,51 @@ class Evaluation:
 
     def _blank(self, episode: Episode) -> Result:
         """Return the schedule of a slice before anything was decided."""
-        self.env.reset(seed=0, options={"slice": episode.name})
+        self._enter(episode)
         blank: Result = self.env.unwrapped.result()
         n = len(blank.workload)
         return replace(
             blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True
         )
 
-    def reached(self, kept: Kept, episode: Episode) -> dict[str, float]:
-        """Return the metrics of what was kept of a slice."""
-        return self.metrics(self.result(kept, episode), episode)
+    # -- what they gain ----------------------------------------------------------------------------
 
-    def metrics(self, result: Result, episode: Episode) -> dict[str, float]:
-        """Return :data:`METRICS` and :data:`LONGEST` of a schedule of :meth:`result`."""
-        if not self.surrounded:
-            found = {**result.metrics, "unserved_jobs": 0}
-            found[LONGEST] = found["max_wait_s"]
-        else:
-            found = metrics_within(result, *counted(episode))
-        return {name: float(found[name]) for name in (*METRICS, LONGEST)}
+    def felt(self, results: Sequence[Result]) -> Felt:
+        """Return what the jobs that count felt: of a log its second half, of slices all.
+
+        A slice stands for a week; the waits are of all slices together.
+        """
+        if not self.task.window:
+            (whole,) = results
+            every = np.ones(len(whole.workload), np.bool_)
+            return felt(whole, every if self._part == "train" else late(whole.workload))
+        wait, run, processors = (
+            np.concatenate(each)
+            for each in zip(
+                *((r.wait / HOUR_S, r.run_time, r.workload.requested_processors) for r in results),
+                strict=True,
+            )
+        )
+        return Felt(
+            np.array([len(r.workload) for r in results]),
+            np.array([r.bsld.mean() for r in results]),
+            float(wait.max()),
+            weighted_wait(processors, run, wait),
+        )
+
+    @cached_property
+    def easy(self) -> Felt:
+        """What jobs feel under EASY."""
+        return self.felt(self.run(find_scheduler(self.task.easy)))
+
+    def gain(self, ours: Felt) -> Gain:
+        """Return what a schedule gains on EASY's, week by week or slice by slice."""
+        return gain(self.easy, ours)
+
+    @cached_property
+    def reference(self) -> Gain:
+        """What the scheduler gains that is to be beaten."""
+        return self.gain(self.felt(self.run(reference_of(self.task, self.log))))
 
 
 def _listed(value: Any) -> Any:

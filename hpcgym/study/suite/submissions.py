@@ -6,9 +6,9 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,105 +16,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
-from hpcgym.agents.practice import Log, csv_log
+from hpcgym.agents.practice import csv_log
 from hpcgym.agents.saved import is_released
 from hpcgym.baselines.chance import RANDOM
-from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import bytes_of, json_file, shaped
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.progress import Progress, silent
+from hpcgym.schedule.gains import Felt
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.evaluation.policies import STATIC, find_policy, of_shared_nodes, scheduler_of
-from hpcgym.study.evaluation.user_policies import acts, own_name
-from hpcgym.study.suite.evaluation import METRICS, Evaluation
-from hpcgym.study.suite.evaluation import STATIC as STATIC_RULES
-from hpcgym.study.suite.tasks import Task, environment, suite, tasks
+from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
+from hpcgym.study.evaluation.user_policies import acts
+from hpcgym.study.executors import open_executor
+from hpcgym.study.suite.evaluation import Evaluation, Kept
+from hpcgym.study.suite.tasks import Log, Task, jobs_of, practice, reference_of, suite, tasks
 from hpcgym.version import __version__
+from hpcgym.workload.fingerprint import fingerprint
 
 # --- Agents ---------------------------------------------------------------------------------------
 
 #: What they are where jobs share nodes; others do not know it.
 _OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
 
+#: The scheduler that is to be beaten in a task.
+REFERENCE = "reference"
+
 _MOST_AGENT = 1 << 32  # bytes of a file
 
 
-@dataclass(frozen=True)
-class Agent:
-    """What is evaluated on a task: an agent, or a scheduler.
-
-    Attributes
-    ----------
-    seeds : of its trainings, or of chance; (0,) where there is neither.
-    trained : whether it is trained here.
-    make : returns the policy or scheduler of a seed, trained; a log may follow the seed, which is
-        told how the training goes, if the agent says so.
-    """
-
-    seeds: tuple[int, ...]
-    trained: bool
-    make: Callable[..., Any]
-
-
-def agent_of(agent: str, evaluation: Evaluation) -> Agent:
-    """Return what is evaluated on a task under a name.
+def found_agent(agent: str, task: Task, log: Log) -> Any:
+    """Return the scheduler or the policy of a name, for a log of a task; nothing is trained.
 
     Parameters
     ----------
-    agent : ``random``, a name of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
-        of a saved agent, or ``package.module:Class``; see :func:`hpcgym.study.evaluate`. If it
-        is no file and has a method ``train(make, seed, steps)``, this is called once for each seed
-        of the task, of an object of its own, before it acts. ``make(part="train",
-        num_envs=None)`` returns the task's environment with the jobs of its train part, or those of
-        "validation". A ``train`` that has an argument ``log`` is given one, see
-        :mod:`hpcgym.agents.practice`.
+    agent : ``reference``; ``random``, which is None here; a name of :data:`hpcgym.agents.TRAINED`
+        or of a scheduler, a file of a saved agent, or ``package.module:Class``; see
+        :func:`hpcgym.study.evaluate`.
 
     Raises
     ------
     HpcgymError : it is none of these, or cannot act in this task.
     """
-    task = evaluation.task
+    if agent == REFERENCE:
+        return reference_of(task, log)
     if agent == RANDOM:
-        evaluation.chance(0)
-        return Agent(task.seeds, False, evaluation.chance)
-    if agent == STATIC:
-        best = static_of(task)
-        return Agent((0,), False, lambda seed: best)
-    found = _found(agent, task)
-    if agent in TRAINED:  # which know what they can do before they have learned it
-        found.check(evaluation.env)
-    else:
-        evaluation.check(agent, found)
-    saved = digest_of_agent(agent) is not None or is_released(agent)
-    if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
-        return Agent((0,), False, lambda seed: found)
-    return Agent(task.seeds, True, partial(_trained, agent, task))
-
-
-def easy_of(task: Task) -> Scheduler:
-    """Return the scheduler that a score of 0 stands for."""
-    return find_scheduler(task.easy)
-
-
-def static_of(task: Task) -> Scheduler:
-    """Return the scheduler that a score of 1 stands for."""
-    if isinstance(task.best, str):
-        return find_scheduler(task.best)
-    return STATIC_RULES.but(policy=dict(task.best))
-
-
-def digest_of_agent(agent: str) -> str | None:
-    """Return the SHA-256 of the file that an agent is; None if it is none."""
-    if not os.path.isfile(agent):
-        return None
-    return hashlib.sha256(bytes_of(agent, _MOST_AGENT, HpcgymError)).hexdigest()
-
-
-def _found(agent: str, task: Task) -> Any:
-    """Return a scheduler, or a policy that acts."""
+        return None  # where it acts, it is made
     if agent in TRAINED:
         module, kind = TRAINED[agent]
         return getattr(import_agent(module), kind)()
@@ -129,25 +77,37 @@ def _found(agent: str, task: Task) -> Any:
     return scheduler_of(found, {})
 
 
-def _trained(agent: str, task: Task, seed: int, log: Log | None = None) -> Any:
-    """Return a new agent that was trained with a seed."""
-    policy = _found(agent, task)
+def is_trained(agent: str, found: Any) -> bool:
+    """Tell whether an agent is trained here: it has ``train``, and is no file."""
+    saved = digest_of_agent(agent) is not None or is_released(agent)
+    return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
 
-    def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
-        if part == "test":
-            raise HpcgymError(f"{own_name(policy)}: nobody trains on the test part")
-        return environment(task, part, num_envs, **more)
 
-    told = "log" in inspect.signature(policy.train).parameters
-    policy.train(make, seed, task.steps, **({"log": log} if told else {}))
-    return policy
+def digest_of_agent(agent: str) -> str | None:
+    """Return the SHA-256 of the file that an agent is; None if it is none."""
+    if not os.path.isfile(agent):
+        return None
+    return hashlib.sha256(bytes_of(agent, _MOST_AGENT, HpcgymError)).hexdigest()
+
+
+def _seeds(agent: str, task: Task, trained: bool) -> list[int]:
+    return list(task.seeds) if trained or agent == RANDOM else [0]
 
 
 # --- Submissions ----------------------------------------------------------------------------------
 
 FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules.npz", "trainings"
 
+#: What submissions tell of each schedule, of the jobs that count.
+METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h")
+
 _KIND = "a submission"
+
+
+def metrics_of(felt: Felt) -> dict[str, float]:
+    """Return :data:`METRICS` of what jobs felt."""
+    total = np.nansum(felt.jobs * felt.bsld) / felt.jobs.sum()
+    return dict(zip(METRICS, (float(total), *felt[2:]), strict=True))
 
 
 @dataclass
@@ -158,9 +118,10 @@ class Submission:
     ----------
     folder : where it is.
     agent : what it was called.
-    tasks : task -> what is said of it: ``task`` and ``jobs`` (their fingerprints), ``trained``,
-        ``seeds``, ``slices`` (names), and of each metric ``[seed][slice]``.
-    arrays : "TASK/SEED/SLICE/ARRAY" -> array.
+    tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``steps``,
+        ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
+        fingerprint) and ``seeds``: seed -> :data:`METRICS`.
+    arrays : "TASK/LOG/SEED/SLICE/ARRAY" -> array.
     sha256 : of the agent's file, or None.
     """
 
@@ -170,15 +131,23 @@ class Submission:
     arrays: dict[str, NDArray[Any]]
     sha256: str | None = None
 
-    def kept(self, task: str, seed: int, place: int) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a slice."""
-        begin = f"{task}/{seed}/{place}/"
+    def kept(self, task: str, log: str, seed: int) -> Kept:
+        """Return the arrays of the schedules of a log."""
+        begin = f"{task}/{log}/{seed}/"
         mine = {key: array for key, array in self.arrays.items() if key.startswith(begin)}
         return {key.removeprefix(begin): array for key, array in mine.items()}
 
-    def values(self, task: str, metric: str = METRICS[0]) -> NDArray[np.float64]:
-        """Return a metric as it was told, (seeds, slices)."""
-        return np.array(self.tasks[task]["metrics"][metric], np.float64)
+    def told(self, task: str, log: str) -> dict[int, dict[str, float]]:
+        """Return the metrics of a log by seed; nothing of one that was not played."""
+        seeds = self.tasks[task]["logs"].get(log, {"seeds": {}})["seeds"]
+        return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
+
+    def add(self, task: str, log: Log, seed: int, kept: Kept, metrics: dict[str, float]) -> None:
+        """Add the schedules of a log."""
+        self.arrays |= {f"{task}/{log.name}/{seed}/{key}": array for key, array in kept.items()}
+        told = self.tasks[task]["logs"].setdefault(log.name, {"jobs": "", "seeds": {}})
+        told["jobs"] = log.digest or fingerprint([jobs_of(log)])
+        told["seeds"][str(seed)] = metrics
 
     def write(self) -> None:
         """Write both files, the schedules first."""
@@ -223,17 +192,17 @@ def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
     """Raise an HpcgymError for a task that is told in another form."""
     if name not in tasks():
         raise HpcgymError(f"{path}: there is no task {name!r} in {suite()}")
-    if not all(type(seed) is int for seed in told["seeds"]):  # of Python, False is equal to 0
-        raise HpcgymError(f"{path}: seeds of {name} must be whole numbers, not {told['seeds']!r}")
-    size = (len(told["seeds"]), len(told["slices"]))
-    for metric in METRICS:
-        rows = told["metrics"][metric]
-        right = len(rows) == size[0] and all(len(row) == size[1] for row in rows)
-        if not (right and all(is_number(value) for row in rows for value in row)) or 0 in size:
-            raise HpcgymError(
-                f"{path}: {metric} of {name} must have a number for each of {size[0]} seeds and"
-                f" {size[1]} slices"
-            )
+    seeds = {str(seed) for seed in tasks()[name].seeds}
+    for log, one in told["logs"].items():
+        tasks()[name].log(log)
+        for seed, metrics in one["seeds"].items():
+            if seed not in seeds:
+                raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
+            if not all(is_number(metrics[metric]) for metric in METRICS):
+                raise HpcgymError(f"{path}: {name} on {log}, seed {seed}: metrics must be numbers")
+
+
+# --- Runs -----------------------------------------------------------------------------------------
 
 
 def run(
@@ -241,21 +210,31 @@ def run(
     chosen: Sequence[Task],
     folder: str | Path,
     *,
+    logs: Sequence[str] | None = None,
     named: bool = False,
+    workers: int = 1,
     progress: Progress | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Submission:
     """Evaluate an agent on tasks, and write down what it did; go on with what is there.
 
-    Tasks that the folder has already are not run again.
+    Logs and seeds that the folder has already are not played again.
 
     Parameters
     ----------
-    agent : see :func:`hpcgym.study.suite.submissions.agent_of`.
+    agent : as of :func:`found_agent`. If it is no file and has a method
+        ``train(make, seed, steps)``, this is called once for each seed of the task, of an object of
+        its own, before it acts; if its class has ``each_log = True``, for each log, too. ``make``
+        is a :class:`hpcgym.agents.practice.Make`. A ``train`` that has an argument ``log`` is given
+        one, see :mod:`hpcgym.agents.practice`. If it then has a ``scheduler``, which is a
+        ``Scheduler``, that is simulated; else it acts, from the first job of a log to its last.
     chosen : the tasks.
     folder : of the submission; it is made.
-    named : whether all of these tasks must be run; else those in which the agent cannot act, or
-        whose jobs are not here, are left out, and ``note`` is told.
+    logs : names of those that are played; None: all of a task that are on this machine, and
+        ``note`` is told of the others.
+    named : whether all of these tasks must be run; else those in which the agent cannot act are
+        left out, and ``note`` is told.
+    workers : how many processes train and play at a time.
     progress : as of :func:`hpcgym.study.evaluate`.
 
     Raises
@@ -264,36 +243,155 @@ def run(
         a folder with another submission, or that cannot be written.
     """
     done = _begun(Path(folder), agent)
-    left = [task for task in chosen if task.name not in done.tasks]
-    if len(left) < len(chosen):
-        note(f"{folder} has {len(chosen) - len(left)} of these tasks already")
-    held: list[str] = []  # why tasks are left out, until one is run: if none is, one will do
-    for task in left:
+    plays: list[_Play] = []
+    held: list[str] = []
+    for task in chosen:
         try:
-            with Evaluation(task) as evaluation:
-                who = agent_of(agent, evaluation)
-                check_writable(done.folder / FACTS, folders=True)  # before hours of training
-                _evaluate(done, evaluation, agent, who, progress or silent)
-        except _AgentError as error:
-            raise HpcgymError(error) from None
+            here = _here(task, logs, note)
+            for log in here:
+                found = found_agent(agent, task, log)
+                _check_agent(agent, found, task, log)
         except HpcgymError as error:
             if named:
                 raise HpcgymError(f"{task.name}: {error}") from None
             held.append(f"left out: {task.name}: {error}")
-        else:
-            done.write()
-        if done.tasks:
-            for text in held:
-                note(text)
-            held.clear()
+            continue
+        trained = is_trained(agent, found)
+        of_agent = {
+            "task": task.fingerprint,
+            "trained": trained,
+            "steps": task.steps if trained else None,
+            "trained_on": [log.name for log in task.training] if trained else _trained_on(found),
+            "about": str(getattr(found, "about", "")),
+        }
+        told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
+        if told["task"] != task.fingerprint:
+            raise HpcgymError(f"{folder}: {task.name} was run with other jobs or rules")
+        each = getattr(found, "each_log", False) and task.training == task.logs
+        alone = not trained or each
+        for seed in _seeds(agent, task, trained):
+            left = [log for log in here if seed not in done.told(task.name, log.name)]
+            groups = [[log] for log in left] if alone else [left] if left else []
+            plays += [_Play(agent, task, group, seed, trained, alone) for group in groups]
     if not done.tasks:
-        first = held[0].removeprefix("left out: ")
+        first = held[0].removeprefix("left out: ") if held else "there are none"
         raise HpcgymError(f"{agent} plays none of these tasks: {first}")
+    for text in held:
+        note(text)
+    check_writable(done.folder / FACTS, folders=True)  # before hours of training
+    total = sum(len(one.logs) for one in plays)
+    if not total:
+        note(f"{folder} has all of this already")
+    with (progress or silent)(agent, total) as step:
+        _play_all(done, plays, workers, step)
     return done
 
 
-class _AgentError(HpcgymError):
-    """What an agent did wrong while it acted: that ends the run, whatever the task."""
+@dataclass(frozen=True)
+class _Play:
+    """A seed of an agent on logs of a task, which share a training."""
+
+    agent: str
+    task: Task
+    logs: list[Log]
+    seed: int
+    trained: bool
+    alone: bool  # whether its training is for one log
+
+
+def _play_all(
+    done: Submission, plays: Sequence[_Play], workers: int, step: Callable[[str], None]
+) -> None:
+    """Train and play all, by so many processes, and write what has been done log by log."""
+    made = ("serial", None) if workers == 1 else ("processes", workers)
+    waiting = [*plays]
+    running: dict[Future[Any], tuple[_Play, Log | None]] = {}
+    with open_executor(*made) as executor:
+        while waiting or running:
+            while waiting and len(running) < workers:  # the next training, when there is room
+                play = waiting.pop(0)
+                running[executor.submit(_made, play, done.folder)] = (play, None)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                play, log = running.pop(future)
+                if log is None:
+                    policy = future.result()
+                    for one in play.logs:
+                        step(f"{play.agent} on {play.task.name}: {one.name}, seed {play.seed}")
+                        running[executor.submit(_played, play, policy, one)] = (play, one)
+                else:
+                    done.add(play.task.name, log, play.seed, *future.result())
+                    done.write()
+
+
+def _made(play: _Play, folder: Path) -> Any:
+    """Return the policy of a seed, trained; what its training leaves is kept in a folder."""
+    agent, task, seed = play.agent, play.task, play.seed
+    if not play.trained:
+        return found_agent(agent, task, play.logs[0])
+    place = folder / TRAININGS / task.name / (play.logs[0].name if play.alone else "")
+    kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
+    if agent in TRAINED and kept.is_file():  # of a run that was interrupted
+        return found_agent(str(kept), task, play.logs[0])
+    policy = found_agent(agent, task, play.logs[0])
+    with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
+        make = practice(task, play.logs if play.alone else None)
+        tells = "log" in inspect.signature(policy.train).parameters
+        more = {"log": csv_log(place / f"{seed}.csv")} if tells else {}
+        policy.train(make, seed, task.steps, **more)
+        if callable(getattr(policy, "save", None)):
+            place.mkdir(parents=True, exist_ok=True)
+            policy.save(kept)
+    return policy
+
+
+def _played(play: _Play, policy: Any, log: Log) -> tuple[Kept, dict[str, float]]:
+    """Return the schedules of a log, and their metrics."""
+    evaluation = Evaluation(play.task, log)
+    if play.agent == RANDOM:
+        policy = evaluation.chance(play.seed)
+    learned = getattr(policy, "scheduler", None)
+    policy = learned if isinstance(learned, Scheduler) else policy
+    with _blaming(f"{play.agent} on {play.task.name}, {log.name}"):
+        results = evaluation.run(policy)
+        return evaluation.kept(results), metrics_of(evaluation.felt(results))
+
+
+def _check_agent(agent: str, found: Any, task: Task, log: Log) -> None:
+    """Raise an HpcgymError if an agent cannot play a log."""
+    evaluation = Evaluation(task, log)
+    if agent == RANDOM:
+        evaluation.chance(0)
+    elif agent in TRAINED:  # which know what they can do before they have learned it
+        found.check(evaluation.env)
+    else:
+        evaluation.check(agent, found)
+
+
+def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) -> list[Log]:
+    """Return the logs of a task that are played."""
+    if names is not None:
+        named = [task.log(name) for name in names]
+        for log in named:
+            jobs_of(log)
+        return named
+    found, why = [], HpcgymError("it has no logs")
+    for log in task.logs:
+        try:
+            jobs_of(log)
+        except HpcgymError as error:
+            why = error
+            note(f"{task.name}: left out: {log.name}: {error}")
+        else:
+            found.append(log)
+    if not found:
+        raise why
+    return found
+
+
+def _trained_on(found: Any) -> list[str]:
+    """Return what a saved agent says that it was trained on."""
+    told = getattr(found, "trained_on", None) or {}
+    return [str(told["workload"])] if isinstance(told, Mapping) and "workload" in told else []
 
 
 def _begun(folder: Path, agent: str) -> Submission:
@@ -310,59 +408,13 @@ def _begun(folder: Path, agent: str) -> Submission:
     return found
 
 
-def _evaluate(
-    done: Submission, evaluation: Evaluation, agent: str, who: Agent, progress: Progress
-) -> None:
-    """Evaluate an agent on a task, and add what it did."""
-    task, slices = evaluation.task, evaluation.slices
-    found: dict[str, list[list[float]]] = {metric: [] for metric in METRICS}
-    arrays: dict[str, NDArray[Any]] = {}
-    with progress(f"{agent} on {task.name}", len(who.seeds) * len(slices)) as step:
-        for seed in who.seeds:
-            with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
-                policy = _made(who, agent, done.folder / TRAININGS / task.name, seed)
-            rows = []
-            for place, episode in enumerate(slices):
-                step(f"{agent} on {task.name}: {episode.name}")
-                # a scheduler that cannot run a task is no mistake of the user's code
-                with _blaming(f"{agent} on {task.name}, {episode.name}", acts(policy)):
-                    kept = evaluation.run(policy, episode)
-                arrays |= {f"{task.name}/{seed}/{place}/{k}": a for k, a in kept.items()}
-                rows.append(evaluation.reached(kept, episode))
-            for metric, values in found.items():
-                values.append([row[metric] for row in rows])
-    done.arrays |= arrays
-    done.tasks[task.name] = {
-        "task": task.fingerprint,
-        "jobs": task.digest,
-        "trained": who.trained,
-        "steps": task.steps if who.trained else None,
-        "seeds": list(who.seeds),
-        "slices": [episode.name for episode in slices],
-        "metrics": found,
-    }
-
-
-def _made(who: Agent, agent: str, folder: Path, seed: int) -> Any:
-    """Return the policy of a seed; what its training leaves is kept in a folder."""
-    if not who.trained:
-        return who.make(seed)
-    policy = who.make(seed, csv_log(folder / f"{seed}.csv"))
-    if callable(getattr(policy, "save", None)):
-        folder.mkdir(parents=True, exist_ok=True)
-        policy.save(folder / f"{seed}{ending_of(agent) if agent in TRAINED else ''}")
-    return policy
-
-
 @contextmanager
-def _blaming(where: str, anyway: bool = True) -> Iterator[None]:
-    """Turn what a user's code does wrong into an _AgentError; HpcgymErrors only if ``anyway``."""
+def _blaming(where: str) -> Iterator[None]:
+    """Turn what a user's code does wrong into an HpcgymError that says where."""
     try:
         yield
     except Exception as error:  # whatever a user's code does
         known = isinstance(error, HpcgymError)
-        if known and not anyway:
-            raise
-        raise _AgentError(
+        raise HpcgymError(
             f"{where}: {error if known else f'{type(error).__name__}: {error}'}"
         ) from None

@@ -1,30 +1,66 @@
 """The tasks of the suite: what each id stands for, read from ``tasks.toml`` beside this file.
 
-An id never changes its meaning. What is frozen of it: its jobs by a digest, how they are cleaned,
-the machine, the environment with all its rules and what it shows, the split in time, the steps and
-seeds of training, and the scheduler that a score of 1 stands for.
+An id never changes its meaning. What is frozen of it: the jobs of its logs by digests, how they are
+cleaned, the machines, the environment with all its rules, what is for training and what for the
+test, the steps and seeds of training, and the scheduler that is to be beaten.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
-from hpcgym.errors import HpcgymError, unknown
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agents.practice import Make, kind_of
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.errors import HpcgymError, WorkloadWarning, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import plain
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.features import spread
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
+from hpcgym.workload.archive import is_trace
 from hpcgym.workload.fingerprint import fingerprint
 
 FILE = Path(__file__).with_name("tasks.toml")
 
-#: Parts of a task's jobs, in order of time.
-PARTS = ("train", "validation", "test")
+#: Parts of a log that are played: the whole of it, where the jobs of the second half count, and
+#: what an agent may learn from.
+PARTS = ("test", "train")
+
+#: How a replay of a whole log is asked for.
+_WHOLE: Mapping[str, Any] = {
+    "episodes": "whole", "start": "empty", "arrivals": "stop", "horizon": None, "reward": "bsld",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log.
+
+    Attributes
+    ----------
+    name : what submissions call it.
+    workload, clean : what :func:`hpcgym.load_workload` is given.
+    processors : of the machine; 0: as the log says.
+    digest : the fingerprint of the jobs; "" of a log whose jobs nobody has frozen.
+    """
+
+    name: str
+    workload: str
+    clean: str = "default"
+    processors: int = 0
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,48 +70,55 @@ class Task:
     Attributes
     ----------
     name : the id.
-    kind : what an agent decides: "select", "order", "weights", "power" or "pairs".
-    mini : whether it is one of the small ones, for trying.
-    workload, clean : what :func:`hpcgym.load_workload` is given.
-    processors : of the machine.
-    digest : the fingerprint of the jobs; "" where nobody has had them, and the id is not frozen.
     env_id, options : the environment, with its arguments but for the jobs and their parts.
-    window : jobs of a slice.
-    split : shares of the jobs that are for training and for validation; the others are the test.
+    logs : that it is played on, and scored.
+    training : that agents learn from: the first halves of ``logs``, or generated jobs.
+    further : that it may be played on if they are named; they do not count.
+    window : jobs of a slice; 0 where logs are replayed as a whole.
+    share : of each log's time, from its beginning, that agents may learn from.
     steps : of the environment that an agent may train for, in each training.
     seeds : of the trainings.
     easy : name of the scheduler that a score of 0 stands for.
-    best : the one that 1 stands for, the best static one of the training part: weights by feature,
-        or a name.
+    reference, weights : what is to be beaten, see :func:`reference_of`.
+    references : what it was chosen among.
+    scored : whether it tells chance, EASY and the reference apart; others are for trying.
     """
 
     name: str
-    kind: str
-    mini: bool
-    workload: str
-    clean: str
-    processors: int
-    digest: str
     env_id: str
     options: Mapping[str, Any] = field(hash=False)
+    logs: tuple[Log, ...]
+    training: tuple[Log, ...]
+    further: tuple[Log, ...]
     window: int
-    split: tuple[float, float]
+    share: float
     steps: int
     seeds: tuple[int, ...]
     easy: str
-    best: Mapping[str, float] | str = field(hash=False)
+    reference: str
+    weights: tuple[float, ...]
+    references: tuple[str, ...]
+    scored: bool
 
     @property
-    def frozen(self) -> bool:
-        """Whether the jobs are known, and so the task."""
-        return bool(self.digest)
+    def kind(self) -> str:
+        """What an agent decides: a value of :data:`hpcgym.agents.practice.KINDS`."""
+        return kind_of(self.env_id)
 
     @property
     def fingerprint(self) -> str:
         """A hash of all that is frozen; two tasks with the same are the same."""
-        told = {**asdict(self), "mini": None}
-        text = json.dumps(plain(told), sort_keys=True)
+        text = json.dumps(
+            plain({**asdict(self), "further": None, "references": None}), sort_keys=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def log(self, name: str) -> Log:
+        """Return one of its logs by name, also of the further ones."""
+        known = {one.name: one for one in (*self.logs, *self.further)}
+        if name not in known:
+            raise HpcgymError(unknown(f"log of {self.name}", name, known))
+        return known[name]
 
 
 @cache
@@ -88,28 +131,33 @@ def suite() -> str:
 def tasks() -> Mapping[str, Task]:
     """Return all tasks by their ids."""
     told = _contents()
+
+    def logs(names: Iterable[str]) -> tuple[Log, ...]:
+        made = ({"workload": name, **told["logs"].get(name, {})} for name in names)
+        return tuple(Log(name, **one) for name, one in zip(names, made, strict=True))
+
     found = {}
-    for place, trace in told["traces"].items():
-        for kind in trace["kinds"]:
-            rules = told["kinds"][kind]
-            name = f"{place}-{kind}"
-            found[name] = Task(
-                name=name,
-                kind=kind,
-                mini=trace.get("mini", False),
-                workload=trace["workload"],
-                clean=trace.get("clean", "default"),
-                processors=trace["processors"],
-                digest=trace.get("digest", ""),
-                env_id=rules["env"],
-                options={**rules["options"], **trace.get("options", {})},
-                window=trace["window"],
-                split=tuple(told["split"]),
-                steps=trace["steps"],
-                seeds=tuple(told["seeds"]),
-                easy=rules["easy"],
-                best=trace.get("best", ""),
-            )
+    for name, one in told["tasks"].items():
+        played = one.get("logs", told["played"])
+        kind = kind_of(one["env"])
+        among = told["references"].get(kind, told["references"]["order"])
+        found[name] = Task(
+            name=name,
+            env_id=one["env"],
+            options=one.get("options", {}),
+            logs=logs(played),
+            training=logs(one.get("training", played)),
+            further=logs(one.get("further", ())),
+            window=one.get("window", 0),
+            share=one.get("share", 0.5),
+            steps=one["steps"],
+            seeds=tuple(told["seeds"]),
+            easy=one.get("easy", "easy"),
+            reference=one.get("reference", among[0]),
+            weights=tuple(one.get("weights", ())),
+            references=tuple(among),
+            scored=one.get("scored", True),
+        )
     return found
 
 
@@ -123,123 +171,141 @@ def find_tasks(names: str | None = None) -> list[Task]:
 
     Parameters
     ----------
-    names : ids, kinds such as "select", or "mini", joined by commas; None: all that are frozen but
-        for the small ones.
+    names : ids or "mini", which are those on a small log, joined by commas; None: all scored ones.
 
     Raises
     ------
-    HpcgymError : a name that is none of these, or an id that is not frozen.
+    HpcgymError : a name that is none of these.
     """
     known = tasks()
     if names is None:
-        return [task for task in known.values() if task.frozen and not task.mini]
+        return [task for task in known.values() if task.scored]
     found: dict[str, Task] = {}
-    kinds = {task.kind for task in known.values()}
     for name in (part.strip() for part in names.split(",")):
-        if name in known:
-            check_frozen(known[name])
+        if name == "mini":
+            found |= {one: task for one, task in known.items() if one.startswith("mini-")}
+        elif name in known:
             found[name] = known[name]
-        elif name == "mini":
-            found |= {task.name: task for task in known.values() if task.mini}
-        elif name in kinds:
-            full = (task for task in find_tasks() if task.kind == name)
-            found |= {task.name: task for task in full}
         else:
-            raise HpcgymError(unknown("task", name, [*known, "mini", *sorted(kinds)]))
+            raise HpcgymError(unknown("task", name, [*known, "mini"]))
     return list(found.values())
 
 
-def check_frozen(task: Task) -> None:
-    """Raise an HpcgymError for an id whose jobs nobody has had yet."""
-    if not task.frozen:
-        raise HpcgymError(
-            f"{task.name} is not frozen yet: the suite has no digest of the jobs of {task.workload}"
-        )
+# --- Jobs -----------------------------------------------------------------------------------------
 
 
-def jobs_of(task: Task) -> Workload:
-    """Return the jobs of a task, all parts.
+@lru_cache(maxsize=16)
+def jobs_of(log: Log) -> Workload:
+    """Return the jobs of a log.
 
     Raises
     ------
     HpcgymError : they are not on this machine, or not those that were frozen.
     """
-    check_frozen(task)
-    jobs = _loaded(task.workload, task.clean)
-    digest = digest_of(jobs)
-    if digest != task.digest:
+    processors = log.processors if is_trace(log.workload) else 0
+    with catch_warnings():
+        simplefilter("ignore", WorkloadWarning)  # a pool is meant, whatever partitions there were
+        jobs = load_workload(log.workload, log.clean, processors=processors or None)
+    digest = fingerprint([jobs])
+    if log.digest and digest != log.digest:
         raise HpcgymError(
-            f"{task.name}: {task.workload} has other jobs than the suite was frozen with: their"
-            f" digest is {digest[:12]}, not {task.digest[:12]}"
+            f"{log.name} has other jobs than the suite was frozen with: their digest is"
+            f" {digest[:12]}, not {log.digest[:12]}"
         )
-    if jobs.processors != task.processors:
+    if log.processors and jobs.processors != log.processors:
         raise HpcgymError(
-            f"{task.name}: the machine of {task.workload} has {jobs.processors} processors, not"
-            f" {task.processors}"
+            f"the machine of {log.name} has {jobs.processors} processors, not {log.processors}"
         )
     return jobs
 
 
-@lru_cache(maxsize=8)
-def _loaded(workload: str, clean: str) -> Workload:
-    return load_workload(workload, clean)
+def late(jobs: Workload) -> NDArray[np.bool_]:
+    """Return which jobs are submitted in the second half of a log's time, (n_jobs,) bool."""
+    return np.arange(len(jobs)) >= jobs.row_at(0.5)
 
 
-def digest_of(jobs: Workload) -> str:
-    """Return what a task's jobs are frozen by."""
-    return fingerprint([jobs])
+def learned_from(task: Task, log: Log) -> Workload:
+    """Return the jobs that an agent may learn from.
+
+    Of a log that is played: those of the first part of its time; of one that is for training alone,
+    all.
+    """
+    jobs = jobs_of(log)
+    known = jobs.row_at(task.share) if log in task.logs else len(jobs)
+    return jobs.take(slice(0, known), name=jobs.name)
 
 
-def part_of(jobs: Workload, task: Task, part: str) -> tuple[Workload, dict[str, Any]]:
-    """Return the jobs up to the end of a part, and which of them an environment is to draw from.
+def practice(task: Task, logs: Iterable[Log] | None = None) -> Make:
+    """Return what makes the environments that agents of a task learn in, of all its logs or some.
 
-    The test part begins with jobs that were left by those before it, so that these are there, too;
-    nothing that comes after a part is.
+    Raises
+    ------
+    HpcgymError : as of :func:`jobs_of`.
+    """
+    jobs = {log.name: learned_from(task, log) for log in logs or task.training}
+    return Make(jobs, task.env_id, _options(task))
+
+
+def environment(task: Task, log: Log, part: str = "test") -> Any:
+    """Return the environment in which a part of a log is played.
 
     Parameters
     ----------
     part : one of :data:`PARTS`.
-
-    Returns
-    -------
-    jobs : rows from the first on.
-    arguments : ``part`` and ``train_share`` of :class:`hpcgym.envs.core.episodes.Episodes`.
-    """
-    train, known = cuts_of(jobs, task)
-    if part == "train":
-        return jobs.take(slice(0, train), name=jobs.name), {"part": "all"}
-    if part == "validation":
-        share = train / known
-        return jobs.take(slice(0, known), name=jobs.name), {"part": "test", "train_share": share}
-    if part == "test":
-        return jobs, {"part": "test", "train_share": known / len(jobs)}
-    raise HpcgymError(unknown("part", part, PARTS))
-
-
-def cuts_of(jobs: Workload, task: Task) -> tuple[int, int]:
-    """Return the first rows of the validation and of the test part."""
-    n, (train, validation) = len(jobs), task.split
-    return int(train * n + 0.5), int((train + validation) * n + 0.5)
-
-
-def environment(task: Task, part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
-    """Return the environment of a task.
-
-    Parameters
-    ----------
-    part : "train" or "validation", which an agent may learn from, or "test".
-    num_envs : a vector environment of so many, see ``gymnasium.make_vec``; None: a single one.
-    more : further arguments of ``gymnasium.make_vec``, such as ``autoreset_mode``.
-
-    Raises
-    ------
-    HpcgymError : another part, or as of :func:`jobs_of`.
     """
     import gymnasium
 
-    jobs, arguments = part_of(jobs_of(task), task, part)
-    given = {**task.options, **arguments, "workload": jobs, "jobs": task.window, **more}
-    given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    if num_envs is not None:
-        return gymnasium.make_vec(task.env_id, num_envs=num_envs, **given)
+    jobs = jobs_of(log)
+    given: dict[str, Any] = {**_options(task), "part": "all"}
+    if part == "train":
+        jobs = learned_from(task, log)
+    elif task.window:
+        given |= {"part": "test", "train_share": task.share}
+    given |= {"workload": jobs} | ({} if task.window else dict(_WHOLE))
     return gymnasium.make(task.env_id, disable_env_checker=True, **given)
+
+
+def _options(task: Task) -> dict[str, Any]:
+    """Return the arguments of a task's environment, of a file's lists with tuples."""
+    window = {"jobs": task.window} if task.window else {}
+    given = {**task.options, **window}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+
+
+# --- References -----------------------------------------------------------------------------------
+
+
+def reference_of(task: Task, log: Log) -> Scheduler:
+    """Return the scheduler that is to be beaten on a log."""
+    return read_reference(task, log, task.reference, task.weights)
+
+
+def read_reference(task: Task, log: Log, text: str, weights: Iterable[float] = ()) -> Scheduler:
+    """Return what a text stands for on a log.
+
+    Parameters
+    ----------
+    text : a scheduler; or "static", perhaps with rules behind it: weights that do not change. With
+        the rule "threshold=easy" jobs wait no longer than EASY's longest wait in the training part
+        before they go first.
+    weights : of :data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`, as they are the actions of
+        MixedPolicy: each is divided by how much its feature differs in the log's first half.
+    """
+    name, colon, rules = text.partition(":")
+    if rules == "threshold=easy":
+        longest = int(simulate(learned_from(task, log), task.easy).wait.max())
+        rules = f"threshold={longest}s"
+    found = find_scheduler(f"{'saf' if name == 'static' else name}{colon}{rules}")
+    if name != "static":
+        return found
+    scaled = (np.array([*weights]) / _scale(log)).tolist()
+    return found.but(
+        policy={f: w for f, w in zip(WEIGHTED_FEATURES, scaled, strict=True) if w} or "fcfs"
+    )
+
+
+@lru_cache(maxsize=16)
+def _scale(log: Log) -> NDArray[np.float64]:
+    """Return what weights are divided by on a log, as in MixedPolicy."""
+    jobs = jobs_of(log)
+    return spread([jobs.take(slice(0, max(jobs.row_at(0.5), 1)))], WEIGHTED_FEATURES)

@@ -17,8 +17,10 @@ from hpcgym.study import Leaderboard
 from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
-SMALL: dict[str, Any] = {"jobs": 100, "n": 6, "budget": 14, "resamples": 200, **NOTHING_AROUND}
-FEW: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "resamples": 200, **NOTHING_AROUND}
+FEW: dict[str, Any] = {
+    "jobs": 100, "n": 2, "budget": 0, "resamples": 200, "train_share": 0.45, **NOTHING_AROUND,
+}  # fmt: skip
+SMALL: dict[str, Any] = {**FEW, "n": 6, "budget": 14}
 
 #: Where codes are known, so that jobs may share nodes; and a machine for them.
 CODES, SHARED_MACHINE = "codes:jobs=300,processes=24,processors=192,seed=2", "8x2x12"

@@ -15,6 +15,7 @@ import plain_envs
 import pytest
 from boards import FEW, SMALL, TRACE, First, FirstPair, Saved, as_it_is, failing
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 import hpcgym
 from hpcgym.baselines import find_baseline
@@ -32,7 +33,7 @@ from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate
-from hpcgym.study.evaluation.environments import Agents, around_of, warn_of_seen
+from hpcgym.study.evaluation.environments import Agents, Environments, around_of, warn_of_seen
 from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.workload import Workload, load_workload
 
@@ -124,7 +125,7 @@ def test_spaces_that_differ_are_said() -> None:
         assert not evaluate({"mine": agent}, TRACE, env=env_id, **FEW).failures
     check_spaces("none", SimpleNamespace(), env)
     said = "mine was trained in another environment than this: its observations are Dict"
-    with pytest.raises(HpcgymError, match=rf"{said}.*jobs Box\(16, 8\).* not .*jobs Box\(32, 8\)"):
+    with pytest.raises(HpcgymError, match=rf"{said}.*Box\(16, 14\).* not .*Box\(32, 14\)"):
         evaluate({"mine": agent}, TRACE, env_options={"window": 32}, **FEW)
     flat = plain_envs.make("hpcgym/JobSelection-v1", window=16, observation="flat", **made)
     with pytest.raises(HpcgymError, match=r"its observations are Dict\(cluster Box"):
@@ -213,6 +214,81 @@ def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
     )
 
 
+# --- Equal terms ----------------------------------------------------------------------------------
+
+
+def accept(observation: Any, info: Any) -> int:
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "policy", "row"),
+    [
+        *((f"{name}-v1", {}, find_baseline("saf"), "saf")
+          for name in ("JobSelection", "QueueOrdering", "MixedPolicy")),
+        *(("JobSelection-v1", {"threshold": 3600 * h}, find_baseline("saf"),
+           f"saf (threshold {3600 * h} s)") for h in (2, 24)),  # with 2 h nobody is ever asked
+        ("Backfill-v1", {}, find_baseline("spf"), "easy-sjbf"),
+        ("Backfill-v1", {"policy": "saf"}, find_baseline("spf"), "saf"),
+        ("Inspector-v1", {}, accept, "sjf"),
+        ("Inspector-v1", {"policy": "wait - area"}, accept,
+         "queue by wait - area, EASY backfilling by SPF, requested times"),
+        ("Inspector-v1", {"policy": "saf", "backfill_order": "fcfs"}, accept,
+         "queue by SAF, EASY backfilling by FCFS, requested times"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_acts_as_a_row_makes_its_very_schedule(
+    env: str, options: dict[str, Any], policy: Any, row: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the defaults of an environment, and no further options: the terms are equal.
+
+    Where a rule orders the queue it is a row, and SAF is the SAF of other tables, whoever says what
+    is back-filled here.
+    """
+    made: dict[str, list[NDArray[np.int64]]] = {}
+
+    def run(self: Environments, name: str, *given: Any) -> Any:
+        metrics = Environments.run(self, name, *given)
+        made.setdefault(name, []).append(self.result().start)
+        return metrics
+
+    monkeypatch.setattr(
+        "hpcgym.study.evaluation.run.Environments",
+        type("Noted", (Environments,), {"run": run}),
+    )
+    board = evaluate({"mine": policy}, LONG, env=f"hpcgym/{env}", env_options=options, **WINDOWS)
+    assert len(made["mine"]) == 3
+    for mine, theirs in zip(made["mine"], made[row], strict=True):
+        begun = mine >= 0  # an episode is over when its own jobs have started
+        assert mine[begun].tolist() == theirs[begun].tolist()
+        assert (theirs[~begun] >= mine.max()).all()
+    assert board.by_slice["mine"].equals(board.by_slice[row])
+    easy = next(name for name in made if name.startswith("easy"))
+    assert not board.by_slice["mine"].equals(board.by_slice[easy])
+
+
+def test_rules_that_those_who_act_do_not_have_are_told() -> None:
+    board = evaluate(
+        {"mine": find_baseline("saf"), "typical": "saf-typical-80h"}, TRACE, **FEW,
+        env="hpcgym/JobSelection-v1", env_options={"reservation": "kept"},
+    )  # fmt: skip
+    assert board.unlike == {
+        "mine": "a selected job keeps its reservation",
+        "typical": "policies by typical-ratio, threshold 288000 s",
+        "easy": "backfill fcfs",
+        "easy-sjbf": "backfill sjbf",
+    }
+    (line,) = (line for line in notes_of(board) if line.startswith("rules that "))
+    assert line == (
+        "rules that policies which act here do not have: mine: a selected job keeps its"
+        " reservation; typical: policies by typical-ratio, threshold 288000 s; easy: backfill fcfs;"
+        " easy-sjbf: backfill sjbf"
+    )
+    assert board.facts()["unlike"] == board.unlike
+    alone = evaluate("saf-typical-80h", TRACE, **FEW)  # nobody acts
+    assert alone.unlike == {}
+
+
 # --- Failures -------------------------------------------------------------------------------------
 
 
@@ -298,7 +374,7 @@ def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
         env_options={"window": 256, "backfill_order": "fcfs"}, **AROUND,
     )  # fmt: skip
     rows = board.by_slice
-    assert list(rows.index) == [f"window {k:04}" for k in range(7)]
+    assert list(rows.index) == [f"window {k:04}" for k in range(6)]
     np.testing.assert_allclose(rows["mine"], rows["easy"], rtol=1e-12)
     one, other = board.table.loc["mine"], board.table.loc["easy"]
     for metric in ("mean_wait_s", "utilization"):
@@ -321,7 +397,7 @@ def test_slices_of_easy_are_those_of_its_whole_schedule() -> None:
     board = evaluate(
         "easy", LONG, jobs=60, budget=0, start="easy", arrivals="continue", horizon="60d"
     )
-    whole, first = hpcgym.simulate(LONG, "easy"), len(LONG) // 2
+    whole, first = hpcgym.simulate(LONG, "easy"), LONG.row_at(0.5)
     for k, (name, value) in enumerate(board.by_slice["easy"].items()):
         rows = np.arange(first + 60 * k, first + 60 * (k + 1))
         assert value == pytest.approx(whole.bsld[rows].mean()), name

@@ -230,7 +230,7 @@ def test_intervals_are_of_paired_blocks_of_weeks(log: Workload, board: Prequenti
 
 def test_a_part_is_a_stream_of_its_own(log: Workload) -> None:
     board = prequential({"me": Saf()}, log, part="test", interval="week", budget=5)
-    later = log.take(np.arange(len(log)) >= len(log) // 2)
+    later = log.take(np.arange(len(log)) >= log.row_at(0.5))
     assert np.array_equal(board.results["me"].start, simulate(later, "saf").start)
     first = (later.submit_time[0] - log.submit_time[0]) // WEEK_S
     assert board.by_week().index[0] == first  # weeks are those of the log

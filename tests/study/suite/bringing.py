@@ -1,29 +1,20 @@
-"""Agents of users, good and bad; how they are let play; what is known of frozen tasks."""
+"""Agents of users, good and bad, and how they are let play."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hpcgym.baselines import find_scheduler
 from hpcgym.study.suite.submissions import Submission, run
 from hpcgym.study.suite.tasks import find_tasks
 
 
-def play(agent: str, names: str | None, folder: Path) -> Submission:
+def play(agent: str, names: str | None, folder: Path, **more: Any) -> Submission:
     """Let an agent play tasks by their names, all that it can without them."""
-    return run(agent, find_tasks(names), folder, named=names is not None)
-
-
-def frozen() -> list[dict[str, str]]:
-    """What ``frozen.csv`` has of frozen tasks: a fingerprint there is never changed.
-
-    Columns: task; fingerprint, when it was frozen; pairs of policies that it does not tell apart.
-    """
-    with Path(__file__).with_name("frozen.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return run(agent, find_tasks(names), folder, named=names is not None, **more)
 
 
 #: What agents were asked to do, in order.
@@ -34,7 +25,6 @@ class Shortest:
     """Orders by requested times, in QueueOrdering."""
 
     def act(self, observation, info):
-        calls.append("act")
         scores = np.zeros(len(observation["mask"]), np.float32)
         seen = observation["mask"].astype(bool)
         scores[seen] = -observation["jobs"][seen, 1]
@@ -45,18 +35,37 @@ class Trained(Shortest):
     """Says what it was trained with."""
 
     def train(self, make, seed, steps):
-        env = make()
+        env = make(jobs=40)
         observation, info = env.reset(seed=seed)
-        for _ in range(3):
-            observation, *_, info = env.step(self.act(observation, info))
-        check = make("validation")
-        calls.append((seed, steps, len(env.unwrapped.options.workload),
-                      len(check.unwrapped.options.workload)))  # fmt: skip
+        over = False
+        while not over:
+            observation, _, *ended, info = env.step(self.act(observation, info))
+            over = any(ended)
+        calls.append((seed, steps, make.kind, {name: len(w) for name, w in make.logs.items()}))
         self.seed = seed
 
     def act(self, observation, info):
         scores = super().act(observation, info)
         return scores if getattr(self, "seed", 0) == 0 else -scores
+
+
+class Each(Trained):
+    """Is trained for each log."""
+
+    each_log = True
+
+
+class Learned(Trained):
+    """Finds a scheduler, which is simulated."""
+
+    about = "a formula"
+
+    def train(self, make, seed, steps):
+        assert make.scheduler.backfill_order == "spf"
+        self.scheduler = find_scheduler("saf" if seed == 0 else "aged")
+
+    def act(self, observation, info):
+        raise AssertionError("it is simulated")
 
 
 class Logs(Shortest):
@@ -105,14 +114,14 @@ class OtherScale:
     """Was made for weights as they are."""
 
     env_id = "hpcgym/MixedPolicy-v1"
-    env_options: ClassVar[dict] = {"window": 16, "scale": "none"}
+    env_options: ClassVar[dict] = {"window": 1024, "scale": "none"}
 
     def act(self, observation, info):
         return np.zeros(6)
 
 
 class SameScale(OtherScale):
-    env_options: ClassVar[dict] = {"window": 16, "scale": "spread"}
+    env_options: ClassVar[dict] = {"window": 1024, "scale": "spread"}
 
 
 class NoAgent:

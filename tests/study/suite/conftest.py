@@ -11,23 +11,8 @@ import pytest
 from bringing import play
 
 from hpcgym.study.suite import tasks as module
-from hpcgym.workload.archive import TRACES, is_trace
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))  # for freeze_suite
-
-
-@pytest.fixture(params=[name for name, task in module.tasks().items() if task.frozen])
-def frozen_task(
-    request: pytest.FixtureRequest,
-    trace: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> module.Task:
-    """Each frozen task whose jobs are here."""
-    task = module.tasks()[request.param]
-    if is_trace(task.workload):
-        file = trace(TRACES[task.workload].file)  # which skips the test where it is not here
-        monkeypatch.setenv("HPCGYM_DATA", str(file.parent))
-    return task
 
 
 @pytest.fixture

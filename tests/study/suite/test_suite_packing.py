@@ -15,13 +15,13 @@ from freeze_suite import main, pack
 
 from hpcgym.agents import load, saved
 from hpcgym.errors import HpcgymError
-from hpcgym.study.suite.submissions import run
+from hpcgym.study.suite.submissions import read, run
 from hpcgym.study.suite.tasks import find_tasks
 
 pytestmark = pytest.mark.usefixtures("small")
 
-NAME = "suite:pool-weights/xnes/1"
-FILE = "pool-weights-xnes-1.json"
+NAME = "suite:mini-weights/xnes/lake/1"
+FILE = "mini-weights-xnes-lake-1.json"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -32,7 +32,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the files of a release; its registry is that of the package."""
-    run("xnes", find_tasks("pool-weights"), tmp_path / "done")
+    run("xnes", find_tasks("mini-weights"), tmp_path / "done")
     pack(tmp_path / "release", [tmp_path / "done"])
     monkeypatch.setattr(saved, "REGISTRY", tmp_path / "release" / "released.json")
     monkeypatch.setattr(saved, "user_cache", lambda: tmp_path / "cache")
@@ -46,7 +46,7 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_digests_are_those_of_the_files(packed: Path) -> None:
     registry = json.loads((packed / "released.json").read_text())
-    assert [*registry] == ["pool-weights/xnes/0", "pool-weights/xnes/1"]
+    assert [*registry] == ["mini-weights/xnes/lake/0", "mini-weights/xnes/lake/1"]
     for told in registry.values():
         content = (packed / told["file"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == told["sha256"]
@@ -58,11 +58,10 @@ def test_an_agent_by_name_plays_as_it_did(
 ) -> None:
     monkeypatch.setenv("HPCGYM_WEIGHTS", str(packed))
     assert load(NAME).weights_ == load(packed / FILE).weights_
-    first = json.loads((tmp_path / "done" / "submission.json").read_text())
-    again = run(NAME, find_tasks("pool-weights"), tmp_path / "again")
-    told = first["tasks"]["pool-weights"]["metrics"]["mean_bsld"]
-    assert again.values("pool-weights").tolist() == [told[1]]
-    assert not again.tasks["pool-weights"]["trained"]
+    again = run(NAME, find_tasks("mini-weights"), tmp_path / "again")
+    first = read(tmp_path / "done").told("mini-weights", "lake")
+    assert again.told("mini-weights", "lake") == {0: first[1]}
+    assert not again.tasks["mini-weights"]["trained"]
 
 
 def test_it_is_downloaded_once(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -85,8 +84,8 @@ def test_what_cannot_be_found_is_said(
         f"cannot download {NAME} from http://127.0.0.1:9/{FILE}: no connection; get {FILE} another"
         " way, put it into a folder and set HPCGYM_WEIGHTS to that folder"
     )
-    with pytest.raises(HpcgymError, match="no such agent; did you mean suite:pool-weights/xnes/1"):
-        load("suite:pool-weights/xmes/1")
+    with pytest.raises(HpcgymError, match="did you mean suite:mini-weights/xnes/lake/1"):
+        load("suite:mini-weights/xmes/lake/1")
     monkeypatch.setenv("HPCGYM_WEIGHTS", str(packed))
     (packed / FILE).write_text("{}")
     with pytest.raises(HpcgymError, match=f"{FILE} is not the file of {NAME}: its SHA-256"):
@@ -94,10 +93,10 @@ def test_what_cannot_be_found_is_said(
 
 
 def test_submissions_that_cannot_be_packed_are_said(packed: Path, tmp_path: Path) -> None:
-    run("easy", find_tasks("pool-weights"), tmp_path / "easy")
+    run("easy", find_tasks("mini-weights"), tmp_path / "easy")
     with pytest.raises(HpcgymError, match="has no files of trained agents"):
         pack(tmp_path / "new", [tmp_path / "easy"])
-    with pytest.raises(HpcgymError, match="there are two agents pool-weights/xnes/0"):
+    with pytest.raises(HpcgymError, match="there are two agents mini-weights/xnes/lake/0"):
         pack(tmp_path / "new", [tmp_path / "done", tmp_path / "done"])
     with pytest.raises(HpcgymError, match="usage"):
         main(["release"])
@@ -107,6 +106,5 @@ def test_all_that_is_released_has_a_name_and_a_digest() -> None:
     """Of the registry of the package itself."""
     registry = json.loads(saved.REGISTRY.read_text())
     for name, told in registry.items():
-        task, agent, seed = name.split("/")
-        assert told["file"].rpartition(".")[0] == f"{task}-{agent}-{seed}"
+        assert told["file"].rpartition(".")[0] == name.replace("/", "-")
         assert len(told["sha256"]) == 64

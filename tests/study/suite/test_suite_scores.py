@@ -1,117 +1,147 @@
-"""Scores by hand, and their intervals by loops."""
+"""Scores: against hand-computed cases, and computed again with numpy from the files alone."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+import json
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from bringing import play
+from freeze_suite import text_of, told_of
 
 from hpcgym.errors import HpcgymError
-from hpcgym.study.intervals import how_often
-from hpcgym.study.suite.board import ends_of_task, probability_of_improvement, scores_of, stratified
-
-EASY = np.array([8.0, 24.0, 16.0, 20.0, 12.0])  # mean 16
-BEST = np.array([2.0, 6.0, 4.0, 4.0, 4.0])  # mean 4
-
-
-def drawn(
-    seeds: int, n: int, resamples: int, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The trainings and the slices of each resample, each as often as it was drawn."""
-    slices = how_often(n, resamples, rng)
-    trainings = how_often(seeds, resamples, rng) if seeds > 1 else np.ones((resamples, 1), int)
-    for one, other in zip(trainings, slices, strict=True):
-        yield np.repeat(np.arange(seeds), one), np.repeat(np.arange(n), other)
+from hpcgym.schedule.gains import Felt, gain
+from hpcgym.simulation.run import simulate
+from hpcgym.study.suite.board import board_of, scored
+from hpcgym.study.suite.submissions import read
+from hpcgym.study.suite.tasks import jobs_of, late, tasks
 
 
-def test_a_score_by_hand() -> None:
-    values = np.array([EASY, BEST, EASY / 2, EASY * 2, BEST / 4])
-    assert scores_of(values, EASY, BEST) == pytest.approx([0, 1, 0.5, -0.5, 2])
+def test_a_tiny_case_by_hand() -> None:
+    """Two logs, two seeds; the reference gains 1/2 on the first log and nothing on the second."""
+    first = np.array([[1.0, 3.0], [2.0, 2.0]])
+    second = np.array([[0.0, 0.0, 0.0], [3.0, 3.0, 0.0]])
+    found = scored([(first, np.full(2, 0.5)), (second, np.zeros(3))])
+    # of seed 0: (2 + 0) / 2 = 1; of seed 1: (2 + 2) / 2 = 2
+    assert found.score.value == pytest.approx(1.5)
+    assert found.paired.value == pytest.approx(1.25)
+    assert np.isnan([found.score.low, found.paired.low]).all()  # too few weeks
+    assert (found.seeds, found.winning, found.wins) == (2, 0, False)
 
 
-def test_the_interquartile_mean_over_tasks_and_trainings() -> None:
-    values = {
-        "one": np.array([EASY, EASY / 2, EASY * 2, BEST]),  # 0, 0.5, -0.5, 1
-        "two": np.array([BEST / 4, BEST * 4, BEST, BEST * 2]),  # 2, 0, 1, 0.5
-    }
-    easy, best = (dict.fromkeys(values, one[None]) for one in (EASY, BEST))
-    # of -0.5, 0, 0, 0.5, 0.5, 1, 1, 2 the two least and greatest are left out
-    found, low, high = stratified(values, easy, best)
-    assert found == pytest.approx((0 + 0.5 + 0.5 + 1) / 4)
-    assert low < found < high
+@pytest.mark.parametrize(
+    ("gains", "winning", "wins"),
+    [
+        ([0.3, 0.3, 0.3, 0.3, 0.3], 5, True),
+        ([0.9, 0.9, 0.9, -0.3, -0.3], 3, True),
+        ([0.9, 0.9, -0.1, -0.1, -0.1], 2, False),  # the mean alone is not enough
+        ([0.2, 0.2, 0.2, -0.9, -0.9], 3, False),  # nor are three seeds
+        ([0.0, 0.0, 0.0, 0.0, 0.0], 0, False),
+    ],
+)
+def test_who_wins(gains: list[float], winning: int, wins: bool) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.05, 40)
+    ours = np.array(gains)[:, None] + 1.0 + noise
+    found = scored([(ours, np.ones(40)), (ours[:, :24], np.ones(24))])
+    assert (found.winning, found.wins) == (winning, wins)
 
 
-def test_an_interval_by_loops() -> None:
-    rng = np.random.default_rng(3)
-    values = {"one": rng.uniform(2, 30, (3, 6)), "two": rng.uniform(2, 30, (1, 5))}
-    easy = {"one": rng.uniform(9, 30, (1, 6)), "two": rng.uniform(9, 30, (1, 5))}
-    best = {"one": rng.uniform(2, 5, (1, 6)), "two": rng.uniform(2, 5, (1, 5))}
-    _, low, high = stratified(values, easy, best, resamples=50, seed=7)
-
-    draws = np.random.default_rng(7)
-    found: list[list[float]] = [[] for _ in range(50)]
-    for task, one in values.items():
-        unit = math.log(easy[task].mean() / best[task].mean())
-        for k, (seeds, rows) in enumerate(drawn(*one.shape, 50, draws)):
-            for s in seeds:
-                ratio = easy[task][0][rows].mean() / one[s][rows].mean()
-                found[k].append(math.log(ratio) / unit)
-    middles = []
-    for scores in found:
-        ascending = sorted(scores)
-        assert len(ascending) == 4
-        middles.append((ascending[1] + ascending[2]) / 2)
-    assert [low, high] == pytest.approx(np.percentile(middles, [2.5, 97.5]))
+def test_a_log_that_breaks_the_gate_counts_nothing_with_that_seed_alone() -> None:
+    weeks = np.full(8, 40)
+    easy = Felt(weeks, np.full(8, 8.0), 100.0, 10.0)
+    kept = gain(easy, Felt(weeks, np.full(8, 2.0), 200.0, 20.0))
+    broken = gain(easy, Felt(weeks, np.full(8, 2.0), 201.0, 20.0))
+    ours = np.array([kept.counted, broken.counted])
+    assert scored([(ours, np.zeros(8))]).score.value == pytest.approx(np.log(4) / 2)
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_intervals_of_a_task_by_loops(seeds: int) -> None:
-    rng = np.random.default_rng(4)
-    values, easy, best = rng.uniform(2, 30, (seeds, 6)), rng.uniform(9, 30, 6), rng.uniform(2, 5, 6)
-    ends = ends_of_task(values, easy, best, resamples=40, seed=5)
-    unit = math.log(easy.mean() / best.mean())
-    found: dict[str, list[float]] = {"score": [], "best": [], "gain": []}
-    for chosen, rows in drawn(seeds, 6, 40, np.random.default_rng(5)):
-        agents = [math.log(values[s][rows].mean()) for s in chosen]
-        base, static = (math.log(one[rows].mean()) for one in (easy, best))
-        found["score"].append((base - np.mean(agents)) / unit)
-        found["best"].append((base - static) / unit)
-        found["gain"].append(static - np.mean(agents))
-    for name, them in found.items():
-        told = [ends[f"{name}_low"], ends[f"{name}_high"]]
-        assert told == pytest.approx(np.percentile(them, [2.5, 97.5]))
-    assert ends["gain"] == pytest.approx(unit * (scores_of(values, easy, best).mean() - 1))
+@pytest.mark.usefixtures("small")
+def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> None:
+    """Computed again from the arrays of the file, week by week in a loop."""
+    play("random", "order", tmp_path / "random")
+    play("aged", "order", tmp_path / "aged")
+    board = board_of([read(tmp_path / name) for name in ("random", "aged")])
+    arrays = np.load(tmp_path / "random" / "schedules.npz")
+    scores, above = [], []
+    for name in ("pool", "pond"):
+        jobs = jobs_of(tasks()["order"].log(name))
+        run, submit, half = jobs.run_time, jobs.submit_time, late(jobs)
+        area = jobs.requested_processors * run
+        week = (submit - submit[0]) // 604_800
+
+        def felt(
+            wait: np.ndarray, run=run, half=half, area=area, week=week
+        ) -> tuple[dict[int, float], float, float]:
+            bsld = np.maximum(1.0, (wait + run) / np.maximum(run, 10))
+            numbers = [k for k in range(week.max() + 1) if (half & (week == k)).sum() >= 20]
+            means = {k: bsld[half & (week == k)].mean() for k in numbers}
+            return means, wait[half].max(), (area * wait)[half].sum() / area[half].sum()
+
+        easy, saf = (felt(simulate(jobs, one).start - submit) for one in ("easy", "saf"))
+
+        def counted(ours, easy=easy) -> np.ndarray:
+            means, longest, weighted = ours
+            starves = longest > max(2 * easy[1], 72 * 3600) or weighted > 2 * easy[2]
+            return np.array([0.0 if starves else np.log(easy[0][k] / means[k]) for k in easy[0]])
+
+        seeds = [counted(felt(arrays[f"order/{name}/{seed}/0/wait"])) for seed in (0, 1)]
+        scores.append(np.mean(seeds))
+        above.append(np.mean(seeds) - counted(saf).mean())
+    row = board.table.set_index("agent").loc["random"]
+    assert row.score == pytest.approx(np.mean(scores))
+    assert row.gain == pytest.approx(np.mean(above))
+    by_log = board.by_log.set_index(["agent", "log"]).loc["random"]
+    assert by_log.score.tolist() == pytest.approx(scores)
+    assert json.dumps(board.facts(), default=float)
 
 
-def test_whoever_is_the_best_static_scheduler_gains_nothing() -> None:
-    ends = ends_of_task(BEST[None], EASY, BEST)
-    assert (ends["gain"], ends["gain_low"], ends["gain_high"]) == (0, 0, 0)
-    assert (ends["score_low"], ends["score_high"]) == (ends["best_low"], ends["best_high"])
-    few = ends_of_task(BEST[None, :4], EASY[:4], BEST[:4])
-    assert few["gain"] == 0
-    assert np.isnan([few["gain_low"], few["score_high"]]).all()
+@pytest.mark.usefixtures("small")
+def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> None:
+    play("saf", "order,nodes-power", tmp_path / "saf")
+    play("easy", "order,backfill", tmp_path / "easy", logs=["pond"])
+    told: list[str] = []
+    board = board_of([read(tmp_path / name) for name in ("easy", "saf")], note=told.append)
+    table = board.table
+    assert [*zip(table.task, table.agent, table.logs, table.of_logs, strict=True)] == [
+        ("order", "saf", 1, 2), ("order", "easy", 1, 2), ("backfill", "easy", 1, 2),
+        ("nodes-power", "saf", 1, 1),
+    ]  # fmt: skip
+    assert not table.wins.any()
+    easy = table[table.agent == "easy"]
+    assert (easy.score == 0).all()
+    assert (easy.longest_wait == 1).all()
+    assert (easy.area_weighted_wait == 1).all()
+    heading, cells = board.cells(table)
+    assert heading[:3] == ["agent", "score", "log(reference / agent)"]
+    assert [row[0] for row in cells] == [*table.agent]
+    assert {row[heading.index("verified")] for row in cells} == {"yes"}
+    one = read(tmp_path / "saf")
+    assert sorted(board_of([one, play("saf", "order", tmp_path / "two")]).found["order"]) == sorted(
+        f"saf ({tmp_path / name})" for name in ("saf", "two")
+    )
+    with pytest.raises(HpcgymError, match="is there twice"):
+        board_of([one, one])
+    play("saf", "order", tmp_path / "pool", logs=["pool"])
+    with pytest.raises(HpcgymError, match="no task and log in common"):
+        board_of([play("easy", "order", tmp_path / "pond", logs=["pond"]), read(tmp_path / "pool")])
 
 
-def test_whoever_is_easy_everywhere_has_no_spread() -> None:
-    easy, best = {"one": EASY[None]}, {"one": BEST[None]}
-    assert stratified({"one": EASY[None]}, easy, best) == (0, 0, 0)
-
-
-def test_few_slices_have_no_interval() -> None:
-    easy, best = {"one": EASY[None, :4]}, {"one": BEST[None, :4]}
-    found, low, high = stratified({"one": BEST[None, :4]}, easy, best)
-    assert found == pytest.approx(1)
-    assert np.isnan([low, high]).all()
-    with pytest.raises(HpcgymError, match="resamples must be a whole number of at least 1"):
-        stratified({"one": EASY[None]}, easy, best, 0)
-
-
-def test_the_probability_of_improvement_by_hand() -> None:
-    one = [np.array([1.0, 2.0, 3.0]), np.array([5.0])]
-    other = [np.array([2.0, 2.5]), np.array([4.0, 6.0])]
-    # first task: 1 beats none; 2 draws once; 3 beats both: 2.5 of 6. Second: 1 of 2
-    assert probability_of_improvement(one, other) == pytest.approx((2.5 / 6 + 1 / 2) / 2)
-    assert probability_of_improvement(other, one) == pytest.approx(1 - (2.5 / 6 + 1 / 2) / 2)
-    assert probability_of_improvement(one, one) == 0.5
+@pytest.mark.usefixtures("small")
+def test_what_a_task_tells(played: Callable[[str, str], Path]) -> None:
+    task = tasks()["backfill"]
+    weeks, broken = told_of(task)
+    assert {*weeks} == {*broken} == {"easy", "easy-sjbf", "clairvoyant", "random"}
+    for one in weeks["easy"]:
+        assert not one.any()
+    text = text_of(task, weeks, broken)
+    reference = next(line for line in text.splitlines() if line.startswith("| `easy-sjbf`"))
+    assert reference.split(" | ")[2].startswith("0.00")
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.1, 60)
+    made = {"easy": [np.zeros(60)], "easy-sjbf": [0.5 + noise], "good": [1.0 + noise],
+            "same": [1.0 + rng.normal(0, 0.1, 60)]}  # fmt: skip
+    text = text_of(task, made, dict.fromkeys(made, ""))
+    alike = text.splitlines()[-1]
+    assert alike in ("Not told apart: `good` and `same`.", "Not told apart: `same` and `good`.")

@@ -2,168 +2,170 @@
 
 from __future__ import annotations
 
-import hashlib
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import freeze_suite
 import numpy as np
 import pytest
-from bringing import frozen
-from drawing import given
-from drawing import strategies as st
 
 from hpcgym.errors import HpcgymError
-from hpcgym.machine import cluster_toml
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.study.evaluation.references import best_static
+from hpcgym.scheduler.policies.features import spread
+from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.tasks import (
-    PARTS,
-    Task,
-    check_frozen,
-    cuts_of,
+    Log,
     environment,
     find_tasks,
     jobs_of,
-    part_of,
+    late,
+    learned_from,
+    practice,
+    read_reference,
+    reference_of,
     suite,
     tasks,
 )
-from hpcgym.workload import load_workload
+from hpcgym.workload.archive import TRACES, find, is_trace
+
+#: Of tasks of slices, how many are played.
+SLICES = {"nodes-power": 2, "codes-pairs": 3}
 
 
 def test_a_frozen_id_is_what_it_was() -> None:
-    assert suite() == "hpcgym-suite-v1"
-    found = {name: task.fingerprint[:16] for name, task in tasks().items() if task.frozen}
-    assert found == {row["task"]: row["fingerprint"] for row in frozen()}
+    """A fingerprint in ``frozen.csv`` is never changed."""
+    assert suite() == "hpcgym-suite-v2"
+    with Path(__file__).with_name("frozen.csv").open(newline="") as file:
+        told = {row["task"]: row["fingerprint"] for row in csv.DictReader(file)}
+    assert {name: task.fingerprint[:16] for name, task in tasks().items()} == told
 
 
-def test_the_archive_has_the_names_of_what_is_not_frozen() -> None:
-    left = {task.workload for task in tasks().values() if not task.frozen}
-    assert left == {"CTC-SP2", "HPC2N"}
-    with pytest.raises(HpcgymError, match=r"ctc-order is not frozen yet: .* of CTC-SP2"):
-        check_frozen(tasks()["ctc-order"])
+LOGS = {log.name: log for task in tasks().values() for log in (*task.logs, *task.training)}
 
 
-def test_jobs_are_those_that_were_frozen(frozen_task: Task) -> None:
-    jobs = jobs_of(frozen_task)
-    assert jobs.processors == frozen_task.processors
-    other = replace(frozen_task, digest="0" * 64)
-    with pytest.raises(HpcgymError, match=f"{other.name}: .* has other jobs than the suite"):
-        jobs_of(other)
+@pytest.mark.parametrize("name", LOGS)
+def test_jobs_are_those_that_were_frozen(name: str) -> None:
+    log = LOGS[name]
+    if is_trace(log.workload) and find(log.workload) is None:
+        pytest.skip(f"{name} is not on this machine")
+    assert jobs_of(log).processors == log.processors
+    with pytest.raises(HpcgymError, match=f"{name} has other jobs than the suite was frozen with"):
+        jobs_of(replace(log, digest="0" * 64))
 
 
-#: What else episodes depend on: machines, and how fast codes run beside one another.
-MACHINES = {
-    "budget-power": "7ea9f00d71644554",
-    "codes-pairs": "193b054407d422f6",
-}
+def test_further_logs_are_of_the_archive() -> None:
+    assert {log.workload for log in tasks()["zero-shot"].further} <= {*TRACES}
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_machines_are_those_that_were_frozen(name: str) -> None:
-    with environment(tasks()[name]) as env:
-        world = env.unwrapped
-        speedups = world.speedups.digest if name == "codes-pairs" else ""
-        told = f"{cluster_toml(world.options.cluster)} {speedups}"
-    assert hashlib.sha256(told.encode()).hexdigest()[:16] == MACHINES[name]
+@pytest.mark.slow
+def test_what_is_frozen_of_a_small_task_can_be_found_anew() -> None:
+    for name in ("mini-backfill", "codes-pairs"):
+        task = tasks()[name]
+        reference, weights, scores = freeze_suite.chosen(task)
+        assert (reference, tuple(weights)) == (task.reference, task.weights)
+        assert scores[reference] == max(scores.values())
 
 
-def test_what_is_frozen_of_the_small_trace_can_be_found_anew() -> None:
-    task = tasks()["mini-select"]
-    known, best = freeze_suite.frozen(task)
-    assert known.digest == task.digest
-    assert isinstance(best, dict)
-    assert best == pytest.approx(dict(task.best))
+def test_what_is_learned_from_is_the_first_half_of_the_time(small: object) -> None:
+    task = tasks()["order"]
+    for log in task.logs:
+        jobs = jobs_of(log)
+        submit = jobs.submit_time
+        known = learned_from(task, log)
+        middle = (submit[0] + submit[-1]) / 2
+        assert known.submit_time.tolist() == submit[submit < middle].tolist()
+        assert late(jobs).tolist() == (submit >= middle).tolist()
+    made = tasks()["zero-shot"].training[0]
+    assert len(learned_from(tasks()["zero-shot"], made)) == 500
+    power = tasks()["nodes-power"]
+    submit = jobs_of(power.logs[0]).submit_time
+    known = learned_from(power, power.logs[0])
+    assert len(known) == int((submit < submit[0] + 0.75 * (submit[-1] - submit[0])).sum())
 
 
-def test_the_best_static_scheduler_has_seen_the_train_part_only() -> None:
-    task = tasks()["mini-weights"]
-    jobs = load_workload(task.workload)
-    train = jobs.take(slice(0, round(0.6 * len(jobs))))
-    _, best = freeze_suite.frozen(task, budget=20)
-    same = best_static([train], WEIGHTED_FEATURES, freeze_suite.STATIC, 20, 0, lambda text: None)
-    assert best == same
-
-
-@given(st.integers(10, 100_000))
-def test_parts_follow_one_another(n: int) -> None:
-    task = tasks()["mini-order"]
-
-    class Jobs:
-        name = "n jobs"
-
-        def __init__(self, n: int) -> None:
-            self.n = n
-
-        def __len__(self) -> int:
-            return self.n
-
-        def take(self, rows: slice, name: str) -> Jobs:
-            return Jobs(rows.stop)
-
-    train, known = cuts_of(Jobs(n), task)
-    assert abs(train - 0.6 * n) <= 0.5
-    assert abs(known - 0.8 * n) <= 0.5
-    rows = {}
-    for part in PARTS:
-        jobs, given = part_of(Jobs(n), task, part)
-        # as Episodes cuts them
-        cut = int(given.get("train_share", 0.0) * len(jobs) + 0.5)
-        rows[part] = (cut if given["part"] == "test" else 0, len(jobs))
-    assert rows == {"train": (0, train), "validation": (train, known), "test": (known, n)}
-
-
-def test_an_environment_shows_no_job_of_a_later_part(small: object) -> None:
-    task = tasks()["pool-select"]
-    jobs = jobs_of(task)
-    train, known = cuts_of(jobs, task)
-    last = {"train": train, "validation": known, "test": len(jobs)}
-    for part in PARTS:
-        with environment(task, part) as env:
-            world = env.unwrapped
-            submit = world.episodes.workload.submit_time
-            assert submit.max() <= jobs.submit_time[last[part] - 1]
-            first = min(submit[one.first] for one in world.episodes.listing)
-            begin = {"train": 0, "validation": train, "test": known}[part]
-            assert first == jobs.submit_time[begin]
-    with pytest.raises(HpcgymError, match="unknown part 'all'"):
-        environment(task, "all")
+def test_an_agent_is_shown_no_job_of_the_test(small: object) -> None:
+    for name in ("order", "select", "weights", "backfill", "zero-shot", "nodes-power"):
+        task = tasks()[name]
+        make = practice(task)
+        assert [*make.logs] == [log.name for log in task.training]
+        for log in task.training:
+            known = learned_from(task, log)
+            begin, end = known.submit_time[[0, -1]].tolist()
+            cut = int((known.submit_time < begin + 0.75 * (end - begin)).sum())
+            for part, last in (("train", cut), ("validation", len(known))):
+                env = make(part, log=log.name, jobs=20)
+                jobs = env.unwrapped.options.workload
+                assert jobs.submit_time.tolist() == known.submit_time[:last].tolist()
+                first = 0 if part == "train" else cut
+                expected = known.submit_time[[first, last - 1]].tolist()
+                assert list(env.unwrapped.episodes.submitted) == expected
+                env.close()
+        with pytest.raises(HpcgymError, match="unknown part 'test'"):
+            make("test")
+        with pytest.raises(HpcgymError, match="unknown log 'none'"):
+            make(log="none")
 
 
 def test_environments_of_a_task_are_those_of_its_id(small: object) -> None:
-    for name in ("pool-select", "pool-order", "pool-weights", "nodes-power", "codes-pairs"):
+    kinds = {"order": "ordering", "select": "selection", "weights": "weights",
+             "backfill": "candidates", "nodes-power": "power", "codes-pairs": "pairs"}  # fmt: skip
+    for name in kinds:
         task = tasks()[name]
-        with environment(task) as env:
-            assert env.spec.id == task.env_id
-        envs = environment(task, num_envs=2, autoreset_mode="SameStep")
-        observations, _ = envs.reset(seed=0)
-        assert np.shape(observations["jobs"])[0] == 2
+        make = practice(task)
+        assert make.kind == name.rpartition("-")[2]
+        envs = make(num_envs=2, jobs=20)
+        assert envs.num_envs == 2
         envs.close()
+        with environment(task, task.logs[0]) as env:
+            assert env.spec.id == task.env_id
+            assert make.scheduler == env.unwrapped.options.scheduler
+            listing = env.unwrapped.episodes.listing
+            assert [one.name for one in listing] == (
+                [f"window {n:04d}" for n in range(SLICES[name])] if task.window else ["whole"]
+            )
 
 
 def test_tasks_by_name(small: object) -> None:
     def named(text: str | None) -> list[str]:
         return [task.name for task in find_tasks(text)]
 
-    assert named("mini") == ["tiny-order"]
-    assert named("order") == ["pool-order"]
+    assert named("mini") == ["mini-order", "mini-select", "mini-weights"]
+    assert named("order") == ["order"]
     assert named(None) == [
-        "pool-select", "pool-order", "pool-weights", "nodes-power", "codes-pairs",
+        "order", "select", "weights", "backfill", "zero-shot", "nodes-power", "codes-pairs",
     ]  # fmt: skip
-    assert named("pairs, pool-order,order") == ["codes-pairs", "pool-order"]
-    with pytest.raises(HpcgymError, match="unknown task 'pool-ordr'; did you mean 'pool-order'"):
-        find_tasks("pool-ordr")
-    with pytest.raises(HpcgymError, match="open-order is not frozen yet"):
-        find_tasks("open-order")
+    assert named("codes-pairs, order,order") == ["codes-pairs", "order"]
+    with pytest.raises(HpcgymError, match="unknown task 'ordr'; did you mean 'order'"):
+        find_tasks("ordr")
+    with pytest.raises(HpcgymError, match="unknown log of order 'pol'; did you mean 'pool'"):
+        tasks()["order"].log("pol")
 
 
 def test_a_fingerprint_changes_with_anything(small: object) -> None:
-    task = tasks()["pool-order"]
+    task = tasks()["nodes-power"]
+    log = task.logs[0]
     changes = {
-        "digest": "1" * 64, "options": {**task.options, "horizon": "2d"}, "window": 41,
-        "split": (0.5, 0.2), "steps": 31, "seeds": (0,), "best": {"area": -2.0}, "easy": "fcfs",
-        "env_id": "hpcgym/JobSelection-v1", "processors": 33,
+        "logs": (replace(log, digest="1" * 64),), "training": (Log("x", "y"),), "window": 41,
+        "options": {**task.options, "share": 0.5}, "share": 0.7, "steps": 31, "seeds": (0,),
+        "reference": "f1", "weights": (1.0,), "easy": "fcfs", "env_id": "hpcgym/JobSelection-v1",
     }  # fmt: skip
     found = {replace(task, **{name: value}).fingerprint for name, value in changes.items()}
     assert len(found | {task.fingerprint}) == len(changes) + 1
     assert replace(task).fingerprint == task.fingerprint
+
+
+def test_references_are_scaled_for_each_log_and_know_its_first_half(small: object) -> None:
+    task = tasks()["weights"]
+    for log in task.logs:
+        jobs, rules = jobs_of(log), reference_of(task, log)
+        half = jobs.take(~late(jobs))
+        expected = dict(
+            zip(WEIGHTED_FEATURES, task.weights / spread([half], WEIGHTED_FEATURES), strict=True)
+        )
+        assert rules.policy == {name: value for name, value in expected.items() if value}
+        longest = simulate(learned_from(task, log), "easy").wait.max()
+        assert rules.threshold == longest
+        assert rules.backfill_order == "spf"
+    assert read_reference(task, task.logs[0], "saf:threshold=2h").threshold == 7200
+    assert read_reference(task, task.logs[0], "static", np.zeros(6)).policy == "fcfs"

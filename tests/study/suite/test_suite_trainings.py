@@ -1,4 +1,4 @@
-"""What trainings leave in a submission, and agents that the suite trains or lets look ahead."""
+"""What trainings leave in a submission."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from bringing import play
 
 from hpcgym.agents import load
-from hpcgym.study.suite.proofs import verify
-from hpcgym.study.suite.submissions import read
+from hpcgym.agents.xnes import Xnes
+from hpcgym.study.suite.board import board_of
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -22,48 +22,61 @@ def curve(path: Path) -> list[dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("agent", "task", "ending"),
+    ("agent", "task", "place"),
     [
-        ("rule-es", "pool-weights", ".json"),
-        ("xnes", "pool-weights", ".json"),
-        ("job-ppo", "pool-order", ".pt"),
-        ("maskable-ppo", "pool-select", ".pt"),
+        ("rule-es", "mini-weights", "{}.toml"),
+        ("xnes", "mini-weights", "lake/{}.json"),
+        ("job-ppo", "mini-order", "lake/{}.pt"),
+        ("maskable-ppo", "mini-select", "lake/{}.pt"),
     ],
 )
 def test_the_agent_that_is_kept_plays_as_it_did(
-    agent: str, task: str, ending: str, tmp_path: Path
+    agent: str, task: str, place: str, tmp_path: Path
 ) -> None:
     """Its file, which is not trained again, makes the schedules of the submission."""
-    if ending == ".pt":
+    if place.endswith(".pt"):
         pytest.importorskip("torch")
     done = play(agent, task, tmp_path / "done")
-    assert all(proof.equal for proof in verify(read(tmp_path / "done")))
-    told = done.tasks[task]
-    assert told["trained"]
-    for row, seed in enumerate(told["seeds"]):
-        kept = tmp_path / "done" / "trainings" / task / f"{seed}{ending}"
-        assert load(kept).name == agent
+    assert not board_of([done]).failed
+    assert done.tasks[task]["trained"]
+    for seed in (0, 1):
+        kept = tmp_path / "done" / "trainings" / task / place.format(seed)
+        if agent != "rule-es":  # whose file is a scheduler
+            assert load(kept).name == agent
         again = play(str(kept), task, tmp_path / f"again{seed}")
         assert not again.tasks[task]["trained"]
-        assert again.values(task).tolist() == [done.values(task)[row].tolist()]
+        assert again.told(task, "lake") == {0: done.told(task, "lake")[seed]}
         rows = curve(kept.with_suffix(".csv"))
         steps = [int(one["steps"]) for one in rows]
         assert steps == sorted(steps)
         assert steps[-1] > 0
 
 
+def test_a_training_is_not_done_again_where_its_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = play("xnes", "mini-weights", tmp_path)
+    first = done.told("mini-weights", "lake")
+    done.tasks["mini-weights"]["logs"].clear()
+    done.arrays.clear()
+    done.write()
+    monkeypatch.setattr(Xnes, "train", lambda *given: pytest.fail("it is trained"))
+    assert play("xnes", "mini-weights", tmp_path).told("mini-weights", "lake") == first
+
+
 def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
-    play("bringing:Logs", "pool-order", tmp_path)
-    place = tmp_path / "trainings" / "pool-order"
+    play("bringing:Logs", "order", tmp_path)
+    place = tmp_path / "trainings" / "order"
     assert curve(place / "1.csv") == [{"steps": "3", "mine": "1"}]
     assert (place / "0").read_text() == "seed 0"
-    play("bringing:Trained", "tiny-order", tmp_path / "plain")
+    play("bringing:Trained", "order", tmp_path / "plain", logs=["pond"])
     assert not (tmp_path / "plain" / "trainings").exists()
 
 
+@pytest.mark.slow
 def test_look_ahead_plays_where_weights_are_set(tmp_path: Path) -> None:
-    done = play("lookahead", "pool-weights", tmp_path)
-    assert all(proof.equal for proof in verify(read(tmp_path)))
-    assert done.tasks["pool-weights"]["seeds"] == [0]
-    fcfs = play("easy", "pool-weights", tmp_path / "easy")
-    assert done.values("pool-weights").mean() < fcfs.values("pool-weights").mean()
+    done = play("lookahead", "weights", tmp_path, logs=["pond"])
+    (row,) = board_of([done]).table.to_dict("records")
+    assert row["verified"]
+    assert list(done.told("weights", "pond")) == [0]
+    assert row["score"] > 0

@@ -6,7 +6,6 @@ simulated by themselves drain, and flatter who lets wide jobs wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +14,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
-from hpcgym.study.intervals import FEWEST, Floats, how_often
+
+Floats = NDArray[np.float64]
 
 #: Weeks with fewer jobs do not count: their means say little.
 FEWEST_JOBS = 20
-#: Weeks that are resampled together: a week feels those before it.
-BLOCK = 4
 #: The gate: how many times EASY's longest wait, and its area-weighted wait, a schedule may have.
 MOST = 2.0
 #: [h] A longest wait of up to this keeps the gate, whatever EASY's is.
@@ -68,14 +66,6 @@ class Gain(NamedTuple):
         return float(self.counted.mean()) if len(self.weeks) else float("nan")
 
 
-class Mean(NamedTuple):
-    """A mean over logs, with the ends of its 95 % interval; these may be nan."""
-
-    value: float
-    low: float
-    high: float
-
-
 def felt(result: Result, jobs: NDArray[np.bool_]) -> Felt:
     """Return what some jobs of a schedule felt; the schedule is that of the whole log.
 
@@ -120,36 +110,3 @@ def gain(easy: Felt, ours: Felt) -> Gain:
         if value > most
     ]
     return Gain(weeks, tuple(broken))
-
-
-def mean_of(logs: Sequence[Floats], resamples: int = 2000, seed: int = 0) -> Mean:
-    """Return the mean over logs of the mean over weeks, with its 95 % interval.
-
-    Parameters
-    ----------
-    logs : of each log (n_weeks,): :attr:`Gain.counted` of a scheduler, or that of one less that of
-        another, which compares them in pairs: EASY's slowdowns cancel out.
-    resamples, seed : of a bootstrap, see :func:`hpcgym.study.intervals.how_often`: of each log
-        blocks of :data:`BLOCK` weeks are drawn. So the interval is over weeks, and not over logs.
-
-    Returns
-    -------
-    The mean, nan where a log has no weeks; ends of the interval are nan where all together have
-    fewer than :data:`hpcgym.study.intervals.FEWEST` whole blocks, or one of them fewer than two.
-
-    Raises
-    ------
-    HpcgymError : no logs.
-    """
-    if not logs:
-        raise HpcgymError("logs: a mean over none")
-    if not all(len(weeks) for weeks in logs):
-        return Mean(*[float("nan")] * 3)
-    value = float(np.mean([weeks.mean() for weeks in logs]))
-    blocks = [len(weeks) // BLOCK for weeks in logs]
-    if sum(blocks) < FEWEST or min(blocks) < 2:
-        return Mean(value, float("nan"), float("nan"))
-    rng = np.random.default_rng(seed)
-    drawn = [how_often(len(w), resamples, rng, BLOCK) @ w / len(w) for w in logs]
-    low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
-    return Mean(value, float(low), float(high))

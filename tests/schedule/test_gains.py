@@ -11,7 +11,8 @@ from few_jobs import few_jobs
 from hpcgym import Workload, simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import WEEK_S
-from hpcgym.study.gains import Felt, Gain, felt, gain, mean_of
+from hpcgym.schedule.gains import Felt, Gain, felt, gain
+from hpcgym.study.intervals import mean_of
 
 
 def felt_by_hand(

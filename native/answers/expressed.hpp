@@ -1,0 +1,53 @@
+// What expressions say of jobs that wait, as things are now: by the program, and the reading of the
+// state, that work out orders before passes.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "program.hpp"
+
+namespace hpc {
+
+class Expressed {
+  std::vector<Expression> told_;  // of the jobs of a simulation
+  std::vector<Program> programs_;
+  State state_;
+  bool sees_state_ = false;
+  i64 first_ = 0;  // the row of the first of these
+  std::vector<i64> jobs_, line_;
+  std::vector<double> waiting_;  // [s]
+
+ public:
+  // Of jobs of which those of a simulation may be some rows.
+  explicit Expressed(std::vector<Expression> told) : told_(std::move(told)) {
+    for (const Expression& each : told_) {
+      programs_.emplace_back(each);
+      Program::each_state(each, [&](std::size_t name) { state_.name(name), sees_state_ = true; });
+    }
+  }
+  Expressed(const Expressed&) = delete;
+
+  std::size_t size() const { return told_.size(); }
+  // Look at some jobs of a simulation, whose first has this row.
+  template <class S>
+  void look(S& s, std::span<const i64> jobs, i64 first) {
+    for (Expression& each : told_) each.move(first - first_);
+    first_ = first;
+    jobs_.assign(jobs.begin(), jobs.end());
+    waiting_.clear();
+    for (const i64 j : jobs_)
+      waiting_.push_back(static_cast<double>(s.time - s.job(j).submit) / static_cast<double>(s.model.ticks));
+    if (!sees_state_) return;
+    line_.clear();
+    s.queue.jobs.each([&](const Entry& e) { line_.push_back(e.job); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) line_.push_back(j);
+    state_.read(s, jobs_, waiting_, line_, told_.front().clock);
+  }
+  // What one says of each; -inf: no number. They hold until the next call. `learned`: [s] by job, the
+  // run times that policies look at, where they are learned, else nullptr.
+  const double* values(std::size_t k, const i64* learned) {
+    return programs_[k].values_of(jobs_, waiting_, learned ? learned : told_[k].times, state_);
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,324 @@
+"""Expressions as features, and the reservation of the head, against slow plain programs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from drawing import costly, given, settings
+from drawing import strategies as st
+from driving import SINGLE, SLOW, visible_acts, whole
+from few_jobs import few_jobs
+from strategies import workloads
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.envs.core.observation import SHADOW_AT
+from hpcgym.envs.power_limits import EnergyBudgetEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.reference.state import STATE
+from hpcgym.workload import Workload
+
+NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy", "Backfill", "Inspector")
+#: Expression -> the same of job j, which has waited w, by what is named of the state.
+PLAIN: dict[str, Callable[..., float]] = {
+    "requested * processors": lambda j, w, seen: float(j["requested"] * j["processors"]),
+    "rank(processors)": lambda j, w, seen: float(j["processors"]),
+    "rank(-wait)": lambda j, w, seen: -float(w),
+    "log(1 + wait)": lambda j, w, seen: float(np.log(1 + w)),
+    **{
+        f"{name} + 0 * processors": (lambda j, w, seen, name=name: float(seen(name)))
+        for name in STATE
+    },
+}
+
+
+class Seen:
+    """The state of an environment as :class:`hpcgym.reference.state.State` takes a simulation."""
+
+    def __init__(self, env: Any) -> None:
+        jobs, result, now = env.episode_workload, env.result(), env.time
+        self.now, self.machine, self.workload = now, jobs.processors, jobs
+        self.start, self.end = result.start, result.end
+        self.users = jobs.user_id
+        self.widths, self.requested = jobs.requested_processors, jobs.requested_time
+        begun = self.start >= 0
+        self.over = np.flatnonzero(begun & (self.end <= now))
+        self.runs = np.flatnonzero(begun & (self.end > now))
+        self.waits = np.array(env.queued(), np.int64)
+        self.free = self.machine - int(self.widths[self.runs].sum())
+
+    def ends(self) -> dict[int, int]:
+        """Return predicted end -> processors."""
+        found: dict[int, int] = {}
+        for j in self.runs:
+            end = int(self.start[j] + self.requested[j])
+            found[end] = found.get(end, 0) + int(self.widths[j])
+        return found
+
+    def of(self, name: str, job: int) -> float:
+        """Return what a name of the state is of a job."""
+        mine = self.users == self.users[job]
+        by_end = self.over[np.lexsort((self.start[self.over], self.end[self.over]))]
+        last = [float(self.end[j] - self.start[j]) for j in by_end if mine[j]][-5:]
+        soon = sum(width for at, width in self.ends().items() if at <= self.now + 3600)
+        plain = {
+            "free": self.free / self.machine,
+            "free_1h": (self.free + soon) / self.machine,
+            "queued": len(self.waits),
+            "hour": self.now % 86_400 / 3600,
+            "weekday": self.now // 86_400 % 7,
+            "fits": self.widths[job] <= self.free,
+            "leaves": max(self.free - self.widths[job], 0) / self.machine,
+            "user_running": mine[self.runs].sum(),
+            "user_waiting": mine[self.waits].sum(),
+            "last_run": last[-1] if last else self.requested[job],
+            "mean_run": sum(last) / len(last) if last else self.requested[job],
+            "spread_run": np.std(last) if last else 0,
+            "known_runs": len(last),
+        }
+        return float(plain[name])
+
+    def shadow(self, job: int) -> tuple[int, int]:
+        """Return when a job could start if nothing else did, and how much it would leave free."""
+        free = self.free
+        if self.widths[job] <= free:
+            return self.now, int(free - self.widths[job])
+        for end, width in sorted(self.ends().items()):
+            free += width
+            if free >= self.widths[job]:
+                return end, int(free - self.widths[job])
+        raise AssertionError("it is larger than the machine")
+
+
+@costly
+@settings(SLOW, max_examples=150)
+@given(workloads(max_jobs=25), st.sampled_from(NAMES), st.integers(0, 2**16))
+def test_what_is_shown_is_what_plain_programs_say(workload: Workload, name: str, seed: int) -> None:
+    given = {"features": tuple(PLAIN), "window": 6, "backfill_order": "spf"}
+    if name == "MixedPolicy":
+        given["interval"] = "pass"
+    env = SINGLE[name](**whole(workload, **given))
+    acts = visible_acts(env, seed)
+    observation, info = env.reset()
+    for number in range(60):
+        rows = info["window"][info["window"] >= 0]
+        seen, jobs = Seen(env), env.episode_workload
+        for k, (text, plain) in enumerate(PLAIN.items()):
+            values = []
+            for row in rows:
+                job = {"requested": jobs.requested_time[row], "processors": seen.widths[row]}
+                wait = env.time - jobs.submit_time[row]
+                values.append(plain(job, wait, lambda one, row=row, seen=seen: seen.of(one, row)))
+            if text.startswith("rank"):
+                shown = [sum(other < own for other in values) / 6 for own in values]
+            else:
+                shown = [own / (4 + abs(own)) for own in values]
+            np.testing.assert_array_almost_equal_nulp(
+                observation["jobs"][: len(rows), k], np.array(shown, np.float32)
+            )
+        if len(rows):
+            at, extra = seen.shadow(rows[0])
+            ahead = np.float32(at - env.time)
+            shadow = [ahead / (ahead + np.float32(3600)), np.float32(extra) / workload.processors]
+        else:
+            shadow = [0, 0]
+        np.testing.assert_allclose(observation["cluster"][SHADOW_AT:], shadow, rtol=2e-7)
+        action = acts(number, observation, info)
+        observation, _, over, cut, info = env.step(action)
+        if over or cut:
+            break
+
+
+def test_all_names_of_the_state_are_compared() -> None:
+    assert all(f"{name} + 0 * processors" in PLAIN for name in STATE)
+
+
+@pytest.mark.parametrize("policy", ["-requested*processors", "4*log(wait+72000)-log(requested)"])
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "Backfill"])
+@pytest.mark.parametrize("estimate", ["requested", "typical-ratio"])
+def test_who_acts_by_ranks_makes_the_schedule_of_the_rule(
+    name: str, policy: str, estimate: str
+) -> None:
+    """Areas are of millions, and many are equal, or nearly so: float32 cannot tell them apart."""
+    jobs = hpcgym.load_workload("lublin:jobs=1500,processors=4096,seed=3,load=1.0")
+    # of each two jobs the second is a little smaller, in the last bit of float32
+    requested = jobs.requested_time.copy()
+    requested[1::2] = np.maximum(requested[::2] * 16 + 1, jobs.run_time[1::2])
+    requested[::2] *= 16
+    width = jobs.requested_processors.copy()
+    width[1::2] = width[::2]
+    jobs = jobs.with_columns(requested_time=requested, requested_processors=width)
+    rules: dict[str, Any] = {"backfill": "easy", "backfill_order": "spf"}
+    rules["policy_estimate"] = estimate
+    simulated = dict(rules, policy=policy)
+    if name == "Backfill":
+        simulated = dict(rules, policy="fcfs", backfill_order=policy)
+    env = SINGLE[name](**whole(jobs, features=(f"rank({policy})",), window=1500, **rules))
+    observation, info = env.reset()
+    over = False
+    while not over:
+        ranks = observation["jobs"][:, 0].copy()
+        ranks[info["window"] < 0] = -1
+        if name == "QueueOrdering":
+            action: Any = ranks
+        elif name == "Backfill":
+            action = 1 + int(np.argmax(ranks[1:])) if (info["window"] >= 0).sum() > 1 else 0
+        else:
+            action = int(np.argmax(ranks))
+        observation, _, over, _, info = env.step(action)
+    expected = hpcgym.simulate(jobs, **simulated)
+    np.testing.assert_array_equal(env.result().start, expected.start)
+
+
+def test_many_environments_show_what_one_does() -> None:
+    features = ("wait", "rank(-requested*processors)", "user_waiting", "log(1+last_run)")
+    given = {"workload": "lublin:jobs=3000,processors=64,seed=1,load=0.9", "features": features}
+    many = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=3, window=32, **given)
+    one = gymnasium.make("hpcgym/JobSelection-v1", window=32, **given)
+    seen, _ = many.reset(seed=[5, 6, 7])
+    alone, _ = one.reset(seed=6)
+    for _ in range(100):
+        for field in alone:
+            np.testing.assert_array_equal(alone[field], seen[field][1])
+        seen, *_ = many.step(np.zeros(3, np.int64))
+        alone, _, over, cut, _ = one.step(0)
+        if over or cut:
+            break
+
+
+@pytest.mark.parametrize(
+    ("feature", "says"),
+    [
+        ("rank(procesors)", "did you mean 'processors'"),
+        ("log(run_time)", "nobody knows how long a job will run"),
+        ("rank(wait) + rank(area)", "no expression"),
+        ("free", "the same for all jobs"),
+        ("fairshare + wait", "what users have used"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(feature: str, says: str) -> None:
+    with pytest.raises(HpcgymError, match=says):
+        SINGLE["JobSelection"](features=(feature,))
+
+
+# --- Expressions that act -------------------------------------------------------------------------
+
+#: Of the queue, the machine and users: what changes within a pass shows.
+STATES = (
+    "-(0.5 - 2.4 * free) * log(processors) - log(requested)",
+    "(free_1h - free) * wait - user_running * area - leaves * requested",
+    "-last_run * processors * known_runs - user_waiting * spread_run + fits * wait",
+)
+JOBS = "lublin:jobs=800,processors=64,seed=4,load=1.1"
+
+
+def with_users() -> Workload:
+    """Return jobs of a few users."""
+    jobs = hpcgym.load_workload(JOBS)
+    return jobs.with_columns(user_id=np.random.default_rng(0).integers(0, 6, len(jobs)))
+
+
+@pytest.mark.parametrize("policy", STATES)
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering"])
+@pytest.mark.parametrize("estimate", ["requested", "typical-ratio"])
+def test_a_baseline_by_the_state_makes_the_schedule_of_the_rule(
+    name: str, policy: str, estimate: str
+) -> None:
+    jobs = with_users()
+    rules = {"backfill": "easy", "backfill_order": "spf", "policy_estimate": estimate}
+    features = ("wait", "user_running+spread_run")
+    env = SINGLE[name](**whole(jobs, window=800, features=features, **rules))
+    baseline = find_baseline(policy)
+    observation, info = env.reset()
+    baseline.begin(env)
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step(baseline.act(observation, info))
+    expected = hpcgym.simulate(jobs, policy=policy, **rules)
+    np.testing.assert_array_equal(env.result().start, expected.start)
+
+
+@pytest.mark.parametrize("policy", ["saf", "f1", "spf"])
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "Backfill"])
+def test_a_baseline_looks_at_predictions_of_the_environment(name: str, policy: str) -> None:
+    jobs = with_users()
+    rules: dict[str, Any] = {"backfill": "easy", "policy_estimate": "typical-ratio"}
+    env = SINGLE[name](**whole(jobs, window=800, backfill_order="spf", **rules))
+    baseline = find_baseline(policy)
+    observation, info = env.reset()
+    baseline.begin(env)
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step(baseline.act(observation, info))
+    orders = {"policy": policy, "backfill_order": "spf"}
+    if name == "Backfill":
+        orders = {"policy": "fcfs", "backfill_order": policy}
+    expected = hpcgym.simulate(jobs, **orders, **rules)
+    np.testing.assert_array_equal(env.result().start, expected.start)
+
+
+def test_a_state_that_cannot_be_read_as_a_pass_begins_is_refused() -> None:
+    for name, rules, says in (
+        ("Backfill", {}, "after others have started"),
+        ("JobSelection", {"passes": "per-event"}, "as a pass begins"),
+        ("JobSelection", {"threshold": 3600}, "as a pass begins"),
+        ("QueueOrdering", {"features": ("wait",)}, "keeps nothing of users"),
+    ):
+        env = SINGLE[name](**whole(with_users(), window=8, **rules))
+        env.reset()
+        with pytest.raises(HpcgymError, match=says):
+            find_baseline("last_run * free * processors").begin(env)
+
+
+@pytest.mark.parametrize("interval", ["pass", "hour", 3, "episode"])
+@pytest.mark.parametrize("estimate", ["requested", "typical-ratio"])
+def test_weights_of_expressions_are_the_rule_that_they_say(interval: Any, estimate: str) -> None:
+    jobs = with_users()
+    rules = {"backfill": "easy", "backfill_order": "spf", "policy_estimate": estimate}
+    features = ("log(requested)", "processors", "free*log(processors)", "log(wait+600)")
+    env = SINGLE["MixedPolicy"](
+        **whole(jobs, policy_features=features, interval=interval, window=8, **rules)
+    )
+    weights = [-0.5, -0.125, 0.25, 0.125]  # of which the sum is 1
+    env.reset()
+    over = False
+    while not over:
+        over = env.step(np.array(weights))[2]
+    policy = " + ".join(f"{w} * ({text})" for w, text in zip(weights, features, strict=True))
+    expected = hpcgym.simulate(jobs, policy=policy, **rules)
+    np.testing.assert_array_equal(env.result().start, expected.start)
+
+
+def test_weights_of_expressions_go_on_from_copies() -> None:
+    features = ("log(1+last_run)", "-log(processors)")
+    env = SINGLE["MixedPolicy"](
+        **whole(with_users(), policy_features=features, interval="pass", window=8, scale="spread")
+    )
+    env.reset()
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        env.step(rng.uniform(-1, 1, 2))
+    snapshot = pickle.loads(pickle.dumps(env.snapshot()))
+    starts = []
+    for _ in range(2):
+        env.restore(snapshot)
+        over = False
+        while not over:
+            over = env.step(np.array([0.5, 0.5]))[2]
+        starts.append(env.result().start)
+    np.testing.assert_array_equal(*starts)
+
+
+def test_what_is_free_under_limits_is_not_shown_by_expressions() -> None:
+    with pytest.raises(HpcgymError, match=r"features by free, leaves and .* do not go together"):
+        EnergyBudgetEnv(**whole(few_jobs(2, [0], [5], [1]), features=("free*area+leaves*wait",)))
+
+
+def test_expressions_are_weighed_without_usage() -> None:
+    with pytest.raises(HpcgymError, match="usage"):
+        SINGLE["MixedPolicy"](policy_features=("log(processors)", "fairshare"))
