@@ -42,6 +42,9 @@ from hpcgym.workload.model import Workload
 
 NAME = "rule-es"
 
+#: The scheduler whose order is searched, unless another is named.
+USUAL = "saf-typical-80h"
+
 Numbers = NDArray[np.float64]
 
 # a scheduler with an estimate for its policy calls that ``requested``, and the request time_limit
@@ -99,7 +102,7 @@ class RuleEs:
 
     def __init__(self, **settings: Any) -> None:
         self.plan = RuleEsSettings(**settings)
-        self._start("policy", find_scheduler(self.plan.scheduler), TERMS)
+        self._start("policy", find_scheduler(self.plan.scheduler or USUAL), TERMS)
 
     def __repr__(self) -> str:
         return f"RuleEs({formula_of(self.terms, self.weights)!r})"
@@ -125,8 +128,8 @@ class RuleEs:
         HpcgymError : an environment in which no formula can act, or a log without a week of 20
             jobs.
         """
-        rule, around = _rule_of(make.kind), find_scheduler(self.plan.scheduler)
-        if rule == "backfill_order":  # the head of the queue is that of the environment
+        rule, around = _rule_of(make.kind), find_scheduler(self.plan.scheduler or USUAL)
+        if rule == "backfill_order" and self.plan.scheduler is None:  # as the environment has it
             around = make.scheduler.but(policy_estimate=around.policy_estimate)
         self._start(rule, around, WEIGHTS if make.kind == "weights" else TERMS)
         plan, spent, rng = self.plan, Spending(steps), np.random.default_rng(seed)
@@ -164,6 +167,8 @@ class RuleEs:
         write_scheduler(path, self.scheduler, f"found by {NAME}")
 
     def _start(self, rule: str, around: Scheduler, terms: tuple[str, ...]) -> None:
+        # what a policy backfills by, if nobody says it, is not to change with the policy
+        around = around.but(backfill_order=around.backfill_order)
         self._rule, self._around, self.terms = rule, around, terms
         self.weights = np.array([_BEGIN[rule].get(term, 0.0) for term in terms])
 

@@ -266,16 +266,21 @@ class ReplaySettings(Settings):
 class RuleEsSettings(Settings):
     """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
 
-    scheduler: str = setting(
-        "saf-typical-80h",
-        "The scheduler whose order is searched: the others of its rules stay.",
+    scheduler: str | None = setting(
+        None,
+        "The scheduler of which one rule is searched: its order of the queue, or of the jobs to"
+        " backfill; the others of its rules stay.",
         "NAME",
+        shown="saf-typical-80h; for Backfill EASY with its typical times",
     )
     generations: int = whole(40, "Generations of vectors.", 1)
-    population: int = whole(10, "Vectors of a generation.", 3)
+    population: int = whole(10, "Vectors of a generation.", 4)
     sigma: float = real(0.5, "Standard deviation of the first generation.", "S", above=True)
     stretch: float = real(
-        0.15, "By how much logs may be more or less crowded than they were, as a logarithm.", "S"
+        0.15,
+        "By how much logs may be more or less crowded than they were, as a logarithm.",
+        "S",
+        most=1.0,
     )
     most_jobs: int = whole(40_000, "Jobs of each log to learn from at most: its last ones.", 1)
 

@@ -99,7 +99,9 @@ class JobSelection(SchedulingEnv):
 
     No time passes between the questions of a pass. Consider an agent that always selects the job
     that a policy puts first. If reservations are revised and no more jobs wait than the window
-    shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
+    shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules. Not
+    if the policy looks at the state: a simulation reads that once before a pass, and an agent that
+    names jobs one by one sees what has changed in between.
 
     ### Quotas and windows
 

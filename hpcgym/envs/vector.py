@@ -253,7 +253,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         """Return the schedule of an environment, as that of a single one does.
 
         After a step that has ended its episode it is that of this episode, in each autoreset mode,
-        up to the next step or reset.
+        up to the next step or reset. Its metrics are of all its jobs, also of those around the
+        slice that do not count in ``info["metrics"]``, and mean something once all have started.
 
         Parameters
         ----------

@@ -35,7 +35,7 @@ def recording() -> Recording:
 
 @pytest.fixture(scope="module")
 def clone(recording: Recording) -> MaskablePpo:
-    return cloning.train(recording, steps=400)
+    return cloning.train(recording, steps=800)
 
 
 def weights(agent: Any) -> torch.Tensor:
@@ -54,8 +54,8 @@ def test_it_does_what_the_policy_does(clone: MaskablePpo) -> None:
 def test_it_is_the_same_for_the_same_seed_and_kept(
     clone: MaskablePpo, recording: Recording, tmp_path: Path
 ) -> None:
-    assert torch.equal(weights(cloning.train(recording, steps=400)), weights(clone))
-    assert not torch.equal(weights(cloning.train(recording, steps=400, seed=1)), weights(clone))
+    assert torch.equal(weights(cloning.train(recording, steps=800)), weights(clone))
+    assert not torch.equal(weights(cloning.train(recording, steps=800, seed=1)), weights(clone))
     clone.save(tmp_path / "clone.pt")
     kept = load(tmp_path / "clone.pt")
     assert (kept.name, kept.env_options["backfill"]) == ("clone", "none")

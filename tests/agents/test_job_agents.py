@@ -22,6 +22,7 @@ from hpcgym.agents.job_ppo import (
 )
 from hpcgym.agents.job_view import ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
+from hpcgym.envs.core.observation import CLUSTER_SIZE
 
 pytestmark = pytest.mark.slow
 
@@ -230,7 +231,11 @@ class Bandit(gymnasium.vector.VectorEnv):
         jobs[:, :4, 1] = self.rng.random((8, 4))
         jobs[:, :4, 3] = 0.1
         mask = np.broadcast_to(np.arange(6) < 4, (8, 6)).astype(np.int8)
-        fields = {"cluster": np.ones((8, 10)), "queue": np.zeros((8, 6)), "time": np.zeros((8, 4))}
+        fields = {
+            "cluster": np.ones((8, CLUSTER_SIZE)),
+            "queue": np.zeros((8, 6)),
+            "time": np.zeros((8, 4)),
+        }
         self.seen = {n: v.astype(np.float32) for n, v in fields.items()}
         self.seen |= {"jobs": jobs, "mask": mask}
         return self.seen, {}

@@ -70,6 +70,18 @@ def test_where_jobs_are_backfilled_the_head_is_the_environments() -> None:
     assert found.threshold is None
 
 
+def test_of_a_scheduler_one_rule_is_searched() -> None:
+    """The order of the queue, or of the jobs to backfill; all others are what they were."""
+    for name in ("easy", "saf", "fairshare", "aged", "conservative"):
+        rules = find_scheduler(name)
+        found = trained(scheduler=name, generations=1).scheduler
+        assert found.backfill_order == rules.backfill_order
+        assert found == rules.but(policy=found.policy, backfill_order=rules.backfill_order)
+        if name != "conservative":  # which has no such order
+            filled = trained("Backfill", scheduler=name, generations=1).scheduler
+            assert filled == rules.but(backfill_order=filled.backfill_order)
+
+
 def test_where_features_are_weighed_only_their_weights_depend_on_the_state() -> None:
     formula = trained("MixedPolicy").scheduler.policy
     assert "free" in str(formula)

@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_the_best_so_far(
 
 def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = ["lublin:jobs=900,processors=64,load=0.5,seed=2", "lublin:jobs=900,processors=32,seed=3"]
-    small = ("--generations", "2", "--population", "3")
+    small = ("--generations", "2", "--population", "4")
     done = succeed("train", "rule-es", *logs, *small, "--log", "log.csv")
     assert "wrote rule-es.toml" in done.stderr
     assert len(Path("log.csv").read_text().splitlines()) == 3
