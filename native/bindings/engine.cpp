@@ -105,8 +105,9 @@ NB_MODULE(_engine, m) {
              s.order(rows.data(), scores.data(), as_many(rows, scores));
            }), "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
       .def("select", alone(&AnySimulation::select), "job"_a, "beside"_a = -1,
-           "Say which of the jobs that wait is served next. Where jobs share nodes, -1: none now; "
-           "`beside`: a job that runs, whose nodes it takes first, -1.")
+           "Say which of the jobs that wait is served next, or -1, none now, where jobs share nodes or "
+           "an order is a rule. Where jobs share nodes, `beside`: a job that runs, whose nodes it "
+           "takes first, -1.")
       .def("launch", alone(+[](AnySimulation& s, In<i64> rows, In<i64> first, In<i64> node,
                                In<i64> units) {
              if (first.shape(0) != rows.shape(0) + 1) throw nb::value_error("first: of each row");

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "../answers/state.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "../places/simulation.hpp"
 
@@ -162,14 +163,20 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   }
   if (bytes.one_in(6)) {
     m.rules.primary = m.rules.secondary = Order::scored, m.rules.renews = Renews::each_time;
+    m.rules.remembered = bytes.below(7);
     Expression& e = m.expressions[index(bytes.below(2))];
     e.columns.assign(2, c.held.data()), e.times = c.predicted.data();
     for (i64 depth = 0, left = 1 + bytes.below(6); left > 0 || depth > 1; --left) {
       const bool takes_two = depth > 1 && (left <= 0 || bytes.one_in(2));
       e.codes.push_back(any_of(takes_two ? 15 + bytes.below(17) : std::array{0, 1, 2, 5}[index(bytes.below(4))]));
-      e.numbers.push_back(wild ? bytes.real() : static_cast<double>(bytes.below(2)));
+      const i64 most = e.codes.back() == 5 ? static_cast<i64>(State::n_names) : 2;
+      e.numbers.push_back(wild && bytes.one_in(4) ? bytes.real() : static_cast<double>(bytes.below(most)));
       depth += takes_two ? -1 : 1;
     }
+  }
+  if (bytes.one_in(4)) {  // it asks within passes
+    m.rules.picks = bytes.one_in(2), m.rules.proposes = !m.rules.picks;
+    m.rules.put_offs = bytes.below(4), m.rules.put_off_for = 1 + bytes.below(40);
   }
   if (learns) {
     Learning l;
@@ -232,7 +239,9 @@ inline void answer(AnySimulation& s, const Model& m, Bytes& bytes, bool wild) {
     try_anything([&] { s.select(any_job(), wild ? bytes.any() : -1); });
     if (s.asked() == asked) {
       must(!queued.empty(), "a job is asked for where some wait");
-      s.select(queued[index(bytes.below(static_cast<i64>(queued.size())))], -1);
+      const bool none = m.rules.asks_within() && !bytes.one_in(4);
+      const i64 any = queued[index(bytes.below(static_cast<i64>(queued.size())))];
+      s.select(none ? -1 : m.rules.proposes ? s.now().about : any, -1);
     }
   } else if (asked == Asked::starts) {
     const std::vector<i64> first{0, 0};

@@ -141,7 +141,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void select(i64 j, i64 beside) override {
     expect(Asked::job);
-    const bool none = Shareable<M> && j == -1;
+    const bool none = (Shareable<M> || sim_.rules().asks_within()) && j == -1;
     if (!none && !waits(j)) throw std::invalid_argument("select: a job that waits");
     if constexpr (Shareable<M>) sim_.machine.beside = beside == -1 ? beside : checked(beside);
     else if (beside != -1) throw std::invalid_argument("select: jobs share no nodes");
