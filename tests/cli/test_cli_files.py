@@ -116,7 +116,17 @@ def test_what_may_be_written_is_said_before_the_work(
 
 #: What commands read, of which each has one.
 REAL = (
-    *("workload", "source", "generator", "recording", "results", "machine", "folder", "folders"),
+    *(
+        "workload",
+        "workloads",
+        "source",
+        "generator",
+        "recording",
+        "results",
+        "machine",
+        "folder",
+        "folders",
+    ),
     *("policy", "speedups"),
 )
 

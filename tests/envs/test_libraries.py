@@ -74,7 +74,7 @@ def test_torchrl_takes_many() -> None:
     envs = pytest.importorskip("torchrl.envs")
     given = plain("JobSelection", arguments_of("JobSelection"))
     many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
-    assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 8)
+    assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 14)
 
 
 # --- The defaults of environments -----------------------------------------------------------------
