@@ -523,7 +523,7 @@ def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> 
     saf = Scheduler("saf", backfill_order="spf") if env else "saf"
     (name,) = [row for row in board.by_slice if row.startswith("saf (")]
     for where, value in board.by_slice[name].items():
-        first = (len(FITTING) + 1) // 2 + 60 * int(where.removeprefix("window "))
+        first = FITTING.row_at(few["train_share"]) + 60 * int(where.removeprefix("window "))
         part = hpcgym.continued(long, int(FITTING.submit_time[first]))
         rows = np.flatnonzero(part.job_number <= FITTING.job_number[first + 59])
         result = hpcgym.simulate(part.take(rows), saf, **QUOTA)
