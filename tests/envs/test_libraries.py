@@ -125,7 +125,7 @@ def test_a_loop_like_those_of_cleanrl(name: str) -> None:
     n_seen = int(np.prod(envs.single_observation_space.shape))
     n_acts = envs.single_action_space.n if discrete else int(envs.single_action_space.shape[0])
     actor, critic = torch.nn.Linear(n_seen, n_acts), torch.nn.Linear(n_seen, 1)
-    optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-2)
+    optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=3e-3)
 
     def policy(seen: Any) -> Any:
         if discrete:
