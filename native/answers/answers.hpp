@@ -43,6 +43,10 @@ class Answers {
   }
 
   void keep(Archive& a) { a(learner, shares, weights); }
+  // [s] by job, the run times that policies look at, where they are learned; else nullptr.
+  const i64* learned_times() const {
+    return learner && learner->predicts_order() ? learner->ordered_by.data() : nullptr;
+  }
   // Give jobs that wait when a simulation begins the scores of then.
   template <class S>
   void begin(S& s) {

@@ -67,11 +67,6 @@ class Observer {
     if constexpr (std::is_same_v<M, Nodes>) return enough && s.machine.has_room(j, s.free);
     return enough;
   }
-  // [s] by job, the run times that policies look at, where they are learned; else nullptr.
-  const i64* learned() const {
-    const bool known = answers.learner && answers.learner->predicts_order();
-    return known ? answers.learner->ordered_by.data() : nullptr;
-  }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;
     const i64 since = rest < 0 ? rest + period : rest;
@@ -132,7 +127,7 @@ class Observer {
   }
   // What one says of each visible job, or how many of them have less, as a share of the window.
   void see_expression(std::size_t k, float* out, std::size_t width) {
-    const double* values = expressed.values(k, learned());
+    const double* values = expressed.values(k, answers.learned_times());
     const std::size_t n = index(visible);
     if (table.ranks[k] == 0) {
       for (std::size_t i = 0; i < n; ++i) out[i * width] = squashed_number(values[i]);
@@ -158,7 +153,7 @@ class Observer {
       case Shown::wait: return each([&](i64 j) { return squashed(s.time - s.job(j).submit); });
       case Shown::predicted: return each([&](i64 j) { return squashed(s.of(j).predicted); });
       case Shown::policy_time: {
-        const i64* times = learned();
+        const i64* times = answers.learned_times();
         return each([&](i64 j) {
           return squashed(times ? times[j] : table.ordered_by[row.episode->start + j]);
         });

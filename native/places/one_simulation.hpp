@@ -316,8 +316,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     for (const i64 j : jobs) checked(j);
     Expressed expressed({told});
     expressed.look(sim_, jobs, 0);
-    const bool learned = answers_.learner && answers_.learner->predicts_order();
-    const double* values = expressed.values(0, learned ? answers_.learner->ordered_by.data() : nullptr);
+    const double* values = expressed.values(0, answers_.learned_times());
     return {values, values + jobs.size()};
   }
   std::vector<i64> in_order(std::vector<i64> jobs) const override {
