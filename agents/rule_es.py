@@ -1,7 +1,7 @@
 """A rule that evolution finds: a formula over a job, its user, and the state of machine and queue.
 
-A job's score is a weighted sum of :data:`TERMS`: logarithms of what is known of the job, some of
-them times a number of the state, so that width may count less when much is free. Where an agent
+A job's score is a weighted sum of :data:`TERMS`: logarithms of what is known of the job, whose
+weights depend on the state, so that width may count less when much is free. Where an agent
 orders the queue, selects a job or weighs features, the formula is the ``policy``; where it picks
 jobs to be backfilled, the ``backfill_order``. So what was learned is a :class:`hpcgym.Scheduler`
 with a formula that one can read, and runs wherever a scheduler does.
@@ -51,20 +51,24 @@ Numbers = NDArray[np.float64]
 _TIME, _LIMIT = "log(max(requested,1))", "log(max(time_limit,1))"
 _WIDTH = "log(processors)"
 _AGE, _SOON = "log(wait+72000)", "log(wait+3600)"
-_QUEUE = "0.2*log(1+queued)"
+_QUEUE = "log(1+queued)"
 
-#: Weighed features of jobs, of which some weights depend on the state: what an agent of MixedPolicy
-#: can say that weighs the first five.
-WEIGHTS = (
-    _TIME, _LIMIT, _WIDTH, _AGE, _SOON,
-    f"{_TIME}*free", f"{_TIME}*free_1h", f"{_TIME}*{_QUEUE}",
-    f"{_WIDTH}*free", f"{_WIDTH}*free_1h", f"{_WIDTH}*{_QUEUE}",
-    f"{_AGE}*{_QUEUE}",
-)  # fmt: skip
+#: Weighed features of jobs, by a weight and what is added to it for each unit of something of the
+#: state: what an agent of MixedPolicy can say that weighs these five.
+WEIGHTS: Mapping[str, tuple[str, ...]] = {
+    _TIME: ("1", "free", "free_1h", _QUEUE),
+    _LIMIT: ("1",),
+    _WIDTH: ("1", "free", "free_1h", _QUEUE),
+    _AGE: ("1", _QUEUE),
+    _SOON: ("1",),
+}
 #: What is weighed elsewhere.
-TERMS = (*WEIGHTS, "fits", "fits*free", "leaves")
+TERMS: Mapping[str, tuple[str, ...]] = {**WEIGHTS, "fits": ("1", "free"), "leaves": ("1",)}
 
-#: Rule -> the weights that a search begins with, by term; those of other terms are 0.
+#: How far one unit of a search moves a weight, if not by 1: queues are of up to thousands of jobs.
+_REACH = {_QUEUE: 0.2}
+
+#: Rule -> the weights that a search begins with; others are 0.
 _BEGIN: Mapping[str, Mapping[str, float]] = {
     "policy": {_TIME: -1.0, _WIDTH: -0.2, _AGE: 4.0},  # the scheduler "aged"
     "backfill_order": {_TIME: -1.0},
@@ -91,8 +95,9 @@ class RuleEs:
 
     Attributes
     ----------
-    terms : what is weighed, in the words of :mod:`hpcgym.scheduler.policies`.
-    weights : (len(terms),) float64; after ``train`` those that were found.
+    terms : feature -> what its weight depends on, in the words of
+        :mod:`hpcgym.scheduler.policies`.
+    weights : (n_weights,) float64, feature by feature; after ``train`` those that were found.
     """
 
     name = NAME
@@ -166,11 +171,14 @@ class RuleEs:
         """Write the scheduler, see :mod:`hpcgym.scheduler.files`; the path ends in .toml."""
         write_scheduler(path, self.scheduler, f"found by {NAME}")
 
-    def _start(self, rule: str, around: Scheduler, terms: tuple[str, ...]) -> None:
+    def _start(self, rule: str, around: Scheduler, terms: Mapping[str, tuple[str, ...]]) -> None:
         # what a policy backfills by, if nobody says it, is not to change with the policy
         around = around.but(backfill_order=around.backfill_order)
         self._rule, self._around, self.terms = rule, around, terms
-        self.weights = np.array([_BEGIN[rule].get(term, 0.0) for term in terms])
+        begin = _BEGIN[rule]
+        self.weights = np.array(
+            [begin.get(feature, 0.0) * (of == "1") for feature in terms for of in terms[feature]]
+        )
 
     def _with(self, weights: Numbers) -> Scheduler:
         return self._around.but(**{self._rule: formula_of(self.terms, weights)})
@@ -182,10 +190,25 @@ def _rule_of(kind: str) -> str:
     return _RULES[kind]
 
 
-def formula_of(terms: Sequence[str], weights: Numbers) -> str:
-    """Return the weighted sum of terms; those without weight are left out."""
-    parts = [f"{w:+.4g}*{term}" for term, w in zip(terms, weights, strict=True) if w]
-    return "".join(parts).removeprefix("+") or "0"
+def formula_of(terms: Mapping[str, Sequence[str]], weights: Numbers) -> str:
+    """Return the sum of features, each times its weight in the state; those without are left out.
+
+    Parameters
+    ----------
+    terms : feature -> what its weight depends on.
+    weights : of these, feature by feature, in units of the search.
+    """
+    total, given = "", iter(weights.tolist())
+    for feature, of_state in terms.items():
+        parts = [
+            f"{weight * _REACH.get(each, 1.0):+.4g}" + ("" if each == "1" else f"*{each}")
+            for each, weight in zip(of_state, given, strict=False)
+            if weight
+        ]
+        text = "".join(parts)
+        total += f"+({text.removeprefix('+')})*{feature}" if len(parts) > 1 else ""
+        total += f"{text}*{feature}" if len(parts) == 1 else ""
+    return total.removeprefix("+") or "0"
 
 
 # --- What a rule is worth -------------------------------------------------------------------------
