@@ -1,6 +1,8 @@
 // What expressions say of jobs that wait, as things are now: by the program, and the reading of the
 // state, that work out orders before passes.
 #pragma once
+#include <algorithm>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -16,6 +18,7 @@ class Expressed {
   i64 first_ = 0;  // the row of the first of these
   std::vector<i64> jobs_, line_;
   std::vector<double> waiting_;  // [s]
+  std::vector<std::size_t> order_;
 
  public:
   // Of jobs of which those of a simulation may be some rows.
@@ -34,9 +37,10 @@ class Expressed {
     for (Expression& each : told_) each.move(first - first_);
     first_ = first;
     jobs_.assign(jobs.begin(), jobs.end());
-    waiting_.clear();
+    waiting_.resize(jobs_.size());
+    double* waiting = waiting_.data();
     for (const i64 j : jobs_)
-      waiting_.push_back(static_cast<double>(s.time - s.job(j).submit) / static_cast<double>(s.model.ticks));
+      *waiting++ = static_cast<double>(s.time - s.job(j).submit) / static_cast<double>(s.model.ticks);
     if (!sees_state_) return;
     line_.clear();
     s.queue.jobs.each([&](const Entry& e) { line_.push_back(e.job); });
@@ -47,6 +51,13 @@ class Expressed {
   // run times that policies look at, where they are learned, else nullptr.
   const double* values(std::size_t k, const i64* learned) {
     return programs_[k].values_of(jobs_, waiting_, learned ? learned : told_[k].times, state_);
+  }
+  // The places of n values from the least to the greatest. They hold until the next call.
+  const std::vector<std::size_t>& from_least(const double* values, std::size_t n) {
+    order_.resize(n);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::sort(order_, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    return order_;
   }
 };
 

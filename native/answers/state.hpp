@@ -42,12 +42,19 @@ class State {
   std::array<std::vector<double>, n_names> values_;
   i64 free_ = 0;  // units
   std::vector<i64> running_, waiting_;  // jobs by user
+  struct User {  // what its last runs were like [s], as of this look
+    i64 look = 0;
+    double known = 0, last = 0, mean = 0, spread = 0;
+  };
+  std::vector<User> users_;
+  i64 look_ = 0;
 
   template <class F>
   void set(Name which, const std::vector<i64>& jobs, F value_of) {
     if (!named_[which]) return;
-    values_[which].clear();
-    for (const i64 j : jobs) values_[which].push_back(value_of(j));
+    values_[which].resize(jobs.size());
+    double* value = values_[which].data();
+    for (const i64 j : jobs) *value++ = value_of(j);
   }
   template <class S>
   void read_machine(const S& s, i64 n_waiting, i64 clock) {
@@ -94,35 +101,43 @@ class State {
     }
     set(user_running, jobs, [&](i64 j) { return static_cast<double>(running_[user(j)]); });
     set(user_waiting, jobs, [&](i64 j) { return static_cast<double>(waiting_[user(j)]); });
-    const auto requested = [&](i64 j) { return seconds(s, s.job(j).requested); };
-    set(last_run, jobs, [&](i64 j) {
-      const Runs runs = runs_of(s, j, looks_back(last_run));
-      return runs.n > 0 ? seconds(s, runs.first[0]) : requested(j);
-    });
-    set(mean_run, jobs, [&](i64 j) {
-      const Runs runs = runs_of(s, j, few);
-      return runs.n > 0 ? mean(s, runs) : requested(j);
-    });
-    set(known_runs, jobs, [&](i64 j) { return static_cast<double>(runs_of(s, j, few).n); });
-    set(spread_run, jobs, [&](i64 j) {
-      const Runs runs = runs_of(s, j, few);
-      if (runs.n == 0) return 0.0;
-      const double middle = mean(s, runs);
-      double sum = 0;
-      for (i64 k = 0; k < runs.n; ++k) {
-        const double off = seconds(s, runs.first[k]) - middle;
-        sum += off * off;
-      }
-      return std::sqrt(sum / static_cast<double>(runs.n));
-    });
+    if (!named_[last_run] && !named_[mean_run] && !named_[spread_run] && !named_[known_runs]) return;
+    users_.resize(index(m.n_users));
+    ++look_;
+    for (const i64 j : jobs)
+      if (users_[user(j)].look != look_) users_[user(j)] = user_of(s, j);
+    const auto set_of = [&](Name which, double User::*part) {
+      set(which, jobs, [&](i64 j) {
+        const User& of = users_[user(j)];
+        return of.known == 0 && which <= mean_run ? seconds(s, s.job(j).requested) : of.*part;
+      });
+    };
+    set_of(last_run, &User::last), set_of(mean_run, &User::mean);
+    set_of(spread_run, &User::spread), set_of(known_runs, &User::known);
+  }
+  template <class S>
+  User user_of(const S& s, i64 j) const {
+    const Runs runs = runs_of(s, j);
+    User of{look_, static_cast<double>(runs.n), 0, 0, 0};
+    if (runs.n == 0) return of;
+    of.last = seconds(s, runs.first[runs.n - 1]);
+    const i64 all = std::accumulate(runs.first, runs.first + runs.n, i64{0});
+    of.mean = seconds(s, all) / of.known;
+    double sum = 0;
+    for (i64 k = 0; k < runs.n; ++k) {
+      const double off = seconds(s, runs.first[k]) - of.mean;
+      sum += off * off;
+    }
+    of.spread = std::sqrt(sum / of.known);
+    return of;
   }
   struct Runs {  // the last of a user, the oldest first
     const i64* first;
     i64 n;
   };
   template <class S>
-  static Runs runs_of(const S& s, i64 j, i64 most) {
-    const i64* end = s.history(j) + s.rules().kept();
+  static Runs runs_of(const S& s, i64 j) {
+    const i64 most = std::min(few, s.rules().kept()), *end = s.history(j) + s.rules().kept();
     i64 n = 0;
     while (n < most && end[-1 - n] >= 0) ++n;
     return {end - n, n};
@@ -130,11 +145,6 @@ class State {
   template <class S>
   static double seconds(const S& s, i64 time) {
     return static_cast<double>(time) / static_cast<double>(s.model.ticks);
-  }
-  template <class S>
-  static double mean(const S& s, const Runs& runs) {
-    const i64 sum = std::accumulate(runs.first, runs.first + runs.n, i64{0});
-    return seconds(s, sum) / static_cast<double>(runs.n);
   }
 };
 

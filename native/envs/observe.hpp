@@ -5,8 +5,6 @@
 #pragma once
 #include <numbers>
 
-#include <numeric>
-
 #include "../answers/expressed.hpp"
 #include "../strategies/scheduled.hpp"
 #include "moving.hpp"
@@ -133,9 +131,7 @@ class Observer {
       for (std::size_t i = 0; i < n; ++i) out[i * width] = squashed_number(values[i]);
       return;
     }
-    std::vector<std::size_t> order(n);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    const std::vector<std::size_t>& order = expressed.from_least(values, n);
     const auto room = static_cast<double>(row.size_of_window);
     std::size_t less = 0;
     for (std::size_t i = 0; i < n; ++i) {
