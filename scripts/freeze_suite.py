@@ -12,6 +12,11 @@ the suite; "static" stands there for the best of 200 weights that do not change.
 prints what random actions, EASY and all references reach on the test, as the suite scores it, which
 of them it does not tell apart, and what an order that knew all run times would reach.
 
+    python scripts/freeze_suite.py without order rule-es
+
+trains an agent six times, on all logs of the task but one, and prints what it reaches on the test
+of that one, which it has not seen. This is half an hour of one core.
+
     python scripts/freeze_suite.py release FOLDER SUBMISSION...
 
 copies the agents of submissions to a folder, under names such as order-rule-es-0.json, and writes
@@ -39,11 +44,12 @@ from hpcgym.files import bytes_of
 from hpcgym.files.writing import whole, whole_json
 from hpcgym.schedule.gains import Gain
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.submissions import TRAININGS, read
-from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, read_reference
+from hpcgym.study.suite.submissions import TRAININGS, found_agent, read
+from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, practice, read_reference
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.io.files import sha256_of
 
@@ -132,11 +138,15 @@ def told_of(task: Task) -> tuple[dict[str, Weeks], dict[str, str]]:
         weeks[RANDOM] = [
             np.mean([one.counted for one in every], axis=0) for every in zip(*by_seed, strict=True)
         ]
-    broken = {
+    return weeks, broken_on(logs, found)
+
+
+def broken_on(logs: Sequence[Evaluation], found: dict[str, list[Gain]]) -> dict[str, str]:
+    """Return the logs on which each breaks the gate."""
+    return {
         name: ", ".join(log.log.name for log, one in zip(logs, every, strict=True) if one.broken)
         for name, every in found.items()
     }
-    return weeks, broken
 
 
 def text_of(task: Task, weeks: dict[str, Weeks], broken: dict[str, str]) -> str:
@@ -171,6 +181,32 @@ def _shown(mean: Mean) -> str:
     if np.isnan(mean.low):
         return f"{mean.value:.2f}"
     return f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+
+
+# --- Logs that an agent has not seen -------------------------------------------------------------
+
+
+def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], dict[str, str]]:
+    """Return as :func:`told_of`, of references and of an agent that was trained on all other logs.
+
+    Raises
+    ------
+    HpcgymError : the agent acts by itself; only one that becomes a scheduler is asked here.
+    """
+    logs = evaluations(task, "test")
+    found = {text: gains(logs, text) for text in task.references if not text.startswith("static")}
+    found[agent] = []
+    for one in logs:
+        make = practice(task, [log for log in task.logs if log is not one.log])
+        learned = found_agent(agent, task, one.log).train(make, seed, task.steps)
+        rule = getattr(learned, "scheduler", None)
+        if not isinstance(rule, Scheduler):
+            raise HpcgymError(f"{agent} does not become a scheduler when it is trained")
+        print(f"# {one.log.name}: {rule.policy}", flush=True)
+        found[agent].append(one.gain(one.felt(one.run(rule))))
+    return {name: [one.counted for one in every] for name, every in found.items()}, broken_on(
+        logs, found
+    )
 
 
 # --- Releases -------------------------------------------------------------------------------------
@@ -222,11 +258,18 @@ def main(arguments: Sequence[str]) -> None:
     elif word == "tell":
         for task in find_tasks(",".join(names) or None):
             print(text_of(task, *told_of(task)), flush=True)
+    elif word == "without" and len(names) > 1:
+        *tasks, agent = names
+        for task in find_tasks(",".join(tasks)):
+            print(text_of(task, *without(task, agent)), flush=True)
     elif word == "release" and len(names) > 1:
         output, *folders = map(Path, names)
         print(f"{output}: {len(pack(output, folders))} files of agents, and {REGISTRY.name}")
     else:
-        raise HpcgymError("usage: freeze TASK..., tell TASK..., or release OUTPUT SUBMISSION...")
+        raise HpcgymError(
+            "usage: freeze TASK..., tell TASK..., without TASK... AGENT,"
+            " or release OUTPUT SUBMISSION..."
+        )
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import freeze_suite
 import numpy as np
 import pytest
 from bringing import play
 from freeze_suite import text_of, told_of
 
+from hpcgym.agents.practice import Make
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.simulation.run import simulate
@@ -145,3 +148,25 @@ def test_what_a_task_tells(played: Callable[[str, str], Path]) -> None:
     text = text_of(task, made, dict.fromkeys(made, ""))
     alike = text.splitlines()[-1]
     assert alike in ("Not told apart: `good` and `same`.", "Not told apart: `same` and `good`.")
+
+
+@pytest.mark.usefixtures("small")
+def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task, seen = tasks()["order"], []
+
+    class Learner:
+        scheduler = find_scheduler("saf")
+
+        def train(self, make: Make, *_: int) -> Learner:
+            seen.append({*make.logs})
+            return self
+
+    monkeypatch.setattr(freeze_suite, "found_agent", lambda *_: Learner())
+    weeks, broken = freeze_suite.without(task, "learner")
+    every = {log.name for log in task.logs}
+    assert [every - names for names in seen] == [{log.name} for log in task.logs]
+    assert broken["learner"] == broken["saf"]
+    for ours, known in zip(weeks["learner"], weeks["saf"], strict=True):
+        np.testing.assert_array_equal(ours, known)
