@@ -184,6 +184,7 @@ def drive(
     *,
     policy: Annotated[str, typer.Option()],
     every: str = "60s",
+    past: Path | None = None,
     dry_run: bool = False,
     log: Annotated[Path | None, Written("log", (".jsonl",))] = None,
     format: Format = Format.table,
@@ -202,6 +203,8 @@ def drive(
     policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, or an
         agent that has learned weights, such as agent.json of hpcgym train xnes.
     every TIME : How often to look at the queue: 60s, 5min, 1h.
+    past FILE : Jobs that have ended, such as what sacct -P printed: a policy that learns how long
+        jobs run begins with these. Else it knows those that end while it looks.
     dry_run : Print the order that would be set, set nothing, and end.
 
     Output
@@ -213,22 +216,25 @@ def drive(
     hpcgym drive --policy saf --dry-run
     hpcgym drive --policy agent.json --every 60s --log drive.jsonl
     hpcgym drive --policy 'wait - 0.1 * requested * processors'
+    hpcgym drive --policy rule-es.toml --past sacct.txt
     """
     every_s = _seconds(every)
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look
     from hpcgym.study.evaluation.policies import queue_order
+    from hpcgym.workload import load_workload
 
     scheduler = queue_order(policy)
+    ended = None if past is None else load_workload(past)
     if dry_run:
-        _show_queue(look(scheduler), format)
+        _show_queue(look(scheduler, ended), format)
         return
     if log is None:
-        drive_slurm(scheduler, every_s, _telling(None))
+        drive_slurm(scheduler, every_s, _telling(None), ended)
         return
     with log.open("w", buffering=1) as file:
-        drive_slurm(scheduler, every_s, _telling(file))
+        drive_slurm(scheduler, every_s, _telling(file), ended)
 
 
 def _seconds(text: str) -> int:

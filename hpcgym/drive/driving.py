@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError
+from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, seconds_in
+from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
-from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, numbered
+from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
 from hpcgym.workload.model import Workload
 
 # --- Which priorities to change so that jobs stand in an order ------------------------------------
@@ -97,15 +99,37 @@ def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
 
 # --- The queue of a Slurm that runs, as squeue tells it -------------------------------------------
 
-#: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``.
-FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
+#: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``. ``{user}``
+#: is the field that says whose a job is.
+FORMAT = "%A|%C|%l|%V|%Q|%y|{user}|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
-#: The same of jobs that run, too, where a policy looks at the state of the machine.
-WITH_RUNNING = FORMAT + "|%t|%S"
+#: The same of jobs that run or have ended, too, where a policy looks at these.
+WITH_OTHERS = FORMAT + "|%t|%S|%e"
 #: What stands for a time limit where a job has none [s]: a year.
 NO_LIMIT_S = 365 * DAY_S
 _NONE = ("UNLIMITED", "NOT_SET", "INVALID")
 _NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
+
+
+class Told(NamedTuple):
+    """What Slurm tells of a job.
+
+    Attributes
+    ----------
+    submit, limit : [s], the first since 1970.
+    names : of user, account (group), QOS (queue) and partition.
+    began, ended : [s] since 1970; -1: not yet.
+    """
+
+    number: int
+    processors: int
+    submit: int
+    limit: int
+    priority: int
+    nice: int
+    names: tuple[str, ...]
+    began: int = -1
+    ended: int = -1
 
 
 class Queue(NamedTuple):
@@ -118,72 +142,118 @@ class Queue(NamedTuple):
     jobs : the same jobs as policies see them: users, accounts (groups), QOS (queues) and partitions
         with their names, nice, times in seconds since 1970. An array of jobs is one.
     running : the jobs that run, likewise, with ``wait_time``; none where nobody asked for them.
+    past : those that have ended, with ``run_time``, too.
     """
 
     ids: list[str]
     priority: NDArray[np.int64]
     jobs: Workload
     running: Workload
+    past: Workload
 
 
-def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
-    """Return the queue that squeue printed in :data:`FORMAT`.
+def read_jobs(text: str) -> dict[str, Told]:
+    """Return the jobs that squeue printed, by their ids, without those that never ran.
 
     Parameters
     ----------
-    text : a line a job; or in :data:`WITH_RUNNING`.
-    first_submit_s : when the first job of all was submitted; None: the first of these.
+    text : a line a job, in :data:`FORMAT` or :data:`WITH_OTHERS`.
 
     Raises
     ------
     HpcgymError : a line that is not understood.
     """
-    rows: dict[str, tuple[list[int], list[str]]] = {}
-    began: dict[str, int] = {}  # of those that run [s]
+    found = {}
     for line in text.splitlines():
         parts = line.split("|")
         try:
-            if len(parts) not in (_FIELDS, _FIELDS + 2):
+            if len(parts) not in (_FIELDS, _FIELDS + 3):
                 raise ValueError
-            if parts[_FIELDS:][:1] == ["R"]:
-                began[parts[0]] = int(parts[-1])
-            limit_s = NO_LIMIT_S if parts[2] in _NONE else max(int(seconds_in(parts[2])), 1)
-            numbers = [*(int(parts[k]) for k in (3, 0, 1, 4, 5)), limit_s]
+            limit = NO_LIMIT_S if parts[2] in _NONE else max(int(seconds_in(parts[2])), 1)
+            number, processors, submit, priority, nice = (int(parts[k]) for k in (0, 1, 3, 4, 5))
+            state, began, ended = parts[_FIELDS:] or ("PD", "", "")
+            waits, runs = state == "PD", state in _RUN
+            if not waits and not runs and not (began + ended).isdigit():
+                continue  # it was cancelled while it waited
+            one = Told(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
+            one = one._replace(began=-1 if waits else int(began))
+            found[parts[0]] = one._replace(ended=-1 if waits or runs else int(ended))
         except ValueError:
             raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
-        if int(parts[4]) > 0 or parts[0] in began:  # one that is held has no priority
-            rows[parts[0]] = numbers, parts[6:_FIELDS]
-    ids = sorted(rows, key=lambda one: rows[one][0][:2])
-    told = [rows[one] for one in ids]
-    submit, number, processors, priority, nice, limit = (
-        np.array([numbers[k] for numbers, _ in told], np.int64) for k in range(6)
-    )
+    return found
+
+
+_RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
+
+
+def jobs_told(past: Workload) -> dict[str, Told]:
+    """Return the jobs of a log that have ended, as Slurm would tell of them, by their numbers."""
+    named = [names_of(past, column) for column in _NAMED]
+    zero = int(header_number(past.header, "UnixStartTime") or 0)
+    found = {}
+    rows = zip(
+        past.job_number.tolist(), past.requested_processors.tolist(),
+        (zero + past.submit_time).tolist(), past.requested_time.tolist(), past.wait_time.tolist(),
+        past.run_time.tolist(), zip(*(past.columns[c].tolist() for c in _NAMED), strict=True),
+        strict=True,
+    )  # fmt: skip
+    for number, processors, submit, limit, wait, run, ids in rows:
+        if wait < 0 or run < 1:
+            continue
+        names = tuple(of.get(one, str(one)) for of, one in zip(named, ids, strict=True))
+        began = submit + wait
+        one = Told(number, processors, submit, limit, 0, 0, names, began, began + run)
+        found[str(number)] = one
+    return found
+
+
+def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Queue:
+    """Return the queue that jobs make.
+
+    Parameters
+    ----------
+    told : id -> what Slurm told of it.
+    first_submit_s : when the first job of all was submitted; None: the first of these.
+    """
+    # one that is held has no priority
+    known = {job: one for job, one in told.items() if one.priority > 0 or one.began >= 0}
+    ids = sorted(known, key=lambda job: (known[job].submit, known[job].number))
+    every = [known[job] for job in ids]
+
+    def column(name: str) -> NDArray[np.int64]:
+        return np.array([getattr(one, name) for one in every], np.int64)
+
+    submit, limit, began, ended = map(column, ("submit", "limit", "began", "ended"))
     columns = {
-        "job_number": number,
+        "job_number": column("number"),
         "submit_time": submit,
-        "requested_processors": processors,
+        "requested_processors": column("processors"),
         "requested_time": limit,
-        "run_time": limit,  # which nobody knows
-        "nice": nice,
+        "run_time": np.where(ended < 0, limit, ended - began),  # else nobody knows
+        "nice": column("nice"),
+        "wait_time": np.where(began < 0, -1, np.maximum(began - submit, 0)),
     }
-    waits = np.array([one not in began for one in ids], np.bool_)
-    since = np.array([began.get(one, 0) for one in ids], np.int64)
-    columns["wait_time"] = np.where(waits, -1, np.maximum(since - submit, 0))
     header = {"UnixStartTime": ["0"]}
-    for k, column in enumerate(_NAMED):
-        of_name = numbered(names[k] for _, names in told)
-        columns[column] = np.array([of_name[names[k]] for _, names in told], np.int64)
-        header[HEADER_KEYS[column]] = name_lines({v: name for name, v in of_name.items()})
-    first = min(int(submit.min(initial=2**62)), first_submit_s or 2**62)
-    both = Workload.from_columns(
+    for k, name in enumerate(_NAMED):
+        of_name = numbered(one.names[k] for one in every)
+        columns[name] = np.array([of_name[one.names[k]] for one in every], np.int64)
+        header[HEADER_KEYS[name]] = name_lines({v: name for name, v in of_name.items()})
+    present = submit[ended < 0]
+    first = min(int(present.min(initial=2**62)), first_submit_s or 2**62)
+    all_jobs = Workload.from_columns(
         columns,
-        processors=int(processors.max(initial=1)),
+        processors=int(columns["requested_processors"].max(initial=1)),
         name="queue",
         header=header,
-        first_submit_s=first if len(ids) else None,
+        first_submit_s=first if len(present) else None,
     )
-    jobs, running = both.take(waits), both.take(~waits)
-    return Queue([one for one in ids if one not in began], priority[waits], jobs, running)
+    waits, runs = began < 0, (began >= 0) & (ended < 0)
+    past = (ended > began) & (began >= 0)
+    return Queue(
+        [job for job, one in zip(ids, every, strict=True) if one.began < 0],
+        column("priority")[waits],
+        *(all_jobs.take(some) for some in (waits, runs, past)),
+    )
 
 
 def processors_of(text: str) -> int:
@@ -211,18 +281,25 @@ def order_rules(scheduler: Scheduler) -> Scheduler:
             " or a scheduler with one, and no dispatcher or function"
         )
     refuse_usage(scheduler.order)
-    if scheduler.policy_estimate != "requested":
+    estimate = scheduler.policy_estimate
+    if estimate != "requested" and (not learns(estimate) or predictor_of(estimate) is not None):
         raise HpcgymError(
-            "to drive Slurm a policy must look at requested times, and not at policy_estimate"
-            f" {scheduler.describe()['policy_estimate']!r}: what has run before is not known"
+            "to drive Slurm a policy must look at requested times, or at what is learned by a"
+            f" formula, and not at policy_estimate {scheduler.describe()['policy_estimate']!r}"
         )
-    rules = Scheduler(policy=scheduler.policy, threshold=scheduler.threshold, backfill="none")
-    for name in sorted(RUNS_LOOKED_AT.keys() & rules.state):
-        raise HpcgymError(
-            f"to drive Slurm a policy must not look at {name}: how long jobs of a user ran that"
-            " have ended is not known"
-        )
-    return rules
+    return Scheduler(
+        policy=scheduler.policy,
+        threshold=scheduler.threshold,
+        policy_estimate=estimate,
+        backfill="none",
+    )
+
+
+def looks_at(rules: Scheduler) -> str:
+    """Return the states of jobs, as squeue takes them, that an order looks at."""
+    if learns(rules.policy_estimate) or RUNS_LOOKED_AT.keys() & rules.state:
+        return "all"
+    return "PD,R,S,CF" if rules.state else "PD"
 
 
 # --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------
@@ -264,6 +341,8 @@ class Driver:
     run : runs a command of Slurm.
     squeue, scontrol : paths of these.
     noted : is told of jobs, and the nice of each, before their priorities are set.
+    past : jobs that ended before, such as of ``sacct``, if the policy learns from these.
+    user : the field of squeue that says whose a job is.
 
     Raises
     ------
@@ -277,11 +356,17 @@ class Driver:
         squeue: str,
         scontrol: str,
         noted: Callable[[Mapping[str, int]], None] = lambda nice: None,
+        past: Workload | None = None,
+        user: str = "%u",
     ) -> None:
         self._rules = order_rules(scheduler)
         self._run, self._squeue, self._scontrol, self._noted = run, squeue, scontrol, noted
         self._first: int | None = None
         self._nice: dict[str, int] = {}
+        self._past = {} if past is None else jobs_told(past)
+        which = looks_at(self._rules)
+        fields = (FORMAT if which == "PD" else WITH_OTHERS).format(user=user)
+        self._look = [squeue, "-h", "-t", which, "-o", fields]
 
     def ask(self, now: int, *, sets: bool = True) -> Asked:
         """Look at the queue, and set the priorities that must change.
@@ -295,17 +380,18 @@ class Driver:
         ------
         HpcgymError : Slurm does not answer, or does not let priorities be set.
         """
-        which, fields, size = "PD", FORMAT, 0
+        size = 0
         if self._rules.state:
-            which, fields = "PD,R", WITH_RUNNING
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
-        told = self._said([self._squeue, "-h", "-t", which, "-o", fields])
-        queue = self._with_nice(read_queue(told, self._first))
+        told = read_jobs(self._said(self._look))
+        # Slurm soon forgets jobs that have ended
+        self._past |= {job: one for job, one in told.items() if one.ended >= 0}
+        queue = self._with_nice(queue_of({**self._past, **told}, self._first))
         if queue.ids:
             self._first = int(queue.jobs.first_submit_s)
         # a job may have been submitted by a clock somewhat ahead of this one
         last = int(queue.jobs.submit_time.max(initial=0))
-        beside = queue.running, size
+        beside = queue.running, size, queue.past
         order = order_of(queue.jobs, self._rules, max(now, last), *beside).tolist()
         present = dict(zip(queue.ids, queue.priority.tolist(), strict=True))
         changed = changes([queue.ids[row] for row in order], present)
@@ -360,7 +446,9 @@ def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:
 
 
 @contextmanager
-def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
+def driven(
+    scheduler: Scheduler, run: Run = run_command, past: Workload | None = None
+) -> Iterator[Driver]:
     """Drive the Slurm that this machine's commands talk to, while the block lasts.
 
     When it ends, however it does, all jobs whose priorities were set get Slurm's own again: a
@@ -370,6 +458,7 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
     ----------
     scheduler : whose policy and threshold say the order.
     run : runs a command of Slurm.
+    past : as of :class:`Driver`.
 
     Raises
     ------
@@ -393,12 +482,12 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
             ) from None
 
     try:
-        yield Driver(scheduler, run, squeue, scontrol, note)
+        yield Driver(scheduler, run, squeue, scontrol, note, past)
     finally:
         guard.communicate()  # closes its input, at whose end it gives the jobs back
 
 
-def look(scheduler: Scheduler) -> Asked:
+def look(scheduler: Scheduler, past: Workload | None = None) -> Asked:
     """Return what would be set now, and set nothing.
 
     Raises
@@ -406,10 +495,17 @@ def look(scheduler: Scheduler) -> Asked:
     HpcgymError : as of :func:`driven`.
     """
     order_rules(scheduler)
-    return Driver(scheduler, run_command, *find_clients()).ask(int(time.time()), sets=False)
+    return Driver(scheduler, run_command, *find_clients(), past=past).ask(
+        int(time.time()), sets=False
+    )
 
 
-def drive(scheduler: Scheduler, every_s: int, tell: Callable[[Asked], None]) -> None:
+def drive(
+    scheduler: Scheduler,
+    every_s: int,
+    tell: Callable[[Asked], None],
+    past: Workload | None = None,
+) -> None:
     """Drive Slurm for ever: until this is interrupted, or Slurm does not answer.
 
     Parameters
@@ -417,12 +513,13 @@ def drive(scheduler: Scheduler, every_s: int, tell: Callable[[Asked], None]) -> 
     scheduler : whose policy and threshold say the order.
     every_s : from one look at the queue to the next [s].
     tell : is told what was done each time.
+    past : as of :class:`Driver`.
 
     Raises
     ------
     HpcgymError : as of :func:`driven`; Slurm does not answer, or does not let priorities be set.
     """
-    with driven(scheduler) as driver:
+    with driven(scheduler, past=past) as driver:
         while True:
             tell(driver.ask(int(time.time())))
             time.sleep(every_s)

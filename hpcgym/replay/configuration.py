@@ -89,15 +89,17 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     ------
     HpcgymError : rules that Slurm has no settings for.
     """
-    others = scheduler.but(policy="fcfs", threshold=None, backfill_order="fcfs")
+    others = scheduler.but(
+        policy="fcfs", threshold=None, policy_estimate="requested", backfill_order="fcfs"
+    )
     told = scheduler.describe()
     # Slurm back-fills in the order of its priorities
     two = scheduler.reserve.kind == "until-shadow" and told["backfill_order"] != told["policy"]
     if two or others.describe() != Scheduler(backfill=scheduler.backfill).describe():
         raise HpcgymError(
-            "a replay on Slurm has jobs by their requested times, and all other rules as usual: of"
-            " rules only policy, threshold and backfill may be others, and for until-shadow"
-            " backfill_order, which must be the policy: Slurm has one order"
+            "a replay on Slurm plans jobs by their requested times, and has all other rules as"
+            " usual: of rules only policy, policy_estimate, threshold and backfill may be others,"
+            " and for until-shadow backfill_order, which must be the policy: Slurm has one order"
         )
     settings = {"PriorityType": "priority/basic", **_ways(scheduler)}
     if is_driven(scheduler):  # no job starts before it has its place in the queue

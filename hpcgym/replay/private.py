@@ -267,6 +267,7 @@ class PrivateSlurm:
         run_s: int,
         partition: str = PARTITION,
         nice: int = 0,
+        user: int = 0,
     ) -> None:
         """Submit a job now.
 
@@ -278,6 +279,7 @@ class PrivateSlurm:
         run_s : how long it runs [s].
         partition : it is in.
         nice : what is taken from its priority.
+        user : whose it is in the log; it is the comment of the job, as Slurm knows one user here.
 
         Raises
         ------
@@ -285,7 +287,8 @@ class PrivateSlurm:
         """
         limit = str(requested_s // MINUTE_S)
         command = [self._programs.sbatch, "-Q", "-J", name, "-n", str(processors), "-t", limit]
-        command += ["-p", partition, "-o", "/dev/null", "-D", "/", f"--nice={nice}"]
+        command += ["-p", partition, "-o", "/dev/null", "-D", "/"]
+        command += [f"--nice={nice}", f"--comment={user}"]
         command += [f"--wrap=exec {self._programs.sleep} {run_s}"]
         self._clock.submitted(1)
         self.run(*command)
@@ -300,7 +303,7 @@ class PrivateSlurm:
     def driver(self, scheduler: Scheduler) -> Driver:
         """Return what sets the priorities of the jobs here, in the order of a policy."""
         programs = self._programs
-        return Driver(scheduler, self.tried, programs.squeue, programs.scontrol)
+        return Driver(scheduler, self.tried, programs.squeue, programs.scontrol, user="%k")
 
     def finish(self) -> None:
         """Move the clock until all jobs have ended, and Slurm has told of them.

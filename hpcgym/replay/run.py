@@ -111,7 +111,7 @@ def replay_on_slurm(
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
     with private_slurm(cores, settings, every_s, _partitions(machine, conf), even_s) as slurm:
-        of_job = (_named(jobs, machine), _nice(jobs, conf))
+        of_job = (_named(jobs, machine), _nice(jobs, conf), jobs.user_id.tolist())
         _submit(slurm, jobs, of_job, step, slurm.driver(rules) if drives else None)
         records = slurm.records()
         version = slurm.version
@@ -205,7 +205,7 @@ def _check(workload: Workload, rules: Scheduler) -> None:
 def _submit(
     slurm: PrivateSlurm,
     jobs: Workload,
-    of_job: tuple[Sequence[str], Sequence[int]],
+    of_job: tuple[Sequence[str], Sequence[int], Sequence[int]],
     step: Callable[[str], None],
     driver: Driver | None,
 ) -> None:
@@ -213,7 +213,7 @@ def _submit(
 
     Parameters
     ----------
-    of_job : the partition of each, and what is taken from its priority.
+    of_job : the partition of each, what is taken from its priority, and its user.
     driver : is asked, while the clock stands still, after each time at which jobs have been
         submitted, and before and after each at which they end; or None.
     """

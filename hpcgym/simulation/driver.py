@@ -40,6 +40,7 @@ from hpcgym.simulation.nodes import pool_as_node
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, job_records, pool_of, prepare
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.extracts import joined, taken_over, without_nodes
+from hpcgym.workload.model import Initial
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -330,16 +331,19 @@ def order_of(
     now: int,
     running: Workload | None = None,
     processors: int = 0,
+    past: Workload | None = None,
 ) -> NDArray[np.int64]:
     """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
 
     Parameters
     ----------
     jobs : all that wait, in order of submission, none submitted later than now.
-    rules : a policy and a threshold, without backfilling.
+    rules : a policy, the run times that it looks at, and a threshold, without backfilling.
     now : [s] of the jobs' clock.
     running : jobs that run, with the times that they waited, if a policy looks at the state.
     processors : of the machine then; at least what runs.
+    past : jobs that have ended, with the times that they waited and ran, if a policy looks at what
+        is learned from them.
     """
     if not len(jobs):
         return np.zeros(0, np.int64)
@@ -354,8 +358,17 @@ def order_of(
     place, n_running = np.argsort(order), len(running)  # in both together
     both = joined(running, jobs)
     size = max(processors, int(running.requested_processors.sum()), both.processors)
-    native = new_simulation(both, rules, pool_of(both, Cluster(size))).native
-    by_start = np.argsort(start, kind="stable")
+    began = np.full(len(both), -1)
+    began[place[:n_running]] = start
+    known = replace(
+        both, initial=Initial(now, began, both.take(slice(0)) if past is None else past)
+    )
+    learned = warm_start.learned_before(known, rules) if learns_in(rules) else None
+    simulation = new_simulation(both, rules, pool_of(both, Cluster(size)), learned)
+    by_start, native = np.argsort(start, kind="stable"), simulation.native
+    before: dict[str, Any] = {}
+    if simulation.told.kept:
+        before["history"] = warm_start.history_of(known, simulation.told).reshape(-1)
     native.begin(
         time=now,
         due=True,
@@ -363,6 +376,7 @@ def order_of(
         start=start[by_start],
         predicted=both.requested_time,
         promised=np.full(len(both), -1),
+        **before,
     )
     found: NDArray[np.int64] = order[native.in_order(place[n_running:])] - n_running
     return found

@@ -284,7 +284,7 @@ def beginning_of(
     number = int(np.searchsorted(workload.submit_time, initial.begin))
     history, predicted = np.zeros((0, 0), np.int64), told.predicted
     if told.kept:
-        history = _history(workload, told)
+        history = history_of(workload, told)
     if predicted is None:  # averages
         past = history[told.users[:number], -told.rules["last"] :]
         requested = told.jobs["requested"][:number]
@@ -375,7 +375,7 @@ def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
     return ongoing is None or bool(queued.any() and not initial.running.any())
 
 
-def _history(workload: Workload, told: Told) -> Ints:
+def history_of(workload: Workload, told: Told) -> Ints:
     """Return run times of users' last jobs that ended before the beginning, (n_users, n) [s]."""
     rows = dict(zip(workload.user_id.tolist(), told.users.tolist(), strict=True))
     past, order, _ = past_jobs(workload)

@@ -14,7 +14,7 @@ from hpcgym.cli.running import ExplainedCommand
 from hpcgym.errors import HpcgymError
 
 #: Parameters that are files or folders, and not files to write.
-READ = {"carbon", "failures", "price", "recording", "published", "speedups_file", "file"}
+READ = {"carbon", "failures", "price", "recording", "published", "speedups_file", "file", "past"}
 FOLDERS = {"figures", "folder", "folders", "models", "tensorboard", "results"}
 
 SPEEDUPS = "code,a,b\na,0.9,1.1\nb,0.8,0.7\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from hpcgym.drive.driving import NO_LIMIT_S, processors_of, read_queue
+from hpcgym.drive.driving import NO_LIMIT_S, Queue, jobs_told, processors_of, queue_of, read_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.io.swf_header import names_of
 
@@ -14,6 +15,10 @@ TOLD = """\
 5|1|UNLIMITED|1767225720|17|100|[bold]eve|physics|long|gpu
 6|1|10:00|1767225600|0|0|alice|physics|normal|gpu
 """
+
+
+def read_queue(text: str) -> Queue:
+    return queue_of(read_jobs(text))
 
 
 def test_jobs_in_order_of_submission() -> None:
@@ -35,17 +40,28 @@ def test_an_empty_queue() -> None:
     assert read_queue("").ids == []
 
 
-def test_jobs_that_run_where_they_are_asked_for() -> None:
-    told = "".join(f"{line}|PD|N/A\n" for line in TOLD.splitlines())
-    told += "9|8|20:00|1767225500|1|0|bob|physics|normal|gpu|R|1767225560\n"
+def test_jobs_that_run_or_have_ended_where_they_are_asked_for() -> None:
+    told = "".join(f"{line}|PD|N/A|N/A\n" for line in TOLD.splitlines())
+    told += "9|8|20:00|1767225500|1|0|bob|physics|normal|gpu|R|1767225560|1767226760\n"
+    told += "2|3|10:00|1767225000|1|0|bob|physics|normal|gpu|CD|1767225010|1767225100\n"
+    told += "4|3|10:00|1767225000|1|0|eve|physics|normal|gpu|TO|1767225020|1767225620\n"
+    told += "7|3|10:00|1767225000|1|0|eve|physics|normal|gpu|CA|N/A|1767225620\n"  # it never ran
     queue, alone = read_queue(told), read_queue(TOLD)
     assert (queue.ids, queue.priority.tolist()) == (alone.ids, alone.priority.tolist())
     assert queue.jobs.submit_time.tolist() == alone.jobs.submit_time.tolist()
-    running = queue.running
+    assert queue.jobs.first_submit_s == 1767225500
+    running, past = queue.running, queue.past
     assert (running.submit_time + running.wait_time).tolist() == [1767225560]
     assert (running.requested_processors.tolist(), running.requested_time.tolist()) == ([8], [1200])
     assert running.user_id.tolist() == queue.jobs.user_id.tolist()[2:]  # bob
-    assert len(alone.running) == 0
+    assert past.job_number.tolist() == [2, 4]
+    assert (past.wait_time.tolist(), past.run_time.tolist()) == ([10, 20], [90, 600])
+    assert past.user_id.tolist()[0] == running.user_id[0]
+    assert len(alone.running) == len(alone.past) == 0
+    # the same as a log, which has also jobs that never ran
+    log = past.with_columns(run_time=np.array([90, 0]))
+    assert jobs_told(past) == {job: read_jobs(told)[job]._replace(priority=0) for job in ("2", "4")}
+    assert [*jobs_told(log)] == ["2"]
 
 
 def test_nodes_that_are_down_have_no_processors() -> None:
@@ -67,4 +83,4 @@ def test_nodes_that_are_down_have_no_processors() -> None:
 )
 def test_what_is_not_understood(line: str) -> None:
     with pytest.raises(HpcgymError, match="squeue told a job that is not understood"):
-        read_queue(line)
+        read_jobs(line)
