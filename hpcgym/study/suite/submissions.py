@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import csv_log
@@ -96,7 +95,7 @@ def _seeds(agent: str, task: Task, trained: bool) -> list[int]:
 
 # --- Submissions ----------------------------------------------------------------------------------
 
-FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules.npz", "trainings"
+FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
 
 #: What submissions tell of each schedule, of the jobs that count.
 METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h")
@@ -121,21 +120,33 @@ class Submission:
     tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``steps``,
         ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
         fingerprint) and ``seeds``: seed -> :data:`METRICS`.
-    arrays : "TASK/LOG/SEED/SLICE/ARRAY" -> array.
     sha256 : of the agent's file, or None.
     """
 
     folder: Path
     agent: str
     tasks: dict[str, dict[str, Any]]
-    arrays: dict[str, NDArray[Any]]
     sha256: str | None = None
 
+    def file(self, task: str, log: str, seed: int) -> Path:
+        """Return where the schedules of a log are."""
+        return self.folder / SCHEDULES / task / log / f"{seed}.npz"
+
     def kept(self, task: str, log: str, seed: int) -> Kept:
-        """Return the arrays of the schedules of a log."""
-        begin = f"{task}/{log}/{seed}/"
-        mine = {key: array for key, array in self.arrays.items() if key.startswith(begin)}
-        return {key.removeprefix(begin): array for key, array in mine.items()}
+        """Return the arrays of the schedules of a log.
+
+        Raises
+        ------
+        HpcgymError : there is no such file, or it is damaged.
+        """
+        return arrays_of(self.file(task, log, seed))
+
+    def has(self, task: str, log: str, seed: int) -> bool:
+        """Tell whether a log was played, and its schedules can be read."""
+        try:
+            return seed in self.told(task, log) and bool(self.kept(task, log, seed))
+        except HpcgymError:
+            return False
 
     def told(self, task: str, log: str) -> dict[int, dict[str, float]]:
         """Return the metrics of a log by seed; nothing of one that was not played."""
@@ -143,16 +154,13 @@ class Submission:
         return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
 
     def add(self, task: str, log: Log, seed: int, kept: Kept, metrics: dict[str, float]) -> None:
-        """Add the schedules of a log."""
-        self.arrays |= {f"{task}/{log.name}/{seed}/{key}": array for key, array in kept.items()}
+        """Add the schedules of a log: write their file, then what is told."""
+        path = self.file(task, log.name, seed)
+        with whole(path, folders=True) as part, part.open("wb") as file:
+            np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         told = self.tasks[task]["logs"].setdefault(log.name, {"jobs": "", "seeds": {}})
         told["jobs"] = log.digest or fingerprint([jobs_of(log)])
         told["seeds"][str(seed)] = metrics
-
-    def write(self) -> None:
-        """Write both files, the schedules first."""
-        with whole(self.folder / SCHEDULES, folders=True) as part, part.open("wb") as file:
-            np.savez_compressed(file, **self.arrays)  # type: ignore[arg-type]
         facts = {
             "suite": suite(),
             "hpcgym": __version__,
@@ -185,7 +193,7 @@ def read(folder: str | Path) -> Submission:
         agent, sha256 = facts["agent"], facts["sha256"]
         if problem := name_problem(agent):
             raise HpcgymError(f"{path}: the name of the agent must be {problem}")
-    return Submission(folder, agent, told, arrays_of(folder / SCHEDULES), sha256)
+    return Submission(folder, agent, told, sha256)
 
 
 def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
@@ -218,7 +226,7 @@ def run(
 ) -> Submission:
     """Evaluate an agent on tasks, and write down what it did; go on with what is there.
 
-    Logs and seeds that the folder has already are not played again.
+    Logs and seeds that the folder has already, and can be read, are not played again.
 
     Parameters
     ----------
@@ -270,7 +278,7 @@ def run(
         each = getattr(found, "each_log", False) and task.training == task.logs
         alone = not trained or each
         for seed in _seeds(agent, task, trained):
-            left = [log for log in here if seed not in done.told(task.name, log.name)]
+            left = [log for log in here if not done.has(task.name, log.name, seed)]
             groups = [[log] for log in left] if alone else [left] if left else []
             plays += [_Play(agent, task, group, seed, trained, alone) for group in groups]
     if not done.tasks:
@@ -320,7 +328,6 @@ def _play_all(
                         running[executor.submit(_played, play, policy, one)] = (play, one)
                 else:
                     done.add(play.task.name, log, play.seed, *future.result())
-                    done.write()
 
 
 def _made(play: _Play, folder: Path) -> Any:
@@ -400,7 +407,7 @@ def _begun(folder: Path, agent: str) -> Submission:
     if problem := name_problem(agent):
         raise HpcgymError(f"the name of an agent must be {problem}")
     if not (folder / FACTS).exists():
-        return Submission(folder, agent, {}, {}, sha256)
+        return Submission(folder, agent, {}, sha256)
     found = read(folder)
     if (found.agent, found.sha256) != (agent, sha256):
         same = "an older file of " if found.agent == agent else ""

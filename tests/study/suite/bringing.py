@@ -8,13 +8,30 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hpcgym.baselines import find_scheduler
-from hpcgym.study.suite.submissions import Submission, run
+from hpcgym.study.suite.submissions import SCHEDULES, Submission, run
 from hpcgym.study.suite.tasks import find_tasks
 
 
 def play(agent: str, names: str | None, folder: Path, **more: Any) -> Submission:
     """Let an agent play tasks by their names, all that it can without them."""
     return run(agent, find_tasks(names), folder, named=names is not None, **more)
+
+
+def arrays_in(folder: Path) -> dict[str, np.ndarray]:
+    """All arrays of a submission, TASK/LOG/SEED/SLICE/ARRAY -> array."""
+    found = {}
+    for path in sorted((folder / SCHEDULES).rglob("*.npz")):
+        begin = path.relative_to(folder / SCHEDULES).with_suffix("").as_posix()
+        found |= {f"{begin}/{key}": array for key, array in np.load(path).items()}
+    return found
+
+
+def put_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write others into the files that are there."""
+    for path in (folder / SCHEDULES).rglob("*.npz"):
+        begin = path.relative_to(folder / SCHEDULES).with_suffix("").as_posix() + "/"
+        mine = {key.removeprefix(begin): a for key, a in arrays.items() if key.startswith(begin)}
+        np.savez_compressed(path, **mine)
 
 
 #: What agents were asked to do, in order.

@@ -11,7 +11,7 @@ from typing import Any
 import bringing
 import numpy as np
 import pytest
-from bringing import Stops, calls, play
+from bringing import Stops, arrays_in, calls, play, put_arrays
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -19,7 +19,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
-from hpcgym.study.suite.submissions import FACTS, METRICS, SCHEDULES, read, run
+from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read, run
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,
@@ -41,6 +41,11 @@ def proofs(folder: Path) -> list[Proof]:
         for name, told in done.tasks.items()
         for log in told["logs"]
     ]
+
+
+def lists_in(folder: Path) -> dict[str, list[int]]:
+    """All arrays of a submission, as lists."""
+    return {key: array.tolist() for key, array in arrays_in(folder).items()}
 
 
 # --- Who plays ------------------------------------------------------------------------------------
@@ -150,27 +155,48 @@ def test_workers_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for kept in ("tasks", "suite", "_contents"):
         getattr(__import__("hpcgym.study.suite.tasks", fromlist=[kept]), kept).cache_clear()
     one = play("random", "mini-backfill", tmp_path / "one")
-    two = play("random", "mini-backfill", tmp_path / "two", workers=2)
-    assert {key: a.tolist() for key, a in one.arrays.items()} == {
-        key: a.tolist() for key, a in two.arrays.items()
-    }
+    play("random", "mini-backfill", tmp_path / "two", workers=2)
+    assert lists_in(tmp_path / "two") == lists_in(tmp_path / "one")
     assert read(tmp_path / "two").told("mini-backfill", "mini") == one.told("mini-backfill", "mini")
 
 
 # --- Runs that stop, or cannot be -----------------------------------------------------------------
 
 
-def test_a_run_goes_on_with_the_logs_and_seeds_that_are_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["half", "gone", "bit"])
+def test_a_run_goes_on_with_the_logs_and_seeds_that_are_left(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with those whose file the disk has lost, or damaged."""
     play("random", "order", tmp_path / "whole")
     done = play("random", "order", tmp_path / "cut", logs=["pond"])
     assert [*done.tasks["order"]["logs"]] == ["pond"]
-    kept = {key: array for key, array in done.arrays.items() if not key.startswith("order/pond/1/")}
-    del done.tasks["order"]["logs"]["pond"]["seeds"]["1"]
-    replace(done, arrays=kept).write()
+    path = done.file("order", "pond", 1)
+    content = path.read_bytes()
+    if change == "gone":
+        path.unlink()
+    else:
+        half = len(content) // 2
+        path.write_bytes(
+            content[:half] + (b"" if change == "half" else b"\0" + content[half + 1 :])
+        )
+    (proof,) = proofs(tmp_path / "cut")
+    assert not proof.equal
+    assert proof.text.startswith(f"seed 1: {path}")
+    played = []
+    add = Submission.add
+
+    def added(self: Submission, task: str, log: Any, seed: int, *rest: Any) -> None:
+        played.append((log.name, seed))
+        add(self, task, log, seed, *rest)
+
+    monkeypatch.setattr(Submission, "add", added)
     again = play("random", "order", tmp_path / "cut")
+    assert sorted(played) == [("pond", 1), ("pool", 0), ("pool", 1)]
     whole = read(tmp_path / "whole")
     for log in ("pool", "pond"):
         assert again.told("order", log) == whole.told("order", log)
+    assert lists_in(tmp_path / "cut") == lists_in(tmp_path / "whole")
     told: list[str] = []
     play("random", "order", tmp_path / "cut", note=told.append)
     assert told == [f"{tmp_path / 'cut'} has all of this already"]
@@ -249,10 +275,10 @@ def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any
     ``change`` takes what is told of the first task, and the arrays.
     """
     facts = json.loads((folder / FACTS).read_text())
-    arrays = dict(np.load(folder / SCHEDULES))
+    arrays = arrays_in(folder)
     change(next(iter(facts["tasks"].values())), arrays)
     (folder / FACTS).write_text(json.dumps(facts))
-    np.savez_compressed(folder / SCHEDULES, **arrays)
+    put_arrays(folder, arrays)
     return [proof.text for proof in proofs(folder) if not proof.equal]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bringing import play
 from hpcgym.agents import load
 from hpcgym.agents.xnes import Xnes
 from hpcgym.study.suite.board import board_of
+from hpcgym.study.suite.submissions import SCHEDULES
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -57,9 +59,7 @@ def test_a_training_is_not_done_again_where_its_file_is(
 ) -> None:
     done = play("xnes", "mini-weights", tmp_path)
     first = done.told("mini-weights", "lake")
-    done.tasks["mini-weights"]["logs"].clear()
-    done.arrays.clear()
-    done.write()
+    shutil.rmtree(tmp_path / SCHEDULES)
     monkeypatch.setattr(Xnes, "train", lambda *given: pytest.fail("it is trained"))
     assert play("xnes", "mini-weights", tmp_path).told("mini-weights", "lake") == first
 
