@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -64,6 +65,23 @@ class Trained(Shortest):
     def act(self, observation, info):
         scores = super().act(observation, info)
         return scores if getattr(self, "seed", 0) == 0 else -scores
+
+
+class Both(Shortest):
+    """Learns the same for two decisions: a scheduler."""
+
+    trains_as: ClassVar[dict] = {"select": "order"}
+
+    def train(self, make, seed, steps):
+        calls.append((make.kind, seed, [*make.logs]))
+        self.scheduler = find_scheduler("saf" if seed == 0 else "aged")
+
+
+class Dies(Shortest):
+    """Ends its process."""
+
+    def act(self, observation, info):
+        os._exit(1)
 
 
 class Each(Trained):

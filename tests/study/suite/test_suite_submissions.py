@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
-from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read, run
+from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read, run, training_of
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,
@@ -134,10 +135,40 @@ def test_a_trained_agent_is_trained_once_for_each_seed_on_all_logs(tmp_path: Pat
     assert all(proof.equal for proof in proofs(tmp_path))
 
 
+def test_a_training_serves_all_tasks_for_which_it_is_the_same(tmp_path: Path) -> None:
+    calls.clear()
+    done = play("bringing:Both", "select,order,zero-shot", tmp_path)
+    pools, made = ["pool", "pond"], ["made"]
+    assert calls == [("order", seed, logs) for logs in (pools, made) for seed in (0, 1)]
+    assert {name: told["training"] for name, told in done.tasks.items()} == {
+        "select": "order", "order": "order", "zero-shot": "zero-shot",
+    }  # fmt: skip
+    arrays = lists_in(tmp_path)
+    for log, seed in product(pools, (0, 1)):
+        first, second = (arrays[f"{name}/{log}/{seed}/0/wait"] for name in ("order", "select"))
+        assert first == second
+    assert [proof.text for proof in proofs(tmp_path) if not proof.equal] == []
+
+
+def test_a_training_is_the_same_where_all_is_that_is_learned_from() -> None:
+    select, both = tasks()["select"], bringing.Both
+    assert training_of(select, both()).name == "order"
+    assert training_of(select, bringing.Trained()) is select
+    lake = tasks()["mini-order"].logs
+    other = {
+        "steps": 31, "seeds": (0,), "share": 0.4, "training": lake, "options": {"window": 2},
+        "logs": lake,  # of logs that are not played all is learned from
+    }  # fmt: skip
+    for name, value in other.items():
+        task = replace(select, **{name: value})
+        assert training_of(task, both()) is task
+
+
 def test_one_for_each_log_if_it_says_so(tmp_path: Path) -> None:
     calls.clear()
     play("bringing:Each", "order,zero-shot", tmp_path)
-    assert [[*logs] for *_, logs in calls] == [["pool"], ["pond"]] * 2 + [["made"]] * 2
+    # what has most jobs begins first
+    assert [[*logs] for *_, logs in calls] == [["pool"]] * 2 + [["pond"]] * 2 + [["made"]] * 2
 
 
 def test_a_scheduler_that_was_learned_is_simulated(tmp_path: Path) -> None:
@@ -149,15 +180,28 @@ def test_a_scheduler_that_was_learned_is_simulated(tmp_path: Path) -> None:
     assert done.tasks["order"]["about"] == "a formula"
 
 
-@pytest.mark.slow
-def test_workers_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the suite of the package: processes know no other
+@pytest.fixture
+def of_the_package(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite of the package: processes know no other."""
+    monkeypatch.undo()
     for kept in ("tasks", "suite", "_contents"):
         getattr(__import__("hpcgym.study.suite.tasks", fromlist=[kept]), kept).cache_clear()
-    one = play("random", "mini-backfill", tmp_path / "one")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("of_the_package")
+def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="a process died, for want of memory perhaps"):
+        play("bringing:Dies", "mini-order", tmp_path, workers=2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("of_the_package")
+def test_workers_do_the_same(tmp_path: Path) -> None:
+    play("random", "mini-backfill", tmp_path / "one")
     play("random", "mini-backfill", tmp_path / "two", workers=2)
     assert lists_in(tmp_path / "two") == lists_in(tmp_path / "one")
-    assert read(tmp_path / "two").told("mini-backfill", "mini") == one.told("mini-backfill", "mini")
+    assert (tmp_path / "two" / FACTS).read_text() == (tmp_path / "one" / FACTS).read_text()
 
 
 # --- Runs that stop, or cannot be -----------------------------------------------------------------
@@ -216,7 +260,7 @@ def test_what_was_played_before_an_agent_failed_is_kept(tmp_path: Path) -> None:
         play("bringing:Stops", "order", tmp_path)
     assert [*read(tmp_path).tasks["order"]["logs"]] == ["pool"]
     monkey.undo()
-    assert [*play("bringing:Stops", "order", tmp_path).tasks["order"]["logs"]] == ["pool", "pond"]
+    assert [*play("bringing:Stops", "order", tmp_path).tasks["order"]["logs"]] == ["pond", "pool"]
 
 
 def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
@@ -368,7 +412,7 @@ def test_other_metrics_of_seeds_that_are_not_the_suites_are_refused(
     text = (folder / FACTS).read_text()
     for wrong, said in (
         (text.replace('"pool"', '"puddle"'), "unknown log of order 'puddle'"),
-        (text.replace('"0": {', '"7": {'), "order on pool has no seed '7'"),
+        (text.replace('"0": {', '"7": {'), "order on pond has no seed '7'"),
         (text.replace('"mean_bsld"', '"mean"'), "is not a submission|mean_bsld"),
         (text.replace('"small-v1"', '"other"'), "is of other, and this is small-v1"),
         (text.replace('"order": {', '"sorting": {'), "there is no task 'sorting' in small-v1"),
