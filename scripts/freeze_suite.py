@@ -23,6 +23,7 @@ code of them.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from itertools import combinations
@@ -92,7 +93,8 @@ def chosen(task: Task, budget: int = BUDGET) -> tuple[str, list[float], dict[str
 
 def lines_of(task: Task, budget: int = BUDGET) -> str:
     """Return what is to stand in ``tasks.toml``."""
-    every = {log.name: log for log in (*task.logs, *task.training)}.values()
+    further = [log for log in task.further if os.path.isfile(log.workload)]  # to be sealed
+    every = {log.name: log for log in (*task.logs, *task.training, *further)}.values()
     lines = [
         f'[logs.{log.name}]\nprocessors = {jobs_of(log).processors}\ndigest = "{digest}"\n'
         for log in every

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import bringing
+import freeze_suite
 import numpy as np
 import pytest
 from bringing import Stops, arrays_in, calls, play, put_arrays
@@ -30,6 +31,7 @@ from hpcgym.study.suite.tasks import (
     reference_of,
     tasks,
 )
+from hpcgym.workload import load_workload, write_swf
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -274,6 +276,41 @@ def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Pat
     play("saf", "zero-shot", tmp_path / "further", logs=[further, "pool"])
     (proof, _) = proofs(tmp_path / "further")
     assert proof.equal
+
+
+def test_a_sealed_log_is_played_by_who_has_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not count; its digest says which jobs it has."""
+    monkeypatch.chdir(tmp_path)
+    jobs_of.cache_clear()
+    told: list[str] = []
+    logs = ["sealed", "pool", "pond"]
+    with pytest.raises(HpcgymError, match=r"zero-shot: .*sealed\.swf"):
+        play("saf", "zero-shot", tmp_path / "none", logs=logs)
+    write_swf(
+        load_workload(f"lublin:jobs=400,processors=32,load=0.7,seed={2**64 - 1}"), "sealed.swf"
+    )
+    log = tasks()["zero-shot"].log("sealed")
+    opened = freeze_suite.lines_of(
+        replace(tasks()["zero-shot"], further=(replace(log, digest=""),), references=("saf",))
+    )
+    assert f'processors = 32\ndigest = "{log.digest}"' in opened
+    board = board_of([play("saf", "zero-shot", tmp_path / "saf", logs=logs)], note=told.append)
+    assert board.table.logs.tolist() == [2]
+    assert board.by_log.log.tolist() == ["pool", "pond", "sealed"]
+    assert board.by_log.verified.all()
+    assert told == []
+    play("easy", "zero-shot", tmp_path / "easy")
+    board_of([read(tmp_path / "easy"), read(tmp_path / "saf")], note=told.append)
+    Path("sealed.swf").unlink()
+    jobs_of.cache_clear()
+    board_of([read(tmp_path / "saf")], note=told.append)
+    assert told[0] == "zero-shot: not played by all: sealed, which is sealed"
+    assert told[1].startswith("zero-shot: left out: sealed: ")
+    write_swf(load_workload("lublin:jobs=400,processors=32,load=0.7,seed=1"), "sealed.swf")
+    with pytest.raises(HpcgymError, match="sealed has other jobs than the suite was frozen with"):
+        play("saf", "zero-shot", tmp_path / "other", logs=logs)
 
 
 @pytest.mark.parametrize(
