@@ -44,7 +44,7 @@ from hpcgym.study.intervals import Mean, mean_of
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.submissions import TRAININGS, read
-from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, read_reference, tasks
+from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, read_reference
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.io.files import sha256_of
 
@@ -196,13 +196,12 @@ def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
     for folder in folders:
         packed = len(found)
         read(folder)  # which says what is wrong with it
-        for task in tasks():
-            place = folder / TRAININGS / task
+        for place in sorted((folder / TRAININGS).glob("*")):
             for path in sorted(place.rglob("*")):
                 if path.is_dir() or path.suffix == ".csv":
                     continue
                 agent = contents_of(path)["agent"]
-                parts = [task, agent, *path.relative_to(place).with_suffix("").parts]
+                parts = [place.name, agent, *path.relative_to(place).with_suffix("").parts]
                 name = "/".join(parts)
                 if name in found:
                     raise HpcgymError(f"{folder}: there are two agents {name}")
