@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-#: A title and a number of steps -> a context that gives a function to call before each step.
-Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
+#: A title and a number of steps -> a context that gives a function to call before each step, with
+#: what is done next; and, with a 0 behind that, in the midst of one.
+Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
 
 
 def watched() -> bool:
@@ -33,7 +35,7 @@ def silence(*told: object) -> None:
     """Show no progress."""
 
 
-def silent(title: str, total: int) -> AbstractContextManager[Callable[[str], None]]:
+def silent(title: str, total: int) -> AbstractContextManager[Callable[..., None]]:
     """Show no progress of steps."""
     return nullcontext(silence)
 
@@ -51,7 +53,25 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
+def repeating(tell: Callable[[], None]) -> Iterator[None]:
+    """Call a function every :data:`SHOW_S` seconds while other work goes on."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(SHOW_S):
+            tell()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[..., None]]:
     """Show a bar, or lines in a log; the function given names what is being done next."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -65,21 +85,21 @@ def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
         task = progress.add_task(title, total=total)
         started = False
 
-        def step(text: str) -> None:
+        def step(text: str, steps: int = 1) -> None:
             nonlocal started
-            progress.update(task, description=text, advance=int(started))
+            progress.update(task, description=text, advance=steps * started)
             started = True
 
         yield step
 
 
-def _counting_in_lines(total: int) -> Callable[[str], None]:
+def _counting_in_lines(total: int) -> Callable[..., None]:
     """Return what says every now and then what is being done next: nothing of short work."""
     shown, done = time.monotonic(), -1
 
-    def step(text: str) -> None:
+    def step(text: str, steps: int = 1) -> None:
         nonlocal shown, done
-        done += 1
+        done = max(done + steps, 0)
         if time.monotonic() - shown >= SHOW_S:
             shown = time.monotonic()
             say(f"{done:,} of {total:,}: {text}")

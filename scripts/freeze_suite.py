@@ -28,6 +28,7 @@ code of them.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from itertools import combinations
@@ -36,13 +37,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents import contents_of, ending_of, search
+from hpcgym.agents import TRAINED, contents_of, ending_of, search
 from hpcgym.agents.saved import REGISTRY
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError
 from hpcgym.files import bytes_of
 from hpcgym.files.writing import whole, whole_json
 from hpcgym.schedule.gains import Gain
+from hpcgym.scheduler.files import read_scheduler
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
@@ -98,7 +100,8 @@ def chosen(task: Task, budget: int = BUDGET) -> tuple[str, list[float], dict[str
 
 def lines_of(task: Task, budget: int = BUDGET) -> str:
     """Return what is to stand in ``tasks.toml``."""
-    every = {log.name: log for log in (*task.logs, *task.training)}.values()
+    further = [log for log in task.further if os.path.isfile(log.workload)]  # to be sealed
+    every = {log.name: log for log in (*task.logs, *task.training, *further)}.values()
     lines = [
         f'[logs.{log.name}]\nprocessors = {jobs_of(log).processors}\ndigest = "{digest}"\n'
         for log in every
@@ -229,17 +232,16 @@ def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for folder in folders:
         done, packed = read(folder), len(found)
-        for task in done.tasks:
-            place = folder / TRAININGS / task
+        for place in sorted((folder / TRAININGS).glob("*")):
             for path in sorted(place.rglob("*")):
                 if path.is_dir() or path.suffix == ".csv":
                     continue
-                agent = contents_of(path)["agent"]
-                parts = [task, agent, *path.relative_to(place).with_suffix("").parts]
+                agent = _agent_of(path, done.agent)
+                parts = [place.name, agent, *path.relative_to(place).with_suffix("").parts]
                 name = "/".join(parts)
                 if name in found:
                     raise HpcgymError(f"{folder}: there are two agents {name}")
-                file = f"{'-'.join(parts)}{ending_of(agent)}"
+                file = f"{'-'.join(parts)}{path.suffix}"
                 with whole(output / file, folders=True) as part:
                     part.write_bytes(bytes_of(path, _MOST, HpcgymError))
                 found[name] = {"file": file, "sha256": sha256_of(output / file)}
@@ -247,6 +249,14 @@ def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
             raise HpcgymError(f"{folder} has no files of trained agents")
     whole_json(output / REGISTRY.name, found)
     return found
+
+
+def _agent_of(path: Path, name: str) -> str:
+    """Return whose file this is; of a scheduler, of whom it was trained by."""
+    if name in TRAINED and path.suffix == ending_of(name) == ".toml":
+        read_scheduler(path)
+        return name
+    return str(contents_of(path)["agent"])
 
 
 def main(arguments: Sequence[str]) -> None:

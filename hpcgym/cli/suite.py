@@ -69,7 +69,7 @@ def run_agent(
         job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json), a
         model of Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your
         own, from this folder too. What has train(make, seed, steps) is trained for each task, once
-        for each of five seeds.
+        for each of five seeds; a training serves all tasks for which it is the same.
     tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
         scored; of these and of mini, those that the agent can play]
     logs NAME,... : Logs to play. [default: all of a task that are on this machine]
@@ -77,7 +77,7 @@ def run_agent(
 
     Output
     ------
-    folder FOLDER : Of the submission; a run goes on with what it has.
+    folder FOLDER : Of the submission; a run goes on with what it has, trainings and logs.
 
     Examples
     --------

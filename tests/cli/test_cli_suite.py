@@ -53,9 +53,10 @@ def test_a_run_says_the_mean_of_each_log(made):
 def test_a_submission_that_was_changed_has_no_score(made, tmp_path):
     wrong = tmp_path / "wrong"
     shutil.copytree(made / "easy", wrong)
-    arrays = dict(np.load(wrong / "schedules.npz"))
-    arrays["mini-order/mini/0/0/wait"][-1] += 1
-    np.savez_compressed(wrong / "schedules.npz", **arrays)
+    path = wrong / "schedules" / "mini-order" / "mini" / "0.npz"
+    wait = np.load(path)["0/wait"]
+    wait[-1] += 1
+    np.savez_compressed(path, **{"0/wait": wait})
     result = run("suite", "report", made / "saf", wrong)
     assert result.exit_code == 1
     assert "easy: mini-order on mini is not verified: seed 0: " in result.stderr

@@ -235,7 +235,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [FACTS, SCHEDULES])
+@pytest.mark.parametrize("name", [FACTS, f"{SCHEDULES}/mini-order/mini/0.npz"])
 def test_a_damaged_submission_is_proved_or_said_to_be_wrong(
     name: str, made: Path, tmp_path: Path
 ) -> None:

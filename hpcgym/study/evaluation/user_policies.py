@@ -94,9 +94,8 @@ def load_agent(path: str | Path) -> Any:
     """
     try:
         from hpcgym.agents import is_rlscheduler, load
-        from hpcgym.agents.saved import is_released
 
-        if not (is_released(path) or is_rlscheduler(path) or os.path.exists(path)):
+        if not (is_rlscheduler(path) or os.path.exists(path)):
             raise HpcgymError(f"{path}: there is no such file")
         return load(path)
     except ImportError as error:

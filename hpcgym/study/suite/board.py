@@ -261,6 +261,9 @@ def board_of(
         common = [
             log for log in (*task.logs, *task.further) if all(log.name in one for one in logs)
         ]
+        for log in task.further if those else ():
+            if log.digest and log not in common:
+                note(f"{name}: not played by all: {log.name}, which is sealed")
         with (progress or silent)(f"verifying {name}", len(common) * len(those)) as step:
             for log in common if those else ():
                 try:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import csv_log
@@ -24,7 +25,7 @@ from hpcgym.files import bytes_of, json_file, shaped
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
-from hpcgym.progress import Progress, silent
+from hpcgym.progress import Progress, repeating, silent
 from hpcgym.schedule.gains import Felt
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
@@ -83,6 +84,23 @@ def is_trained(agent: str, found: Any) -> bool:
     return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
 
 
+def training_of(task: Task, found: Any) -> Task:
+    """Return the task whose training serves an agent in a task: the first that has the same.
+
+    An agent may say that what it learns is the same where it decides something else: with
+    ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
+    seeds are the same.
+    """
+    kind = getattr(found, "trains_as", {}).get(task.kind, task.kind)
+
+    def learned(one: Task) -> Any:
+        logs = [(log, log in one.logs) for log in one.training]  # of those that are played a part
+        return logs, dict(one.options), one.window, one.share, one.steps, one.seeds
+
+    alike = (one for one in tasks().values() if one.kind == kind and learned(one) == learned(task))
+    return next(alike, task)
+
+
 def digest_of_agent(agent: str) -> str | None:
     """Return the SHA-256 of the file that an agent is; None if it is none."""
     if not os.path.isfile(agent):
@@ -96,7 +114,7 @@ def _seeds(agent: str, task: Task, trained: bool) -> list[int]:
 
 # --- Submissions ----------------------------------------------------------------------------------
 
-FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules.npz", "trainings"
+FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
 
 #: What submissions tell of each schedule, of the jobs that count.
 METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h")
@@ -118,24 +136,37 @@ class Submission:
     ----------
     folder : where it is.
     agent : what it was called.
-    tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``steps``,
-        ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
-        fingerprint) and ``seeds``: seed -> :data:`METRICS`.
-    arrays : "TASK/LOG/SEED/SLICE/ARRAY" -> array.
+    tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``training`` (of
+        which task it was, see :func:`training_of`), ``steps``, ``trained_on`` (names of logs),
+        ``about``, and ``logs``: log -> its ``jobs`` (their fingerprint) and ``seeds``: seed ->
+        :data:`METRICS`.
     sha256 : of the agent's file, or None.
     """
 
     folder: Path
     agent: str
     tasks: dict[str, dict[str, Any]]
-    arrays: dict[str, NDArray[Any]]
     sha256: str | None = None
 
+    def file(self, task: str, log: str, seed: int) -> Path:
+        """Return where the schedules of a log are."""
+        return self.folder / SCHEDULES / task / log / f"{seed}.npz"
+
     def kept(self, task: str, log: str, seed: int) -> Kept:
-        """Return the arrays of the schedules of a log."""
-        begin = f"{task}/{log}/{seed}/"
-        mine = {key: array for key, array in self.arrays.items() if key.startswith(begin)}
-        return {key.removeprefix(begin): array for key, array in mine.items()}
+        """Return the arrays of the schedules of a log.
+
+        Raises
+        ------
+        HpcgymError : there is no such file, or it is damaged.
+        """
+        return arrays_of(self.file(task, log, seed))
+
+    def has(self, task: str, log: str, seed: int) -> bool:
+        """Tell whether a log was played, and its schedules can be read."""
+        try:
+            return seed in self.told(task, log) and bool(self.kept(task, log, seed))
+        except HpcgymError:
+            return False
 
     def told(self, task: str, log: str) -> dict[int, dict[str, float]]:
         """Return the metrics of a log by seed; nothing of one that was not played."""
@@ -143,16 +174,15 @@ class Submission:
         return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
 
     def add(self, task: str, log: Log, seed: int, kept: Kept, metrics: dict[str, float]) -> None:
-        """Add the schedules of a log."""
-        self.arrays |= {f"{task}/{log.name}/{seed}/{key}": array for key, array in kept.items()}
-        told = self.tasks[task]["logs"].setdefault(log.name, {"jobs": "", "seeds": {}})
-        told["jobs"] = log.digest or fingerprint([jobs_of(log)])
-        told["seeds"][str(seed)] = metrics
-
-    def write(self) -> None:
-        """Write both files, the schedules first."""
-        with whole(self.folder / SCHEDULES, folders=True) as part, part.open("wb") as file:
-            np.savez_compressed(file, **self.arrays)  # type: ignore[arg-type]
+        """Add the schedules of a log: write their file, then what is told."""
+        path = self.file(task, log.name, seed)
+        with whole(path, folders=True) as part, part.open("wb") as file:
+            np.savez_compressed(file, **kept)  # type: ignore[arg-type]
+        logs = self.tasks[task]["logs"]
+        seeds = {**logs.get(log.name, {"seeds": {}})["seeds"], str(seed): metrics}
+        jobs = log.digest or fingerprint([jobs_of(log)])
+        logs |= {log.name: {"jobs": jobs, "seeds": dict(sorted(seeds.items()))}}
+        self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
             "hpcgym": __version__,
@@ -185,7 +215,7 @@ def read(folder: str | Path) -> Submission:
         agent, sha256 = facts["agent"], facts["sha256"]
         if problem := name_problem(agent):
             raise HpcgymError(f"{path}: the name of the agent must be {problem}")
-    return Submission(folder, agent, told, arrays_of(folder / SCHEDULES), sha256)
+    return Submission(folder, agent, told, sha256)
 
 
 def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
@@ -218,7 +248,7 @@ def run(
 ) -> Submission:
     """Evaluate an agent on tasks, and write down what it did; go on with what is there.
 
-    Logs and seeds that the folder has already are not played again.
+    Logs and seeds that the folder has already, and can be read, are not played again.
 
     Parameters
     ----------
@@ -228,22 +258,23 @@ def run(
         is a :class:`hpcgym.agents.practice.Make`. A ``train`` that has an argument ``log`` is given
         one, see :mod:`hpcgym.agents.practice`. If it then has a ``scheduler``, which is a
         ``Scheduler``, that is simulated; else it acts, from the first job of a log to its last.
+        A training serves all tasks for which it is the same, see :func:`training_of`.
     chosen : the tasks.
     folder : of the submission; it is made.
     logs : names of those that are played; None: all of a task that are on this machine, and
         ``note`` is told of the others.
     named : whether all of these tasks must be run; else those in which the agent cannot act are
         left out, and ``note`` is told.
-    workers : how many processes train and play at a time.
+    workers : how many processes train and play at a time; what takes longest begins first.
     progress : as of :func:`hpcgym.study.evaluate`.
 
     Raises
     ------
-    HpcgymError : an agent that is none, a task in which it cannot act, what it did wrong there, or
-        a folder with another submission, or that cannot be written.
+    HpcgymError : an agent that is none, a task in which it cannot act, what it did wrong there, a
+        folder with another submission, or that cannot be written, or a process that died.
     """
     done = _begun(Path(folder), agent)
-    plays: list[_Play] = []
+    plays: dict[tuple[str, ...], _Play] = {}
     held: list[str] = []
     for task in chosen:
         try:
@@ -251,15 +282,21 @@ def run(
             for log in here:
                 found = found_agent(agent, task, log)
                 _check_agent(agent, found, task, log)
+            trained = is_trained(agent, found)
+            each = getattr(found, "each_log", False) and task.training == task.logs
+            alone = not trained or each
+            for log in () if alone else task.training:
+                jobs_of(log)  # all must be here
         except HpcgymError as error:
             if named:
                 raise HpcgymError(f"{task.name}: {error}") from None
             held.append(f"left out: {task.name}: {error}")
             continue
-        trained = is_trained(agent, found)
+        source = training_of(task, found) if trained else task
         of_agent = {
             "task": task.fingerprint,
             "trained": trained,
+            "training": source.name if trained else None,
             "steps": task.steps if trained else None,
             "trained_on": [log.name for log in task.training] if trained else _trained_on(found),
             "about": str(getattr(found, "about", "")),
@@ -267,74 +304,124 @@ def run(
         told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
         if told["task"] != task.fingerprint:
             raise HpcgymError(f"{folder}: {task.name} was run with other jobs or rules")
-        each = getattr(found, "each_log", False) and task.training == task.logs
-        alone = not trained or each
-        for seed in _seeds(agent, task, trained):
-            left = [log for log in here if seed not in done.told(task.name, log.name)]
-            groups = [[log] for log in left] if alone else [left] if left else []
-            plays += [_Play(agent, task, group, seed, trained, alone) for group in groups]
+        for seed, log in product(_seeds(agent, task, trained), here):
+            if not done.has(task.name, log.name, seed):
+                key = (source.name, str(seed), log.name if alone else "")
+                play = plays.setdefault(key, _Play(agent, source, seed, trained, alone, []))
+                play.on.append((task, log))
     if not done.tasks:
         first = held[0].removeprefix("left out: ") if held else "there are none"
         raise HpcgymError(f"{agent} plays none of these tasks: {first}")
     for text in held:
         note(text)
     check_writable(done.folder / FACTS, folders=True)  # before hours of training
-    total = sum(len(one.logs) for one in plays)
+    total = sum(len(one.on) for one in plays.values())
     if not total:
         note(f"{folder} has all of this already")
-    with (progress or silent)(agent, total) as step:
-        _play_all(done, plays, workers, step)
+    try:
+        with (progress or silent)(agent, total) as step:
+            _play_all(done, [*plays.values()], workers, step)
+    except BrokenExecutor:
+        raise HpcgymError(
+            "a process died, for want of memory perhaps: run this again with fewer workers, and it"
+            " goes on"
+        ) from None
     return done
 
 
 @dataclass(frozen=True)
 class _Play:
-    """A seed of an agent on logs of a task, which share a training."""
+    """A seed of an agent on logs of tasks, which share a training: that of ``task``."""
 
     agent: str
     task: Task
-    logs: list[Log]
     seed: int
     trained: bool
     alone: bool  # whether its training is for one log
+    on: list[tuple[Task, Log]]
+
+    @property
+    def jobs(self) -> int:
+        """Of how many jobs it has to do with, which says how long it takes, about."""
+        logs = [log for _, log in self.on] if self.alone else self.task.training
+        return sum(len(jobs_of(log)) for log in logs)
+
+    def place(self, folder: Path) -> Path:
+        """Return the folder of what its training leaves."""
+        return folder / TRAININGS / self.task.name / (self.on[0][1].name if self.alone else "")
+
+
+@dataclass(eq=False)
+class _Work:
+    """What a process does: the training of a play; or a log that it is on, with its policy."""
+
+    play: _Play
+    on: tuple[Task, Log] | None = None
+    policy: Any = None
+    begun: float = 0.0  # by the clock of files
+
+    def text(self, folder: Path) -> str:
+        """Return what is done, and how far a training is, for people."""
+        if self.on is not None:
+            return f"{self.on[0].name} on {self.on[1].name}, seed {self.play.seed}"
+        text = f"training for {self.play.task.name}, seed {self.play.seed}"
+        table = self.play.place(folder) / f"{self.play.seed}.csv"
+        if not table.is_file() or table.stat().st_mtime < self.begun:
+            return text  # that of a training which was interrupted, perhaps
+        *_, last = table.read_text().splitlines()
+        share = min(float(last.partition(",")[0]) / self.play.task.steps, 1.0)
+        left = (time.time() - self.begun) * (1.0 / max(share, 1e-9) - 1.0)
+        return f"{text}: {share:.0%} of its steps, at most {left / 60.0:.0f} min left"
 
 
 def _play_all(
-    done: Submission, plays: Sequence[_Play], workers: int, step: Callable[[str], None]
+    done: Submission, plays: Sequence[_Play], workers: int, step: Callable[..., None]
 ) -> None:
     """Train and play all, by so many processes, and write what has been done log by log."""
     made = ("serial", None) if workers == 1 else ("processes", workers)
-    waiting = [*plays]
-    running: dict[Future[Any], tuple[_Play, Log | None]] = {}
-    with open_executor(*made) as executor:
+    waiting = [_Work(play) for play in sorted(plays, key=lambda play: -play.jobs)]
+    running: dict[Future[Any], _Work] = {}
+    doing: list[_Work] = []
+
+    def tell(steps: int = 0) -> None:
+        step("; ".join(work.text(done.folder) for work in [*doing]) or "done", steps)
+
+    with open_executor(*made) as executor, repeating(tell):
         while waiting or running:
-            while waiting and len(running) < workers:  # the next training, when there is room
-                play = waiting.pop(0)
-                running[executor.submit(_made, play, done.folder)] = (play, None)
+            while waiting and len(running) < workers:
+                doing.append(work := waiting.pop(0))
+                work.begun = time.time()
+                tell()
+                running[executor.submit(_worked, work, done.folder)] = work
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                play, log = running.pop(future)
-                if log is None:
-                    policy = future.result()
-                    for one in play.logs:
-                        step(f"{play.agent} on {play.task.name}: {one.name}, seed {play.seed}")
-                        running[executor.submit(_played, play, policy, one)] = (play, one)
+                doing.remove(work := running.pop(future))
+                play, result = work.play, future.result()
+                if work.on is None:
+                    logs = sorted(play.on, key=lambda on: -len(jobs_of(on[1])))
+                    waiting[:0] = [_Work(play, on, result) for on in logs]  # before more trainings
                 else:
-                    done.add(play.task.name, log, play.seed, *future.result())
-                    done.write()
+                    task, log = work.on
+                    done.add(task.name, log, play.seed, *result)
+                    tell(1)
+
+
+def _worked(work: _Work, folder: Path) -> Any:
+    """Return a policy, trained, or what :func:`_played` does."""
+    return _made(work.play, folder) if work.on is None else _played(work, *work.on)
 
 
 def _made(play: _Play, folder: Path) -> Any:
     """Return the policy of a seed, trained; what its training leaves is kept in a folder."""
-    agent, task, seed = play.agent, play.task, play.seed
+    agent, task, seed, log = play.agent, play.task, play.seed, play.on[0][1]
+    policy = found_agent(agent, task, log)
     if not play.trained:
-        return found_agent(agent, task, play.logs[0])
-    place = folder / TRAININGS / task.name / (play.logs[0].name if play.alone else "")
+        return policy
+    place = play.place(folder)
     kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
     if agent in TRAINED and kept.is_file():  # of a run that was interrupted
-        return found_agent(str(kept), task, play.logs[0])
-    policy = found_agent(agent, task, play.logs[0])
+        return found_agent(str(kept), task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
-        make = practice(task, play.logs if play.alone else None)
+        make = practice(task, [log] if play.alone else None)
         tells = "log" in inspect.signature(policy.train).parameters
         more = {"log": csv_log(place / f"{seed}.csv")} if tells else {}
         policy.train(make, seed, task.steps, **more)
@@ -344,14 +431,14 @@ def _made(play: _Play, folder: Path) -> Any:
     return policy
 
 
-def _played(play: _Play, policy: Any, log: Log) -> tuple[Kept, dict[str, float]]:
+def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:
     """Return the schedules of a log, and their metrics."""
-    evaluation = Evaluation(play.task, log)
+    evaluation, play, policy = Evaluation(task, log), work.play, work.policy
     if play.agent == RANDOM:
         policy = evaluation.chance(play.seed)
     learned = getattr(policy, "scheduler", None)
     policy = learned if isinstance(learned, Scheduler) else policy
-    with _blaming(f"{play.agent} on {play.task.name}, {log.name}"):
+    with _blaming(f"{play.agent} on {task.name}, {log.name}"):
         results = evaluation.run(policy)
         return evaluation.kept(results), metrics_of(evaluation.felt(results))
 
@@ -400,7 +487,7 @@ def _begun(folder: Path, agent: str) -> Submission:
     if problem := name_problem(agent):
         raise HpcgymError(f"the name of an agent must be {problem}")
     if not (folder / FACTS).exists():
-        return Submission(folder, agent, {}, {}, sha256)
+        return Submission(folder, agent, {}, sha256)
     found = read(folder)
     if (found.agent, found.sha256) != (agent, sha256):
         same = "an older file of " if found.agent == agent else ""

@@ -73,7 +73,8 @@ class Task:
     env_id, options : the environment, with its arguments but for the jobs and their parts.
     logs : that it is played on, and scored.
     training : that agents learn from: the first halves of ``logs``, or generated jobs.
-    further : that it may be played on if they are named; they do not count.
+    further : that it may be played on if they are named; they do not count. One with a digest is
+        sealed: its workload is a file that only some have.
     window : jobs of a slice; 0 where logs are replayed as a whole.
     share : of each log's time, from its beginning, that agents may learn from.
     steps : of the environment that an agent may train for, in each training.

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hpcgym.baselines import find_scheduler
-from hpcgym.study.suite.submissions import Submission, run
+from hpcgym.study.suite.submissions import SCHEDULES, Submission, run
 from hpcgym.study.suite.tasks import find_tasks
 
 
 def play(agent: str, names: str | None, folder: Path, **more: Any) -> Submission:
     """Let an agent play tasks by their names, all that it can without them."""
     return run(agent, find_tasks(names), folder, named=names is not None, **more)
+
+
+def arrays_in(folder: Path) -> dict[str, np.ndarray]:
+    """All arrays of a submission, TASK/LOG/SEED/SLICE/ARRAY -> array."""
+    found = {}
+    for path in sorted((folder / SCHEDULES).rglob("*.npz")):
+        begin = path.relative_to(folder / SCHEDULES).with_suffix("").as_posix()
+        found |= {f"{begin}/{key}": array for key, array in np.load(path).items()}
+    return found
+
+
+def put_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write others into the files that are there."""
+    for path in (folder / SCHEDULES).rglob("*.npz"):
+        begin = path.relative_to(folder / SCHEDULES).with_suffix("").as_posix() + "/"
+        mine = {key.removeprefix(begin): a for key, a in arrays.items() if key.startswith(begin)}
+        np.savez_compressed(path, **mine)
 
 
 #: What agents were asked to do, in order.
@@ -47,6 +65,23 @@ class Trained(Shortest):
     def act(self, observation, info):
         scores = super().act(observation, info)
         return scores if getattr(self, "seed", 0) == 0 else -scores
+
+
+class Both(Shortest):
+    """Learns the same for two decisions: a scheduler."""
+
+    trains_as: ClassVar[dict] = {"select": "order"}
+
+    def train(self, make, seed, steps):
+        calls.append((make.kind, seed, [*make.logs]))
+        self.scheduler = find_scheduler("saf" if seed == 0 else "aged")
+
+
+class Dies(Shortest):
+    """Ends its process."""
+
+    def act(self, observation, info):
+        os._exit(1)
 
 
 class Each(Trained):

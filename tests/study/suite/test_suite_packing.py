@@ -64,6 +64,20 @@ def test_an_agent_by_name_plays_as_it_did(
     assert not again.tasks["mini-weights"]["trained"]
 
 
+def test_a_scheduler_that_was_found_plays_by_name(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run("rule-es", find_tasks("mini-weights"), tmp_path / "rules")
+    registry = pack(packed, [tmp_path / "rules"])  # in the place of that of xnes
+    assert registry["mini-weights/rule-es/1"]["file"] == "mini-weights-rule-es-1.toml"
+    saved.registry.cache_clear()
+    monkeypatch.setenv("HPCGYM_WEIGHTS", str(packed))
+    again = run("suite:mini-weights/rule-es/1", find_tasks("mini-weights"), tmp_path / "again")
+    first = done.told("mini-weights", "lake")
+    assert again.told("mini-weights", "lake") == {0: first[1]}
+    assert first[0] != first[1]
+
+
 def test_it_is_downloaded_once(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     handler = partial(Quiet, directory=str(packed))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -9,7 +9,7 @@ from pathlib import Path
 import freeze_suite
 import numpy as np
 import pytest
-from bringing import play
+from bringing import arrays_in, play
 from freeze_suite import text_of, told_of
 
 from hpcgym.agents.practice import Make
@@ -66,7 +66,7 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
     play("random", "order", tmp_path / "random")
     play("aged", "order", tmp_path / "aged")
     board = board_of([read(tmp_path / name) for name in ("random", "aged")])
-    arrays = np.load(tmp_path / "random" / "schedules.npz")
+    arrays = arrays_in(tmp_path / "random")
     scores, above = [], []
     for name in ("pool", "pond"):
         jobs = jobs_of(tasks()["order"].log(name))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import bringing
+import freeze_suite
 import numpy as np
 import pytest
-from bringing import Stops, calls, play
+from bringing import Stops, arrays_in, calls, play, put_arrays
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -19,7 +21,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
-from hpcgym.study.suite.submissions import FACTS, METRICS, SCHEDULES, read, run
+from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read, run, training_of
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,
@@ -29,6 +31,7 @@ from hpcgym.study.suite.tasks import (
     reference_of,
     tasks,
 )
+from hpcgym.workload import load_workload, write_swf
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -41,6 +44,11 @@ def proofs(folder: Path) -> list[Proof]:
         for name, told in done.tasks.items()
         for log in told["logs"]
     ]
+
+
+def lists_in(folder: Path) -> dict[str, list[int]]:
+    """All arrays of a submission, as lists."""
+    return {key: array.tolist() for key, array in arrays_in(folder).items()}
 
 
 # --- Who plays ------------------------------------------------------------------------------------
@@ -129,10 +137,40 @@ def test_a_trained_agent_is_trained_once_for_each_seed_on_all_logs(tmp_path: Pat
     assert all(proof.equal for proof in proofs(tmp_path))
 
 
+def test_a_training_serves_all_tasks_for_which_it_is_the_same(tmp_path: Path) -> None:
+    calls.clear()
+    done = play("bringing:Both", "select,order,zero-shot", tmp_path)
+    pools, made = ["pool", "pond"], ["made"]
+    assert calls == [("order", seed, logs) for logs in (pools, made) for seed in (0, 1)]
+    assert {name: told["training"] for name, told in done.tasks.items()} == {
+        "select": "order", "order": "order", "zero-shot": "zero-shot",
+    }  # fmt: skip
+    arrays = lists_in(tmp_path)
+    for log, seed in product(pools, (0, 1)):
+        first, second = (arrays[f"{name}/{log}/{seed}/0/wait"] for name in ("order", "select"))
+        assert first == second
+    assert [proof.text for proof in proofs(tmp_path) if not proof.equal] == []
+
+
+def test_a_training_is_the_same_where_all_is_that_is_learned_from() -> None:
+    select, both = tasks()["select"], bringing.Both
+    assert training_of(select, both()).name == "order"
+    assert training_of(select, bringing.Trained()) is select
+    lake = tasks()["mini-order"].logs
+    other = {
+        "steps": 31, "seeds": (0,), "share": 0.4, "training": lake, "options": {"window": 2},
+        "logs": lake,  # of logs that are not played all is learned from
+    }  # fmt: skip
+    for name, value in other.items():
+        task = replace(select, **{name: value})
+        assert training_of(task, both()) is task
+
+
 def test_one_for_each_log_if_it_says_so(tmp_path: Path) -> None:
     calls.clear()
     play("bringing:Each", "order,zero-shot", tmp_path)
-    assert [[*logs] for *_, logs in calls] == [["pool"], ["pond"]] * 2 + [["made"]] * 2
+    # what has most jobs begins first
+    assert [[*logs] for *_, logs in calls] == [["pool"]] * 2 + [["pond"]] * 2 + [["made"]] * 2
 
 
 def test_a_scheduler_that_was_learned_is_simulated(tmp_path: Path) -> None:
@@ -144,33 +182,67 @@ def test_a_scheduler_that_was_learned_is_simulated(tmp_path: Path) -> None:
     assert done.tasks["order"]["about"] == "a formula"
 
 
-@pytest.mark.slow
-def test_workers_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the suite of the package: processes know no other
+@pytest.fixture
+def of_the_package(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite of the package: processes know no other."""
+    monkeypatch.undo()
     for kept in ("tasks", "suite", "_contents"):
         getattr(__import__("hpcgym.study.suite.tasks", fromlist=[kept]), kept).cache_clear()
-    one = play("random", "mini-backfill", tmp_path / "one")
-    two = play("random", "mini-backfill", tmp_path / "two", workers=2)
-    assert {key: a.tolist() for key, a in one.arrays.items()} == {
-        key: a.tolist() for key, a in two.arrays.items()
-    }
-    assert read(tmp_path / "two").told("mini-backfill", "mini") == one.told("mini-backfill", "mini")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("of_the_package")
+def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="a process died, for want of memory perhaps"):
+        play("bringing:Dies", "mini-order", tmp_path, workers=2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("of_the_package")
+def test_workers_do_the_same(tmp_path: Path) -> None:
+    play("random", "mini-backfill", tmp_path / "one")
+    play("random", "mini-backfill", tmp_path / "two", workers=2)
+    assert lists_in(tmp_path / "two") == lists_in(tmp_path / "one")
+    assert (tmp_path / "two" / FACTS).read_text() == (tmp_path / "one" / FACTS).read_text()
 
 
 # --- Runs that stop, or cannot be -----------------------------------------------------------------
 
 
-def test_a_run_goes_on_with_the_logs_and_seeds_that_are_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["half", "gone", "bit"])
+def test_a_run_goes_on_with_the_logs_and_seeds_that_are_left(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with those whose file the disk has lost, or damaged."""
     play("random", "order", tmp_path / "whole")
     done = play("random", "order", tmp_path / "cut", logs=["pond"])
     assert [*done.tasks["order"]["logs"]] == ["pond"]
-    kept = {key: array for key, array in done.arrays.items() if not key.startswith("order/pond/1/")}
-    del done.tasks["order"]["logs"]["pond"]["seeds"]["1"]
-    replace(done, arrays=kept).write()
+    path = done.file("order", "pond", 1)
+    content = path.read_bytes()
+    if change == "gone":
+        path.unlink()
+    else:
+        half = len(content) // 2
+        path.write_bytes(
+            content[:half] + (b"" if change == "half" else b"\0" + content[half + 1 :])
+        )
+    (proof,) = proofs(tmp_path / "cut")
+    assert not proof.equal
+    assert proof.text.startswith(f"seed 1: {path}")
+    played = []
+    add = Submission.add
+
+    def added(self: Submission, task: str, log: Any, seed: int, *rest: Any) -> None:
+        played.append((log.name, seed))
+        add(self, task, log, seed, *rest)
+
+    monkeypatch.setattr(Submission, "add", added)
     again = play("random", "order", tmp_path / "cut")
+    assert sorted(played) == [("pond", 1), ("pool", 0), ("pool", 1)]
     whole = read(tmp_path / "whole")
     for log in ("pool", "pond"):
         assert again.told("order", log) == whole.told("order", log)
+    assert lists_in(tmp_path / "cut") == lists_in(tmp_path / "whole")
     told: list[str] = []
     play("random", "order", tmp_path / "cut", note=told.append)
     assert told == [f"{tmp_path / 'cut'} has all of this already"]
@@ -190,7 +262,7 @@ def test_what_was_played_before_an_agent_failed_is_kept(tmp_path: Path) -> None:
         play("bringing:Stops", "order", tmp_path)
     assert [*read(tmp_path).tasks["order"]["logs"]] == ["pool"]
     monkey.undo()
-    assert [*play("bringing:Stops", "order", tmp_path).tasks["order"]["logs"]] == ["pool", "pond"]
+    assert [*play("bringing:Stops", "order", tmp_path).tasks["order"]["logs"]] == ["pond", "pool"]
 
 
 def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
@@ -204,6 +276,41 @@ def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Pat
     play("saf", "zero-shot", tmp_path / "further", logs=[further, "pool"])
     (proof, _) = proofs(tmp_path / "further")
     assert proof.equal
+
+
+def test_a_sealed_log_is_played_by_who_has_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not count; its digest says which jobs it has."""
+    monkeypatch.chdir(tmp_path)
+    jobs_of.cache_clear()
+    told: list[str] = []
+    logs = ["sealed", "pool", "pond"]
+    with pytest.raises(HpcgymError, match=r"zero-shot: .*sealed\.swf"):
+        play("saf", "zero-shot", tmp_path / "none", logs=logs)
+    write_swf(
+        load_workload(f"lublin:jobs=400,processors=32,load=0.7,seed={2**64 - 1}"), "sealed.swf"
+    )
+    log = tasks()["zero-shot"].log("sealed")
+    opened = freeze_suite.lines_of(
+        replace(tasks()["zero-shot"], further=(replace(log, digest=""),), references=("saf",))
+    )
+    assert f'processors = 32\ndigest = "{log.digest}"' in opened
+    board = board_of([play("saf", "zero-shot", tmp_path / "saf", logs=logs)], note=told.append)
+    assert board.table.logs.tolist() == [2]
+    assert board.by_log.log.tolist() == ["pool", "pond", "sealed"]
+    assert board.by_log.verified.all()
+    assert told == []
+    play("easy", "zero-shot", tmp_path / "easy")
+    board_of([read(tmp_path / "easy"), read(tmp_path / "saf")], note=told.append)
+    Path("sealed.swf").unlink()
+    jobs_of.cache_clear()
+    board_of([read(tmp_path / "saf")], note=told.append)
+    assert told[0] == "zero-shot: not played by all: sealed, which is sealed"
+    assert told[1].startswith("zero-shot: left out: sealed: ")
+    write_swf(load_workload("lublin:jobs=400,processors=32,load=0.7,seed=1"), "sealed.swf")
+    with pytest.raises(HpcgymError, match="sealed has other jobs than the suite was frozen with"):
+        play("saf", "zero-shot", tmp_path / "other", logs=logs)
 
 
 @pytest.mark.parametrize(
@@ -249,10 +356,10 @@ def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any
     ``change`` takes what is told of the first task, and the arrays.
     """
     facts = json.loads((folder / FACTS).read_text())
-    arrays = dict(np.load(folder / SCHEDULES))
+    arrays = arrays_in(folder)
     change(next(iter(facts["tasks"].values())), arrays)
     (folder / FACTS).write_text(json.dumps(facts))
-    np.savez_compressed(folder / SCHEDULES, **arrays)
+    put_arrays(folder, arrays)
     return [proof.text for proof in proofs(folder) if not proof.equal]
 
 
@@ -342,7 +449,7 @@ def test_other_metrics_of_seeds_that_are_not_the_suites_are_refused(
     text = (folder / FACTS).read_text()
     for wrong, said in (
         (text.replace('"pool"', '"puddle"'), "unknown log of order 'puddle'"),
-        (text.replace('"0": {', '"7": {'), "order on pool has no seed '7'"),
+        (text.replace('"0": {', '"7": {'), "order on pond has no seed '7'"),
         (text.replace('"mean_bsld"', '"mean"'), "is not a submission|mean_bsld"),
         (text.replace('"small-v1"', '"other"'), "is of other, and this is small-v1"),
         (text.replace('"order": {', '"sorting": {'), "there is no task 'sorting' in small-v1"),

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import csv
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
-from bringing import play
+from bringing import Logs, play
 
+from hpcgym import progress
 from hpcgym.agents import load
+from hpcgym.agents.practice import Log
 from hpcgym.agents.xnes import Xnes
 from hpcgym.study.suite.board import board_of
+from hpcgym.study.suite.submissions import SCHEDULES
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -57,9 +64,7 @@ def test_a_training_is_not_done_again_where_its_file_is(
 ) -> None:
     done = play("xnes", "mini-weights", tmp_path)
     first = done.told("mini-weights", "lake")
-    done.tasks["mini-weights"]["logs"].clear()
-    done.arrays.clear()
-    done.write()
+    shutil.rmtree(tmp_path / SCHEDULES)
     monkeypatch.setattr(Xnes, "train", lambda *given: pytest.fail("it is trained"))
     assert play("xnes", "mini-weights", tmp_path).told("mini-weights", "lake") == first
 
@@ -71,6 +76,43 @@ def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
     assert (place / "0").read_text() == "seed 0"
     play("bringing:Trained", "order", tmp_path / "plain", logs=["pond"])
     assert not (tmp_path / "plain" / "trainings").exists()
+
+
+def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, int]] = []
+    seen = threading.Event()
+
+    def telling(title: str, total: int) -> AbstractContextManager[Callable[..., None]]:
+        def step(text: str, steps: int = 1) -> None:
+            told.append((text, steps))
+            if "10% of its steps" in text:
+                seen.set()
+
+        assert (title, total) == ("bringing:Logs", 4)
+        return nullcontext(step)
+
+    def train(self: Logs, make: object, seed: int, steps: int, log: Log) -> None:
+        self.seed = seed
+        log(3, {"mine": seed})
+        assert seed or seen.wait(30)
+
+    monkeypatch.setattr(progress, "SHOW_S", 0.01)
+    monkeypatch.setattr(Logs, "train", train)
+    play("bringing:Logs", "order", tmp_path, progress=telling)
+    assert told[0] == ("training for order, seed 0", 0)
+    assert any("seed 0: 10% of its steps, at most 0 min left" in text for text, _ in told)
+    begun = [text for text, steps in told if not (steps or "its steps" in text or text == "done")]
+    assert [*dict.fromkeys(begun)] == [
+        text
+        for seed in (0, 1)
+        for text in (
+            f"training for order, seed {seed}",
+            f"order on pool, seed {seed}",
+            f"order on pond, seed {seed}",
+        )
+    ]
+    assert sum(steps for _, steps in told) == 4
+    assert told[-1] == ("done", 1)
 
 
 @pytest.mark.slow
