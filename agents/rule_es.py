@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from cmaes import CMA
@@ -102,6 +102,8 @@ class RuleEs:
 
     name = NAME
     about = "weights of a formula by CMA-ES on replays; terms and settings chosen on first halves"
+    #: What goes first in the queue is what to select.
+    trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
 
     weights: Numbers
 
