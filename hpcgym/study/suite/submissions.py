@@ -364,7 +364,8 @@ class _Work:
         """Return what is done, and how far a training is, for people."""
         if self.on is not None:
             return f"{self.on[0].name} on {self.on[1].name}, seed {self.play.seed}"
-        text = f"training for {self.play.task.name}, seed {self.play.seed}"
+        on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
+        text = f"training for {self.play.task.name}{on}, seed {self.play.seed}"
         table = self.play.place(folder) / f"{self.play.seed}.csv"
         if not table.is_file() or table.stat().st_mtime < self.begun:
             return text  # that of a training which was interrupted, perhaps
@@ -379,7 +380,8 @@ def _play_all(
 ) -> None:
     """Train and play all, by so many processes, and write what has been done log by log."""
     made = ("serial", None) if workers == 1 else ("processes", workers)
-    waiting = [_Work(play) for play in sorted(plays, key=lambda play: -play.jobs)]
+    longest_first = sorted(plays, key=lambda play: -play.jobs)
+    waiting = [_Work(play, None if play.trained else play.on[0]) for play in longest_first]
     running: dict[Future[Any], _Work] = {}
     doing: list[_Work] = []
 
@@ -406,20 +408,18 @@ def _play_all(
 
 
 def _worked(work: _Work, folder: Path) -> Any:
-    """Return a policy, trained, or what :func:`_played` does."""
-    return _made(work.play, folder) if work.on is None else _played(work, *work.on)
+    """Return a policy that was trained, or what :func:`_played` does."""
+    return _trained(work.play, folder) if work.on is None else _played(work, *work.on)
 
 
-def _made(play: _Play, folder: Path) -> Any:
+def _trained(play: _Play, folder: Path) -> Any:
     """Return the policy of a seed, trained; what its training leaves is kept in a folder."""
     agent, task, seed, log = play.agent, play.task, play.seed, play.on[0][1]
-    policy = found_agent(agent, task, log)
-    if not play.trained:
-        return policy
     place = play.place(folder)
     kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
     if agent in TRAINED and kept.is_file():  # of a run that was interrupted
         return found_agent(str(kept), task, log)
+    policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)
         tells = "log" in inspect.signature(policy.train).parameters
@@ -433,7 +433,8 @@ def _made(play: _Play, folder: Path) -> Any:
 
 def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:
     """Return the schedules of a log, and their metrics."""
-    evaluation, play, policy = Evaluation(task, log), work.play, work.policy
+    evaluation, play = Evaluation(task, log), work.play
+    policy = work.policy if play.trained else found_agent(play.agent, task, log)
     if play.agent == RANDOM:
         policy = evaluation.chance(play.seed)
     learned = getattr(policy, "scheduler", None)
