@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from cmaes import CMA
@@ -97,6 +97,9 @@ class RuleEs:
 
     name = NAME
     about = "weights of a formula by CMA-ES on replays; terms and settings chosen on first halves"
+
+    #: Where it selects jobs it learns what it learns where it orders them.
+    trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
 
     weights: Numbers
 

@@ -15,9 +15,12 @@ from bringing import Logs, play
 from hpcgym import progress
 from hpcgym.agents import load
 from hpcgym.agents.practice import Log
+from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
+from hpcgym.scheduler.files import read_scheduler
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.submissions import SCHEDULES
+from hpcgym.study.suite.tasks import find_tasks, practice
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -67,6 +70,14 @@ def test_a_training_is_not_done_again_where_its_file_is(
     shutil.rmtree(tmp_path / SCHEDULES)
     monkeypatch.setattr(Xnes, "train", lambda *given: pytest.fail("it is trained"))
     assert play("xnes", "mini-weights", tmp_path).told("mini-weights", "lake") == first
+
+
+def test_a_rule_that_selects_jobs_is_the_one_that_orders_them(tmp_path: Path) -> None:
+    done = play("rule-es", "mini-select", tmp_path / "done")
+    assert done.tasks["mini-select"]["training"] == "mini-order"
+    (task,) = find_tasks("mini-select")
+    alone = RuleEs().train(practice(task), 1, task.steps)
+    assert read_scheduler(tmp_path / "done/trainings/mini-order/1.toml") == alone.scheduler
 
 
 def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
