@@ -218,6 +218,9 @@ def _played(
 
 Log = Callable[[int, Mapping[str, float]], None]
 
+#: What a table has of it, row by row.
+Rows = Sequence[Mapping[str, str]]
+
 
 def csv_log(path: str | Path) -> Log:
     """Return a log that is a table: a row a call, a column "steps" and one for each key.

@@ -30,7 +30,7 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Log, Make, Spending, kind_of
+from hpcgym.agents.practice import Log, Make, Rows, Spending, kind_of
 from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -105,6 +105,9 @@ class RuleEs:
     #: What goes first in the queue is what to select.
     trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
 
+    #: Where it selects jobs it learns what it learns where it orders them.
+    trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
+
     weights: Numbers
 
     def __init__(self, **settings: Any) -> None:
@@ -119,7 +122,9 @@ class RuleEs:
         """The rule, as it is simulated."""
         return self._with(self.weights)
 
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> RuleEs:
+    def train(
+        self, make: Make, seed: int, steps: int, log: Log | None = None, past: Rows = ()
+    ) -> RuleEs:
         """Search; the same arguments find the same rule.
 
         Parameters
@@ -129,6 +134,8 @@ class RuleEs:
         steps : jobs that may be simulated; the generation that goes on then is finished, and the
             last by ``generations`` is the last anyway.
         log : is told how the search goes.
+        past : what ``log`` was told by a training with the same arguments that was interrupted: it
+            goes on behind that.
 
         Raises
         ------
@@ -145,19 +152,21 @@ class RuleEs:
         means: list[Numbers] = []
         while spent.left > 0 and len(means) < plan.generations:
             factors = np.exp(rng.uniform(-plan.stretch, plan.stretch, len(logs)))
-            met = [_meet(_stretched(*one)) for one in zip(logs, factors, strict=True)]
-            told = []
-            for _ in range(plan.population):
-                asked = search.ask()
-                found = self._with(asked)
-                told.append((asked, -float(np.mean([_value(one, found) for one in met]))))
-            search.tell(told)
+            asked = [search.ask() for _ in range(plan.population)]
+            if len(means) < len(past):
+                values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
+            else:
+                met = [_meet(_stretched(*one)) for one in zip(logs, factors, strict=True)]
+                rules = [self._with(one) for one in asked]
+                values = [float(np.mean([_value(one, rule) for one in met])) for rule in rules]
+            search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])
             spent.done += (1 + plan.population) * sum(map(len, logs))
             means.append(search.mean.copy())
             self.weights = np.mean(means[len(means) // 2 :], axis=0)
             if log is not None:
-                values = [-cost for _, cost in told]
-                log(spent.done, {"train/gain": float(np.mean(values)), "train/best": max(values)})
+                told = {f"gain/{k}": value for k, value in enumerate(values)}
+                mean = float(np.mean(values))
+                log(spent.done, {"train/gain": mean, "train/best": max(values), **told})
         return self
 
     def check(self, env: Any) -> str:

@@ -22,7 +22,7 @@ from hpcgym.agents.saved import is_released
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import bytes_of, json_file, shaped
-from hpcgym.files.tables import arrays_of
+from hpcgym.files.tables import arrays_of, csv_rows
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.progress import Progress, repeating, silent
@@ -422,8 +422,12 @@ def _trained(play: _Play, folder: Path) -> Any:
     policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)
-        tells = "log" in inspect.signature(policy.train).parameters
-        more = {"log": csv_log(place / f"{seed}.csv")} if tells else {}
+        takes = inspect.signature(policy.train).parameters
+        table = place / f"{seed}.csv"
+        more: dict[str, Any] = {"log": csv_log(table)} if "log" in takes else {}
+        if "past" in takes and table.is_file():  # of a training that was interrupted
+            (_, names), *rows = csv_rows(table, "the numbers of a training")
+            more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
         policy.train(make, seed, task.steps, **more)
         if callable(getattr(policy, "save", None)):
             place.mkdir(parents=True, exist_ok=True)

@@ -7,17 +7,23 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bringing import Logs, play
 
 from hpcgym import progress
-from hpcgym.agents import load
+from hpcgym.agents import load, rule_es
 from hpcgym.agents.practice import Log
+from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.files import read_scheduler
 from hpcgym.study.suite.board import board_of
-from hpcgym.study.suite.submissions import SCHEDULES
+from hpcgym.study.suite.submissions import SCHEDULES, run
+from hpcgym.study.suite.tasks import find_tasks, practice
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -67,6 +73,40 @@ def test_a_training_is_not_done_again_where_its_file_is(
     shutil.rmtree(tmp_path / SCHEDULES)
     monkeypatch.setattr(Xnes, "train", lambda *given: pytest.fail("it is trained"))
     assert play("xnes", "mini-weights", tmp_path).told("mini-weights", "lake") == first
+
+
+def test_a_rule_that_selects_jobs_is_the_one_that_orders_them(tmp_path: Path) -> None:
+    done = play("rule-es", "mini-select", tmp_path / "done")
+    assert done.tasks["mini-select"]["training"] == "mini-order"
+    (task,) = find_tasks("mini-select")
+    alone = RuleEs().train(practice(task), 1, task.steps)
+    assert read_scheduler(tmp_path / "done/trainings/mini-order/1.toml") == alone.scheduler
+
+
+def test_a_training_that_was_interrupted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (task,) = find_tasks("mini-weights")
+    chosen = [replace(task, steps=40_000)]  # three generations
+    whole = run("rule-es", chosen, tmp_path / "whole")
+    value, left = rule_es._value, 25
+
+    def failing(*given: Any) -> float:
+        nonlocal left
+        left -= 1
+        assert left, "interrupted"
+        return value(*given)
+
+    monkeypatch.setattr(rule_es, "_value", failing)
+    with pytest.raises(HpcgymError, match="interrupted"):
+        run("rule-es", chosen, tmp_path / "cut")
+    table = tmp_path / "cut" / "trainings" / "mini-weights" / "0.csv"
+    assert len(curve(table)) == 2
+    left = 10 + 30 + 1  # of the last generation, and of the other seed
+    cut = run("rule-es", chosen, tmp_path / "cut")
+    assert left == 1
+    assert cut.told("mini-weights", "lake") == whole.told("mini-weights", "lake")
+    assert curve(table) == curve(tmp_path / "whole" / "trainings" / "mini-weights" / "0.csv")
 
 
 def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
