@@ -102,9 +102,6 @@ class RuleEs:
 
     name = NAME
     about = "weights of a formula by CMA-ES on replays; terms and settings chosen on first halves"
-    #: What goes first in the queue is what to select.
-    trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
-
     #: Where it selects jobs it learns what it learns where it orders them.
     trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
 
