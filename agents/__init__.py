@@ -30,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hpcgym.agents.saved import find_released, is_released, save_spec
+from hpcgym.agents.saved import save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import MOST_JSON, bytes_of, json_of, shaped
 
@@ -65,8 +65,6 @@ def load(path: str | Path) -> Any:
     a file runs code of whoever wrote it; the others run none. So is a network in a file of ONNX.
     Both have the first two attributes only if :func:`save_spec` has written them beside it.
     ``rlscheduler:FOLDER`` is a network of :mod:`hpcgym.agents.rlscheduler`.
-    ``suite:TASK/AGENT/SEED`` is what the suite has trained, see :mod:`hpcgym.agents.saved`; it is
-    downloaded once.
 
     Raises
     ------
@@ -74,8 +72,6 @@ def load(path: str | Path) -> Any:
     """
     if is_rlscheduler(path):
         return import_agent("rlscheduler").load(str(path))
-    if is_released(path):
-        path = find_released(str(path))
     if is_sb3_model(path):
         return import_agent("sb3_models").load(path)
     if str(path).endswith(".onnx"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What makers of the suite need: what a task is frozen with, and the files of a release.
+"""What makers of the suite need: what a task is frozen with, and what it tells.
 
     python scripts/freeze_suite.py freeze mini-order order
 
@@ -16,14 +16,6 @@ of them it does not tell apart, and what an order that knew all run times would 
 
 trains an agent six times, on all logs of the task but one, and prints what it reaches on the test
 of that one, which it has not seen. This is half an hour of one core.
-
-    python scripts/freeze_suite.py release FOLDER SUBMISSION...
-
-copies the agents of submissions to a folder, under names such as order-rule-es-0.json, and writes
-released.json beside them, which tells the digest of each. With that file in agents/ and the others
-at :data:`hpcgym.agents.saved.RELEASE`, ``hpcgym.agents.load("suite:order/rule-es/0")`` finds
-them. Nobody's own classes are packed: only files that ``hpcgym.agents.load`` reads without running
-code of them.
 """
 
 from __future__ import annotations
@@ -32,28 +24,22 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents import TRAINED, contents_of, ending_of, search
-from hpcgym.agents.saved import REGISTRY
+from hpcgym.agents import search
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError
-from hpcgym.files import bytes_of
-from hpcgym.files.writing import whole, whole_json
 from hpcgym.schedule.gains import Gain
-from hpcgym.scheduler.files import read_scheduler
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.submissions import TRAININGS, found_agent, read
+from hpcgym.study.suite.submissions import found_agent
 from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, practice, read_reference
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.io.files import sha256_of
 
 BUDGET = 200
 
@@ -212,53 +198,6 @@ def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], di
     )
 
 
-# --- Releases -------------------------------------------------------------------------------------
-
-_MOST = 1 << 28  # bytes of a file
-
-
-def pack(output: Path, folders: Sequence[Path]) -> dict[str, dict[str, str]]:
-    """Copy the agents of submissions to a folder; return its registry, which is written, too.
-
-    Returns
-    -------
-    registry : "TASK/AGENT/SEED", or "TASK/AGENT/LOG/SEED", -> ``file`` and ``sha256``.
-
-    Raises
-    ------
-    HpcgymError : no submission, one without agents, a file that is none of an agent, or two agents
-        of one name.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for folder in folders:
-        done, packed = read(folder), len(found)
-        for place in sorted((folder / TRAININGS).glob("*")):
-            for path in sorted(place.rglob("*")):
-                if path.is_dir() or path.suffix == ".csv":
-                    continue
-                agent = _agent_of(path, done.agent)
-                parts = [place.name, agent, *path.relative_to(place).with_suffix("").parts]
-                name = "/".join(parts)
-                if name in found:
-                    raise HpcgymError(f"{folder}: there are two agents {name}")
-                file = f"{'-'.join(parts)}{path.suffix}"
-                with whole(output / file, folders=True) as part:
-                    part.write_bytes(bytes_of(path, _MOST, HpcgymError))
-                found[name] = {"file": file, "sha256": sha256_of(output / file)}
-        if len(found) == packed:
-            raise HpcgymError(f"{folder} has no files of trained agents")
-    whole_json(output / REGISTRY.name, found)
-    return found
-
-
-def _agent_of(path: Path, name: str) -> str:
-    """Return whose file this is; of a scheduler, of whom it was trained by."""
-    if name in TRAINED and path.suffix == ending_of(name) == ".toml":
-        read_scheduler(path)
-        return name
-    return str(contents_of(path)["agent"])
-
-
 def main(arguments: Sequence[str]) -> None:
     """Print what tasks are to be frozen with, or what they tell, or pack submissions."""
     word, *names = arguments or [""]
@@ -272,14 +211,8 @@ def main(arguments: Sequence[str]) -> None:
         *tasks, agent = names
         for task in find_tasks(",".join(tasks)):
             print(text_of(task, *without(task, agent)), flush=True)
-    elif word == "release" and len(names) > 1:
-        output, *folders = map(Path, names)
-        print(f"{output}: {len(pack(output, folders))} files of agents, and {REGISTRY.name}")
     else:
-        raise HpcgymError(
-            "usage: freeze TASK..., tell TASK..., without TASK... AGENT,"
-            " or release OUTPUT SUBMISSION..."
-        )
+        raise HpcgymError("usage: freeze TASK..., tell TASK..., or without TASK... AGENT")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ FAMILY = {
     "conservative": {"policy": "fcfs", "backfill": "conservative"},
 }
 #: Policies that look at predictions.
-LEARNED = ("saf-typical", "saf-typical-80h", "saf-typical-20h-hold", "aged", "aged-safe")
+LEARNED = ("saf-typical", "saf-typical-80h", "saf-typical-20h-hold", "aged", "aged-safe", "evolved")
 
 
 def test_the_easy_family() -> None:

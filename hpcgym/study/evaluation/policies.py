@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agents import import_agent, is_rlscheduler
-from hpcgym.agents.saved import find_released, is_released
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
@@ -209,8 +208,6 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
             "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object with"
             f" act, not {policy!r}"
         )
-    if is_released(policy):  # an agent's file, or a scheduler's
-        policy = str(find_released(policy))
     if policy in DISPATCHERS:
         find_dispatcher(policy)  # what it needs may be missing
     if _is_simulated(policy):

@@ -18,7 +18,6 @@ import numpy as np
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import csv_log
-from hpcgym.agents.saved import is_released
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import bytes_of, json_file, shaped
@@ -80,7 +79,7 @@ def found_agent(agent: str, task: Task, log: Log) -> Any:
 
 def is_trained(agent: str, found: Any) -> bool:
     """Tell whether an agent is trained here: it has ``train``, and is no file."""
-    saved = digest_of_agent(agent) is not None or is_released(agent)
+    saved = digest_of_agent(agent) is not None
     return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
 
 
