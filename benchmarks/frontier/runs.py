@@ -39,7 +39,7 @@ ORDERS: dict[str, Scheduler] = {
 #: those that age were found by a search over the early halves of six logs; the last says what
 #: predictions could reach.
 BESIDE: dict[str, Scheduler] = {
-    **{name: SCHEDULERS[name] for name in ("f1", "wfp3", "aged", "aged-safe")},
+    **{name: SCHEDULERS[name] for name in ("f1", "wfp3", "aged", "aged-safe", "evolved")},
     "saf, clairvoyant": Scheduler(
         "saf", backfill_order="spf", estimate="clairvoyant", policy_estimate="clairvoyant"
     ),
@@ -64,6 +64,7 @@ NAMED = (
     ("saf-typical", 40),
     ("aged", None),
     ("aged-safe", None),
+    ("evolved", 80),
     ("saf, clairvoyant", None),
 )
 REFERENCE = "easy"

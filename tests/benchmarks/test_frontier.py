@@ -63,6 +63,7 @@ def test_a_rule_is_what_its_name_says() -> None:
     assert (described["policy"], described["threshold"]) == ("saf", 288_000)
     assert described["hold"] == "share=0.1,from_s=3600,factor=64,erode_s=14400,by=both"
     assert Rule("easy").scheduler.hold is None
+    assert Rule("evolved", 80).scheduler == SCHEDULERS["evolved"]
     for name in ("aged", "aged-safe", "f1", "wfp3"):
         assert Rule(name).name == name
         assert Rule(name).scheduler == SCHEDULERS[name]
@@ -232,7 +233,7 @@ def test_rules_by_name_alone(tmp_path: Path) -> None:
     path, tables = run.reproduce([JOBS], Folder(folder, "serial"), quick=True, named=True)
     rules = tables["over-logs"]["rule"].tolist()
     assert rules[:2] == ["easy", "easy-sjbf"]
-    assert rules[-3:] == ["aged", "aged-safe", "saf, clairvoyant"]
+    assert rules[-4:] == ["aged", "aged-safe", "evolved, threshold 80 h", "saf, clairvoyant"]
     assert tables["gains-late"]["rule"].tolist() == rules
     assert len(tables["named"]) == len(rules)
     named = tables["named"].set_index("rule")["mean BSLD"]
