@@ -360,7 +360,7 @@ def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:
 
 
 @contextmanager
-def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
+def driven(scheduler: Scheduler) -> Iterator[Driver]:
     """Drive the Slurm that this machine's commands talk to, while the block lasts.
 
     When it ends, however it does, all jobs whose priorities were set get Slurm's own again: a
@@ -369,7 +369,6 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
     Parameters
     ----------
     scheduler : whose policy and threshold say the order.
-    run : runs a command of Slurm.
 
     Raises
     ------
@@ -393,7 +392,7 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
             ) from None
 
     try:
-        yield Driver(scheduler, run, squeue, scontrol, note)
+        yield Driver(scheduler, run_command, squeue, scontrol, note)
     finally:
         guard.communicate()  # closes its input, at whose end it gives the jobs back
 
