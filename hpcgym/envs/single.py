@@ -156,12 +156,14 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def spec(self) -> EnvSpec | None:
-        """How Gymnasium has made it; a scheduler is told by its rules, which JSON can hold."""
+        """How Gymnasium has made it; schedulers are told by their rules, which JSON can hold."""
         return self._spec
 
     @spec.setter
     def spec(self, spec: EnvSpec | None) -> None:
-        if spec is not None and isinstance(spec.kwargs.get("scheduler"), Scheduler):
+        if spec is not None and any(
+            isinstance(value, Scheduler | Mapping) for value in spec.kwargs.values()
+        ):
             spec.kwargs = settings_of(type(self), spec.kwargs)
         self._spec = spec
 

@@ -111,6 +111,25 @@ def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
     assert again.spec.kwargs == first.spec.kwargs
 
 
+def test_the_machine_is_found_as_a_scheduler_left_it_or_one_of_that_name() -> None:
+    rules = Scheduler("saf", backfill_order="fcfs", estimate="ave2")
+    name, rows = "saf:backfill_order=fcfs,estimate=ave2", "lublin:jobs=900,processors=64,load=1"
+    found = []
+    given: dict[str, Any]
+    for given in (
+        {"start": rules}, {"episodes": {"start": rules}}, {"start": name}, {"start": "warm"}
+    ):  # fmt: skip
+        env = gymnasium.make("hpcgym/JobSelection-v1", workload=rows, jobs=100, **given)
+        again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+        for one in (env, again):
+            one.reset(options={"slice": "window 0001"})
+            jobs = one.unwrapped.episode_workload
+            assert jobs.initial is not None
+            found.append((jobs.submit_time.tolist(), jobs.wait_time.tolist()))
+    assert found[:6] == [found[0]] * 6
+    assert found[6] == found[7] != found[0]
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_few_arguments_are_shown(name: str) -> None:
     shown = inspect.signature(CLASSES[name]).parameters

@@ -472,6 +472,8 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name in arguments and name != key:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
             found[value if name == key else name] = setting
+    if isinstance(start := found.get("start"), Scheduler):
+        found["start"] = start.given()
     return found
 
 
