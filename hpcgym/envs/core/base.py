@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
+    OR_EXPRESSION,
     USUAL_FEATURES,
     USUAL_WINDOW,
     read_features,
@@ -196,7 +197,7 @@ def read_policy_features(names: Any, expressions: bool = False) -> tuple[str, ..
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
     others = [one for one in names if not (expressions and _is_no_feature(one))]
-    check_features("policy_features", others, usage=True)
+    check_features("policy_features", others, usage=True, also=OR_EXPRESSION if expressions else "")
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
     return tuple(names)
@@ -230,7 +231,7 @@ def spreads_of(names: Sequence[str], jobs: Workload) -> NDArray[np.float64]:
     """Return how much features that are weighed differ between jobs, (n_features,)."""
     return np.array(
         [
-            spread_of(read_expression(name), jobs)
+            spread_of(read_expression(name, "policy_features"), jobs)
             if _is_no_feature(name)
             else spread([jobs], [name])[0]
             for name in names
