@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -102,11 +103,12 @@ def test_a_scheduler_leaves_what_makes_an_environment() -> None:
     assert SINGLE["PowerCap"](BUSY, scheduler="saf", power="none").options.scheduler.power == "none"
 
 
-def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
+@pytest.mark.parametrize("make", [gymnasium.make, partial(gymnasium.make_vec, num_envs=2)])
+def test_environments_with_a_scheduler_are_made_again_from_their_spec(make: Any) -> None:
     rules = Scheduler(backfill="none", estimate="ave2", quota="user:jobs=3")
     given = {"workload": "lublin:jobs=300,processors=64", "scheduler": rules, "jobs": 100}
-    first = gymnasium.make("hpcgym/JobSelection-v1", **given)
-    again = gymnasium.make(EnvSpec.from_json(first.spec.to_json()))
+    first = make("hpcgym/JobSelection-v1", **given)
+    again = make(EnvSpec.from_json(first.spec.to_json()))
     assert again.unwrapped.options.scheduler == first.unwrapped.options.scheduler
     assert again.spec.kwargs == first.spec.kwargs
 

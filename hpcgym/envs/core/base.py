@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import load_env_creator, registry
+from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
@@ -476,6 +476,25 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(start := found.get("start"), Scheduler):
         found["start"] = start.given()
     return found
+
+
+class ToldBySpec:
+    """An environment that is told by its spec."""
+
+    _spec: EnvSpec | None = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How Gymnasium has made it; schedulers are told by their rules, which JSON can hold."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and any(
+            isinstance(value, Scheduler | Mapping) for value in spec.kwargs.values()
+        ):
+            spec.kwargs = settings_of(type(self), spec.kwargs)
+        self._spec = spec
 
 
 def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
