@@ -47,9 +47,9 @@ LOAD = 0.9
 Simulations = Mapping[str, Callable[[], Result]]
 
 
-def timed(runs: Simulations, repeat: int, once: tuple[str, ...] = ()) -> dict[str, float]:
+def timed(runs: Simulations, repeat: int) -> dict[str, float]:
     """Return the seconds of the processor of simulations that take turns."""
-    return in_turn({name: processor_seconds(run) for name, run in runs.items()}, repeat, once)
+    return in_turn({name: processor_seconds(run) for name, run in runs.items()}, repeat)
 
 
 def rows_of(runs: Simulations, repeat: int, **beside: Any) -> list[dict[str, Any]]:

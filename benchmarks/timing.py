@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,18 +45,11 @@ def _spent(call: Callable[[], object], clock: Callable[[], float]) -> float:
     return clock() - begin
 
 
-def in_turn(
-    runs: Mapping[str, Callable[[], float]], repeat: int, once: Collection[str] = ()
-) -> dict[str, float]:
-    """Return the least seconds of each; runs take turns, after one that does not count.
-
-    ``once`` : those that count at their first turn alone.
-    """
+def in_turn(runs: Mapping[str, Callable[[], float]], repeat: int) -> dict[str, float]:
+    """Return the least seconds of each; runs take turns, after one that does not count."""
     least = dict.fromkeys(runs, math.inf)
     for turn in range(repeat + 1):
         for name, run in runs.items():
-            if name in once and turn > 1:
-                continue
             seconds = run()
             if turn:
                 least[name] = min(least[name], seconds)

@@ -390,9 +390,8 @@ MUTANTS = (
     Mutant(
         "a job may be put off once more than allowed",
         "native/strategies/easy.hpp",
-        ">=",
-        ">",
-        after="s.of(j).put_off ",
+        "s.of(j).put_off >= r.put_offs",
+        "s.of(j).put_off > r.put_offs",
         tests="tests/envs/test_following_rules.py",
     ),
     Mutant(

@@ -346,6 +346,9 @@ def test_the_edits_of_mutants_stand_in_their_files(monkeypatch: pytest.MonkeyPat
     mutants = importlib.import_module("mutants")
     for one in mutants.MUTANTS:  # it exits where there is no such place
         assert mutants.mutated(one, (ROOT / one.file).read_text(), "") != ""
+        assert any(map(str.isalnum, one.old)), (
+            f"{one.old!r} is no expression"
+        )  # all are built at once
 
 
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")

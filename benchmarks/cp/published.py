@@ -170,14 +170,14 @@ def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> item
     return judge
 
 
-def _ratio(column: str, words: str, machine: str = "eurora") -> items.Judge:
+def _ratio(column: str, words: str) -> items.Judge:
     """Judge a share of instances whose ratio is as published."""
 
     def judge(stored: items.Stored) -> items.Verdict:
         table = stored.table("table-sizes", "machine", "number", column)
-        rows = table[table["machine"] == machine]
+        rows = table[table["machine"] == "eurora"]
         if not len(rows):
-            raise items.NotThereError(f"nothing of {machine}")
+            raise items.NotThereError("nothing of eurora")
         shares = rows[column].to_numpy()
         number = rows["number"].to_numpy()
         within = round(float((shares * number).sum()))

@@ -27,6 +27,7 @@ from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -579,6 +580,7 @@ def trace_of(workload: str) -> str:
 def _tasks(sources: Sequence[str], cluster: str, quick: bool) -> list[dict[str, Any]]:
     """Return the tasks."""
     machine, tasks = find_cluster(cluster), []
+    node_power(machine)  # which says what is wrong before anything is simulated
     jobs = powercap.QUICK_JOBS if quick else powercap.JOBS
     caps = list(powercap.QUICK_CAPS if quick else powercap.CAPS)
     given = {"caps": caps, "cluster": cluster, "jobs": jobs}

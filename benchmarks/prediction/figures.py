@@ -148,8 +148,8 @@ def _quantiles(values: pd.Series[float]) -> dict[str, float]:
     return dict(zip(names, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)).tolist(), strict=True))
 
 
-def best_medians(findings: Sequence[Findings], number: int = 5) -> pd.DataFrame:
-    """Return the triples that are best by their medians, AVE2's among them."""
+def best_medians(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return the five triples that are best by their medians, AVE2's among them."""
     rows = []
     for found in findings:
         values = {"ours": medians(found.table["mean_bsld"])}
@@ -157,7 +157,7 @@ def best_medians(findings: Sequence[Findings], number: int = 5) -> pd.DataFrame:
             values["published"] = medians(found.published.table["mean_bsld"])
         ranks = {by: one.rank() for by, one in _candidates(values).items()}
         for by in ranks:
-            for name, _ in ranks[by].nsmallest(number).items():
+            for name, _ in ranks[by].nsmallest(5).items():
                 row: dict[str, Any] = {"trace": found.trace, "best by": by, "triple": str(name)}
                 for whose in ranks:
                     row |= _judged(whose, values[whose], str(name))

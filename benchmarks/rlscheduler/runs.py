@@ -96,15 +96,15 @@ SETTINGS = {
 }
 
 
-def first_rows(jobs: int, number: int = NUMBER, seed: int = 1) -> list[int]:
+def first_rows(jobs: int) -> list[int]:
     """Return where sequences begin: what their environment draws among so many jobs.
 
     Gymnasium's predecessor made a seed of numpy's old generator of the first eight bytes of the
-    SHA-512 of a number.
+    SHA-512 of a number, here 1.
     """
-    told = int.from_bytes(hashlib.sha512(str(seed).encode()).digest()[:8], "little")
+    told = int.from_bytes(hashlib.sha512(b"1").digest()[:8], "little")
     drawn = np.random.RandomState([told % 2**32, told >> 32])
-    return [int(drawn.randint(LENGTH, jobs - LENGTH - 1)) for _ in range(number)]
+    return [int(drawn.randint(LENGTH, jobs - LENGTH - 1)) for _ in range(NUMBER)]
 
 
 def parts_of(jobs: int) -> dict[str, list[tuple[int, int]]]:

@@ -220,8 +220,8 @@ class Slices(EpisodeSettings):
     Experiment
     ----------
     part test|train|all : Part of the workload in time; agents are trained on the first part.
-    episodes windows|weeks|months|whole : What a slice is: a window of jobs, a week, a month, or all
-        of the part.
+    episodes windows|weeks|months|whole|stream : What a slice is: a window of jobs, a week, a month,
+        all of the part, or all of it up to its last submission (stream).
     number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
     start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
         and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole

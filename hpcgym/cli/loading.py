@@ -294,9 +294,10 @@ class MachineReading(PoolReading):
 
     Machine
     -------
-    cluster NAME|FILE : A machine with nodes: a ready-made one, or a TOML file
-        (hpcgym machines NAME prints one to begin with). Without it the machine is a pool of
-        processors. Cleaning drops jobs larger than it; --unfit is about others that do not fit.
+    cluster NAME|FILE|N : A machine with nodes: a ready-made one, or a TOML file
+        (hpcgym machines NAME prints one to begin with); or a number of processors. Without it the
+        machine is a pool of processors. Cleaning drops jobs larger than it; --unfit is about others
+        that do not fit.
     allocation first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]|contiguous :
         Which nodes of --cluster are filled first: by number, those with the least free, those with
         the most free, those without scarce resources (balanced), those on which least is left of

@@ -446,9 +446,7 @@ def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:
 
 
 @contextmanager
-def driven(
-    scheduler: Scheduler, run: Run = run_command, past: Workload | None = None
-) -> Iterator[Driver]:
+def driven(scheduler: Scheduler, past: Workload | None = None) -> Iterator[Driver]:
     """Drive the Slurm that this machine's commands talk to, while the block lasts.
 
     When it ends, however it does, all jobs whose priorities were set get Slurm's own again: a
@@ -457,7 +455,6 @@ def driven(
     Parameters
     ----------
     scheduler : whose policy and threshold say the order.
-    run : runs a command of Slurm.
     past : as of :class:`Driver`.
 
     Raises
@@ -482,7 +479,7 @@ def driven(
             ) from None
 
     try:
-        yield Driver(scheduler, run, squeue, scontrol, note, past)
+        yield Driver(scheduler, run_command, squeue, scontrol, note, past)
     finally:
         guard.communicate()  # closes its input, at whose end it gives the jobs back
 
@@ -519,7 +516,7 @@ def drive(
     ------
     HpcgymError : as of :func:`driven`; Slurm does not answer, or does not let priorities be set.
     """
-    with driven(scheduler, past=past) as driver:
+    with driven(scheduler, past) as driver:
         while True:
             tell(driver.ask(int(time.time())))
             time.sleep(every_s)

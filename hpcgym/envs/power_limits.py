@@ -124,7 +124,7 @@ def _with_nodes(workload: Any, arguments: Mapping[str, Any], usual: str) -> dict
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     machine = machine_of(workload, cluster, processors)
-    if isinstance(cluster, int | np.integer | None):
+    if cluster is None or str(cluster).isdecimal():
         power = find_cluster(usual).groups[0].power
         machine = Cluster(groups=(NodeGroup(usual, machine.processors, {"core": 1}, power),))
     return {**settled, "workload": workload, "cluster": machine}

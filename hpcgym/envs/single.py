@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     CANDIDATES_KIND,
     PROPOSALS_KIND,
     Definition,
+    ToldBySpec,
     define,
     has_matplotlib,
     read_index,
@@ -23,7 +23,6 @@ from hpcgym.envs.core.base import (
     read_options,
     read_options_of_reset,
     set_signature,
-    settings_of,
 )
 from hpcgym.envs.core.infos import (
     end_of,
@@ -50,7 +49,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
 
@@ -94,7 +92,7 @@ def action_masks(env: SchedulingEnv) -> NDArray[np.bool_]:
     return mask
 
 
-class SchedulingEnv(gymnasium.Env[Any, Any]):
+class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
     """What the environments share: arguments, episodes, observations, rewards, snapshots.
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
@@ -109,7 +107,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         "render_modes": ["ansi", "rgb_array"] if has_matplotlib() else ["ansi"],
         "render_fps": 5,
     }
-    _spec: EnvSpec | None = None
     #: "selection", "ordering", "weights", "candidates", "proposals", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
@@ -153,17 +150,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self._begun = self._over = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
-
-    @property
-    def spec(self) -> EnvSpec | None:
-        """How Gymnasium has made it; a scheduler is told by its rules, which JSON can hold."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, spec: EnvSpec | None) -> None:
-        if spec is not None and isinstance(spec.kwargs.get("scheduler"), Scheduler):
-            spec.kwargs = settings_of(type(self), spec.kwargs)
-        self._spec = spec
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

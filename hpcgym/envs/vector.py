@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
+    ToldBySpec,
     define,
     read_indices,
     read_numbers,
@@ -64,7 +65,7 @@ def action_masks(envs: SchedulingVectorEnv) -> NDArray[np.bool_]:
     return masks
 
 
-class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
+class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     """What the vector environments share; all simulations lie in the same arrays.
 
     Environment i, seeded with s, goes through the same states as a single one seeded with s.

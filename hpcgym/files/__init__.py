@@ -61,31 +61,31 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
         raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
 
 
-def check_is_there(value: object, error: type[HpcgymError] = HpcgymError) -> None:
+def check_is_there(value: object) -> None:
     """Raise an error if a text that is no file is called as one, as x.txt or /x."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if isinstance(text, str) and _FILE_NAME.fullmatch(text):
-        raise error(f"{text}: no such file")
+        raise HpcgymError(f"{text}: no such file")
 
 
 @contextmanager
-def shaped(where: Any, kind: str, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
+def shaped(where: Any, kind: str) -> Iterator[None]:
     """Turn what a reader trips over in contents of another shape into one line.
 
     Parameters
     ----------
     where : the file; other messages get it in front.
     kind : what the file should be, such as "the manifest of a sweep".
-    error : what is raised.
     """
     try:
         yield
     except HpcgymError as problem:
-        raise error(f"{where}: {str(problem).removeprefix(f'{where}: ')}") from None
+        raise HpcgymError(f"{where}: {str(problem).removeprefix(f'{where}: ')}") from None
     except (
         LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError,
     ) as problem:  # fmt: skip
-        raise error(f"{where} is not {kind}") from problem  # which may be a mistake of the reader's
+        # which may be a mistake of the reader's
+        raise HpcgymError(f"{where} is not {kind}") from problem
 
 
 @contextmanager
@@ -299,20 +299,14 @@ MOST_DIGITS = 300  # of a number: what is longer is no float
 _TOO_LONG = 10**MOST_DIGITS
 
 
-def json_file(path: str | os.PathLike[str], most: int = MOST_JSON, *, finite: bool = True) -> Any:
+def json_file(path: str | os.PathLike[str]) -> Any:
     """Return what a file in JSON holds.
-
-    Parameters
-    ----------
-    path : of the file.
-    most : bytes that it may have.
-    finite : as for :func:`json_of`.
 
     Raises
     ------
-    HpcgymError : it cannot be read, it is too large, or as of :func:`json_of`.
+    HpcgymError : it cannot be read, has over 16 MiB, or as of :func:`json_of`.
     """
-    return json_of(bytes_of(path, most, HpcgymError), str(path), finite=finite)
+    return json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path))
 
 
 def json_of(

@@ -32,16 +32,14 @@ _ARRAYS_FREE = 1024 * MEGABYTE
 _ARRAYS_RATIO = 256
 
 
-def csv_rows(
-    path: Path, kind: str, error: type[HpcgymError] = HpcgymError
-) -> list[tuple[int, list[str]]]:
+def csv_rows(path: Path, kind: str) -> list[tuple[int, list[str]]]:
     """Return the rows of a small CSV file that are not blank, each with the number of its line.
 
     Raises
     ------
     HpcgymError : it cannot be read, has over 64 MiB, or is no CSV.
     """
-    return csv_rows_of(text_of(path, MOST_CSV, kind, error), str(path), error)
+    return csv_rows_of(text_of(path, MOST_CSV, kind), str(path))
 
 
 def csv_rows_of(
@@ -101,15 +99,15 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     return frame
 
 
-def need_parquet(what: str = "Parquet", error: type[HpcgymError] = WorkloadError) -> None:
-    """Raise an error if Parquet's library is missing; ``what`` is the file or option."""
+def need_parquet() -> None:
+    """Raise an error if Parquet's library is missing."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise error(f"{what} needs pyarrow: {installing('parquet')}") from None
+        raise WorkloadError(f"Parquet needs pyarrow: {installing('parquet')}") from None
 
 
-def parquet_metadata(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, str]:
+def parquet_metadata(path: Path) -> dict[str, str]:
     """Return what a Parquet file tells beside its columns, by key; pyarrow must be installed.
 
     Raises
@@ -118,7 +116,7 @@ def parquet_metadata(path: Path, error: type[HpcgymError] = HpcgymError) -> dict
     """
     from pyarrow.parquet import ParquetFile
 
-    with _parquet(path, error), ParquetFile(path) as file:
+    with _parquet(path, HpcgymError), ParquetFile(path) as file:
         told = file.schema_arrow.metadata or {}
         return {key.decode(): value.decode("utf-8", "replace") for key, value in told.items()}
 

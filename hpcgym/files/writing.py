@@ -56,7 +56,7 @@ _LONGEST = 200  # bytes of a file's name that the name of its part begins with: 
 
 
 @contextmanager
-def writing(path: Path, hint: str = "") -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn what the system says when a file cannot be written into a WorkloadError.
 
     What it says of another file, which is read meanwhile perhaps, is said of that. That the reader
@@ -72,7 +72,7 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
         ours = (path.absolute(), *path.absolute().parents)
         if named.suffix != ".part" and named.absolute() not in ours:
             raise WorkloadError(f"{error.filename}: {reason}") from None
-        raise WorkloadError(f"{path} cannot be written: {reason}{hint}") from None
+        raise WorkloadError(f"{path} cannot be written: {reason}") from None
 
 
 @contextmanager

@@ -172,8 +172,8 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
         TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
         ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
-        nodes of 48 cores), a number of processors, which is a pool of them, or a machine. A
-        slurm.conf with settings that are not of the machine gives a warning.
+        nodes of 48 cores), a number of processors, also as a text, which is a pool of them, or a
+        machine. A slurm.conf with settings that are not of the machine gives a warning.
 
     Raises
     ------
@@ -198,9 +198,11 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
     if name in machine_names():
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
+    if name.isdecimal():
+        return Cluster(int(name))
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
-    such = "a TOML file, or such as 100x2x24"
+    such = "a TOML file, a number of processors, or such as 100x2x24"
     raise HpcgymError(unknown("machine", str(source), machine_names(), such))
 
 

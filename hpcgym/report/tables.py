@@ -482,10 +482,10 @@ def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str
     return [name for name in names if all(name in part.metrics for part in parts.values())]
 
 
-def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Table:
+def rich_comparison(results: Results) -> Table:
     """Return the table that compares schedulers, for rich; ``*`` marks the best of a column."""
     parts = named(results)
-    heading, *rows = comparison(parts, names)
+    heading, *rows = comparison(parts)
     machines = by_machine(parts)
     broken = [two_lines(text) for text, _ in heading[1:]]
     of_whom = "its column and machine" if len(machines) > 1 else "its column"

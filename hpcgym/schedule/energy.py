@@ -128,13 +128,13 @@ def shares(result: Schedule, charged: Floats) -> Floats:
     return weights / total if total else np.zeros(len(weights))
 
 
-def power_table(books: Books, group: int | None = None) -> pd.DataFrame:
+def power_table(books: Books) -> pd.DataFrame:
     """Return the power over time, one row a change: time [s], watts, then watts by state.
 
     Each row holds up to the time of the next; the last one ends the schedule, with 0 W.
     """
     import pandas as pd
 
-    parts = {f"{state}_w": np.append(power, 0.0) for state, power in books.watts(group).items()}
+    parts = {f"{state}_w": np.append(power, 0.0) for state, power in books.watts().items()}
     total = np.sum(list(parts.values()), axis=0)
     return pd.DataFrame({"time": books.time, "watts": total, **parts})

@@ -206,9 +206,7 @@ _NUMBERS = {
 FOLLOWED = {"price": "cost", "carbon": "carbon_g"}
 
 
-def read_limits(
-    machine: Cluster, caps: Iterable[str], budgets: Iterable[str], where: str = ""
-) -> tuple[Limit, ...]:
+def read_limits(machine: Cluster, caps: Iterable[str], budgets: Iterable[str]) -> tuple[Limit, ...]:
     """Return the limits that texts describe, caps first. None follows a signal.
 
     Parameters
@@ -218,7 +216,6 @@ def read_limits(
         :class:`~hpcgym.scheduler.limits.PowerCap` and
         :class:`~hpcgym.scheduler.limits.EnergyBudget`, or ``percent`` in place of the first. The
         key of a flag may stand alone.
-    where : what messages put before ``cap`` or ``budget``.
 
     Raises
     ------
@@ -229,8 +226,8 @@ def read_limits(
         return _limit(made, at, text, machine, _values(at, text, _KEYS[made]))
 
     return (
-        *(read(PowerCap, f"{where}cap", text) for text in caps),
-        *(read(EnergyBudget, f"{where}budget", text) for text in budgets),
+        *(read(PowerCap, "cap", text) for text in caps),
+        *(read(EnergyBudget, "budget", text) for text in budgets),
     )
 
 

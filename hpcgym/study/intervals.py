@@ -406,23 +406,21 @@ class Mean(NamedTuple):
     high: float
 
 
-def mean_of(
-    logs: Sequence[Floats], resamples: int = 2000, seed: int = 0, block: int = BLOCK
-) -> Mean:
+def mean_of(logs: Sequence[Floats], block: int = BLOCK) -> Mean:
     """Return the mean over logs of the mean over weeks, with its 95 % interval.
 
     Parameters
     ----------
     logs : of each log (n_weeks,): :attr:`hpcgym.schedule.gains.Gain.counted` of a scheduler, or
         that of one less that of another, which compares them in pairs: EASY's slowdowns cancel out.
-    resamples, seed : of a bootstrap, see :func:`how_often`: of each log
-        blocks of weeks are drawn. So the interval is over weeks, and not over logs.
     block : weeks that are drawn together; 1 of slices that have nothing to do with one another.
 
     Returns
     -------
-    The mean, nan where a log has no weeks; ends of the interval are nan where all together have
-    fewer than :data:`FEWEST` whole blocks, or one of them fewer than two.
+    The mean, nan where a log has no weeks. The interval is of 2000 resamples of a bootstrap, seed
+    0, see :func:`how_often`: of each log blocks of weeks are drawn, so it is over weeks, and not
+    over logs. Its ends are nan where all together have fewer than :data:`FEWEST` whole blocks, or
+    one of them fewer than two.
 
     Raises
     ------
@@ -436,7 +434,7 @@ def mean_of(
     blocks = [len(weeks) // block for weeks in logs]
     if sum(blocks) < FEWEST or min(blocks) < 2:
         return Mean(value, float("nan"), float("nan"))
-    rng = np.random.default_rng(seed)
-    drawn = [how_often(len(w), resamples, rng, block) @ w / len(w) for w in logs]
+    rng = np.random.default_rng(0)
+    drawn = [how_often(len(w), 2000, rng, block) @ w / len(w) for w in logs]
     low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Mean(value, float(low), float(high))

@@ -87,7 +87,6 @@ class Program {
     return top;
   }
 
- private:
   // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
   // one, two or three from the top of the stack and leave one. What users have used accounts add.
   enum Code : i64 {
@@ -97,6 +96,8 @@ class Program {
     less, at_most, more, at_least, equal, unequal, and_, or_,
     choice,
   };
+
+ private:
   const Expression* told_;
   std::vector<double> stack_;  // each place is one of all jobs: a step is done for one after the other
   std::size_t n_ = 0;          // jobs

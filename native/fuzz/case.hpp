@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../answers/state.hpp"
+#include "../answers/program.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "../places/simulation.hpp"
 
@@ -168,8 +168,11 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     e.columns.assign(2, c.held.data()), e.times = c.predicted.data();
     for (i64 depth = 0, left = 1 + bytes.below(6); left > 0 || depth > 1; --left) {
       const bool takes_two = depth > 1 && (left <= 0 || bytes.one_in(2));
-      e.codes.push_back(any_of(takes_two ? 16 + bytes.below(17) : std::array{0, 1, 2, 5}[index(bytes.below(4))]));
-      const i64 most = e.codes.back() == 5 ? static_cast<i64>(State::n_names) : 2;
+      static constexpr std::array<i64, 4> pushed{Program::number, Program::feature, Program::column,
+                                                 Program::state};
+      e.codes.push_back(any_of(takes_two ? Program::add + bytes.below(Program::choice - Program::add)
+                                         : pushed[index(bytes.below(pushed.size()))]));
+      const i64 most = e.codes.back() == Program::state ? static_cast<i64>(State::n_names) : 2;
       e.numbers.push_back(wild && bytes.one_in(4) ? bytes.real() : static_cast<double>(bytes.below(most)));
       depth += takes_two ? -1 : 1;
     }

@@ -279,6 +279,8 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
         ("energy.budget_run", {"sources": [], "weeks": 0}, "weeks must be a whole number of at le"),
         ("energy.budget_run", {"sources": [], "seed": -1}, "seed must be a whole number of at lea"),
         ("energy.powercap_run", {"sources": [], "seeds": 0}, "seeds must be a whole number of at"),
+        ("energy.powercap_run", {"sources": [], "cluster": "80640"}, "are for machines with nodes"),
+        ("energy.powercap_run", {"sources": [], "cluster": "eurora"}, "nodes that are all alike"),
         (
             "energy.shares_run",
             {"sources": ["lublin:jobs=90", "lublin:jobs=95"], "quick": True},

@@ -92,6 +92,7 @@ PRICED = ("--price", "prices.csv", "--repeat", "day")
 #: The words of a command -> what the library makes.
 SAME: dict[tuple[Any, ...], Callable[[], Any]] = {
     (JOBS, "--passes", "per-event"): of(JOBS, passes="per-event"),
+    (JOBS, "--cluster", 160): of(JOBS, cluster=160),
     (WEEKS, "--week", 1): lambda: simulate(load_workload(WEEKS).weeks()[0], "easy"),
     (USERS, "--scheduler", "fairshare", "--fair-share", "shares.toml"): lambda: simulate(
         load_workload(USERS), "fairshare", fair_share="shares.toml"

@@ -67,33 +67,33 @@ FIVE_WAYS = ("none", "easy", "depth:2", "depth:3", "conservative")
 CASES: dict[str, Case] = {}
 
 
-def add(name: str, jobs: Workload, start: list[int], /, **rules: Any) -> None:
-    """Add a case that says when jobs start; see :class:`Case` for ``backfills`` and ``slow``."""
+def add(name: str, jobs: Workload, start: list[int] | None = None, /, **rules: Any) -> None:
+    """Add a case that may say when jobs start; see :class:`Case` for ``backfills`` and ``slow``."""
     more = {key: rules.pop(key) for key in ("backfills", "slow") if key in rules}
-    expected = {"start": start} | rules.pop("expected", {})
+    expected = ({} if start is None else {"start": start}) | rules.pop("expected", {})
     if "backfill" in rules:
         more["backfills"] = (rules.pop("backfill"),)
     assert name not in CASES
     CASES[name] = Case(jobs, rules, expected, **more)
 
 
-# --- Back-filling ---------------------------------------------------------------------------------
-
-
-def four_processors(*rows: tuple[int, int, int]) -> Workload:
+def jobs_on(processors: int, *rows: tuple[int, int, int]) -> Workload:
     """Return jobs by submission, processors and run time, which they request."""
     submit, wide, run = zip(*rows, strict=True)
-    return few_jobs(4, submit, run, wide)
+    return few_jobs(processors, submit, run, wide)
+
+
+# --- Back-filling ---------------------------------------------------------------------------------
 
 
 # three in a row on three of the processors, one that wants all at 30 s, one for 40 s on one; beside
 # two that have reservations one processor is left
-FIVE = four_processors((0, 3, 10), (1, 3, 10), (2, 3, 10), (3, 4, 5), (4, 1, 40))
+FIVE = jobs_on(4, (0, 3, 10), (1, 3, 10), (2, 3, 10), (3, 4, 5), (4, 1, 40))
 for way, begun in zip(FIVE_WAYS, ([30, 35], [44, 4], [44, 4], [30, 35], [30, 35]), strict=True):
     add(f"five {way}", FIVE, [0, 10, 20, *begun], backfill=way)
 # what could start beside the first at 40 s does so at the next multiple of 30 s, or never: the
 # fourth would end at 330 s and delay the second; the fifth comes in time for the pass at 120 s
-SLURM = four_processors((0, 2, 300), (10, 4, 100), (40, 1, 50), (70, 1, 240), (95, 1, 10))
+SLURM = jobs_on(4, (0, 2, 300), (10, 4, 100), (40, 1, 50), (70, 1, 240), (95, 1, 10))
 for settings, begun in (
     ("slurm", [300, 60, 400, 120]),
     ("slurm:bf_interval=600", [300, 400, 400, 400]),
@@ -103,13 +103,13 @@ for settings, begun in (
     add(settings, SLURM, [0, *begun], backfill=settings)
 # at an event all start that are first and fit, also where a pass that back-fills falls on the same
 # second, and looks at one job alone
-ONE_LOOK = four_processors((0, 4, 30), (1, 1, 100), (2, 1, 100), (3, 1, 100))
+ONE_LOOK = jobs_on(4, (0, 4, 30), (1, 1, 100), (2, 1, 100), (3, 1, 100))
 add("slurm at an event", ONE_LOOK, [0, 30, 30, 30], backfill="slurm:bf_max_job_test=1")
 # job 0 comes with the pass at 0 s. So there is one at 30 s, and the next one at 60 s
-LATE = four_processors((0, 2, 1000), (31, 3, 1000), (31, 1, 10))
+LATE = jobs_on(4, (0, 2, 1000), (31, 3, 1000), (31, 1, 10))
 add("the second of a pass counts as after it", LATE, [0, 1000, 60], backfill="slurm")
 # nothing happened at 30 s, so that none comes at 60 s
-LATER = four_processors((0, 2, 1000), (65, 3, 1000), (65, 1, 10))
+LATER = jobs_on(4, (0, 2, 1000), (65, 3, 1000), (65, 1, 10))
 add("nothing happened since the last pass", LATER, [0, 1000, 65], backfill="slurm")
 
 # a pass at an event looks at two jobs. The passes at 60 s, with no event, start all that wait; of
@@ -118,14 +118,13 @@ add("nothing happened since the last pass", LATER, [0, 1000, 65], backfill="slur
 FEW = "slurm:default_queue_depth=1+sched_interval=3600"
 ONES = [(0, 1, 1000), *[(31, 1, 1000)] * 5]
 for count in (3, 4, 5):
-    submit, wide, run = zip(*ONES[: 1 + count], (91, 8, 1000), (91, 1, 10), strict=True)
-    jobs = few_jobs(8, submit, run, wide)
+    jobs = jobs_on(8, *ONES[: 1 + count], (91, 8, 1000), (91, 1, 10))
     starts = [0, 31, 31, 60, 60, 60][: 1 + count]
     if count > 3:
         add(f"{count} waited before the pass", jobs, [*starts, 1060, 120], backfill=FEW)
     nodes = Cluster(groups=(NodeGroup("n", 8, {"core": 1}),))
-    CASES[f"{count} waited on nodes"] = Case(jobs, {"cluster": nodes}, {}, (FEW,))
-SIX = few_jobs(8, *([row[k] for row in ONES] for k in (0, 2, 1)))
+    add(f"{count} waited on nodes", jobs, cluster=nodes, backfill=FEW)
+SIX = jobs_on(8, *ONES)
 # at 60 s the pass in order starts two jobs, and the backfill pass, which comes behind, looks at one
 add("a pass in order before it", SIX, [0, 31, 31, 60, 60, 60], backfill=f"{FEW}+bf_max_job_test=1")
 # at 5 s job 2 is first of its queue, and no room can be made for it, as job 1 cannot be stopped; at
@@ -147,42 +146,27 @@ for setting, begun in (
     ("bf_max_job_test=3", 0),
     ("bf_max_job_user=1", 0),
 ):
-    CASES[f"who exceeds a quota under {setting}"] = Case(
-        QUOTA, {"quota": "queue=1:jobs=1"}, {"last start": [begun]}, (f"slurm:{setting}",)
-    )
+    rules = {"quota": "queue=1:jobs=1", "expected": {"last start": [begun]}}
+    add(f"who exceeds a quota under {setting}", QUOTA, backfill=f"slurm:{setting}", **rules)
 
 # --- Jobs that are held back ----------------------------------------------------------------------
-
-
-def ten_processors(*rows: tuple[int, int, int]) -> Workload:
-    """Return jobs by submission, processors and run time, which they request."""
-    submit, wide, run = zip(*rows, strict=True)
-    return few_jobs(10, submit, run, wide, user_id=[1] * len(rows))
-
 
 TENTH = {"share": 0.5, "from_s": 10, "factor": 100, "erode_s": 100}
 # z = ln(100 / 10) / ln(100) = 1/2: it holds back 0.5 x 10 / 2 = 2.5, rounded 2, beside its 4. At
 # 0 s 5 processors are free, not 6; at 20 s all are
-LONG = ten_processors((0, 5, 20), (0, 4, 100))
+LONG = jobs_on(10, (0, 5, 20), (0, 4, 100))
 add("a long job", LONG, [0, 0], backfill="none", policy="spf")
-add(
-    "a long job waits",
-    LONG,
-    [0, 20],
-    backfill="none",
-    policy="spf",
-    hold=TENTH,
-)
+add("a long job waits", LONG, [0, 20], backfill="none", policy="spf", hold=TENTH)
 # at most 5 processors, after 100 s 2.5: 2. The pass of the submission at 100 s finds 6 free
-ERODES = ten_processors((0, 4, 500), (0, 4, 1000), (100, 1, 5))
+ERODES = jobs_on(10, (0, 4, 500), (0, 4, 1000), (100, 1, 5))
 add("waiting lets less be held back", ERODES, [0, 100, 100], backfill="none", hold=TENTH)
 FOR_EVER = {**TENTH, "erode_s": math.inf}
 add("waiting changes nothing", ERODES, [0, 500, 500], backfill="none", hold=FOR_EVER)
-WIDE = ten_processors((0, 9, 1000), (0, 10, 1000))
+WIDE = jobs_on(10, (0, 9, 1000), (0, 10, 1000))
 add("no job needs more than the machine", WIDE, [0, 1000], hold={**TENTH, "share": 1})
 # the third needs 2 + 5 of 10, and 4 are free; at 30 s 7, and none is extra then: a job of 1 that
 # ends later waits, one that ends then starts
-HEAD = ten_processors((0, 3, 30), (0, 3, 40), (0, 2, 1000), (0, 1, 31), (0, 1, 9))
+HEAD = jobs_on(10, (0, 3, 30), (0, 3, 40), (0, 2, 1000), (0, 1, 31), (0, 1, 9))
 add(
     "the head is promised what it needs",
     *(HEAD, [0, 0, 30, 30, 0]),
@@ -195,14 +179,14 @@ add(
 ROWS = ((0, 3, 30), (0, 3, 40), (0, 2, 1000), (0, 4, 31), (0, 3, 500), (0, 1, 31), (0, 1, 30))
 add(
     "a reservation takes what its job needs, a start its own processors",
-    *(ten_processors(*ROWS), [0, 0, 30, 30, 61, 30, 0]),
+    *(jobs_on(10, *ROWS), [0, 0, 30, 30, 61, 30, 0]),
     backfill="depth:2",
     hold={**FOR_EVER, "from_s": 50, "factor": 20},
     expected={"reserved_start": [-1, -1, 30, -1, 61, -1, -1]},
 )
 # the last needs 3, which are free at 40 s, when the fourth has the whole machine from 680 s on:
 # under EASY, which reserves for the third alone, it starts then
-SECOND = ten_processors((0, 2, 40), (0, 6, 600), (0, 6, 80), (0, 10, 140), (0, 2, 1000))
+SECOND = jobs_on(10, (0, 2, 40), (0, 6, 600), (0, 6, 80), (0, 10, 140), (0, 2, 1000))
 LAST = {**FOR_EVER, "share": 0.1, "from_s": 700, "factor": 1.2}
 add("a job is held back beside one reservation", SECOND, [0, 0, 600, 1040, 40], hold=LAST)
 add(
@@ -213,11 +197,11 @@ add(
     expected={"reserved_start": [-1, -1, 600, 680, 820]},
 )
 # the head of 8 waits for 20 s; 2 are extra, which EASY gives to a long job
-SPARE = ten_processors((0, 6, 20), (0, 8, 10), (0, 2, 100), (0, 2, 19))
+SPARE = jobs_on(10, (0, 6, 20), (0, 8, 10), (0, 2, 100), (0, 2, 19))
 add("easy spares what is extra", SPARE, [0, 20, 0, 0])
 add("until-shadow spares nothing", SPARE, [0, 20, 20, 0], backfill="until-shadow")
 # as in Slurm, which looks at what is free in the second in which a job would end, too
-JUST = ten_processors((0, 6, 20), (0, 8, 10), (0, 2, 20))
+JUST = jobs_on(10, (0, 6, 20), (0, 8, 10), (0, 2, 20))
 add("easy ends as the head starts", JUST, [0, 20, 0])
 add("until-shadow ends before it starts", JUST, [0, 20, 20], backfill="until-shadow")
 # two nodes of 5 cores: by nodes the second job fits, but 4 + 2 of 5 free cores do not
@@ -310,12 +294,6 @@ def five(**columns: Any) -> Workload:
     return few_jobs(8, **{**given, **columns})
 
 
-def submitted(name: str, jobs: Workload, quota: str, expected: dict[str, Any], **more: Any) -> None:
-    """Add a case of such a quota."""
-    ways, slow = more.pop("backfills", ("easy",)), more.pop("slow", True)
-    CASES[name] = Case(jobs, {"quota": quota, **more}, expected, ways, slow)
-
-
 for quota, starts in (  # who is submitted starts at once
     ("user:submitted=9", [0, 0, 1, 2, 3]),
     ("all:submitted=4", [0, 0, 1, 2, 7]),  # job 4 ends then
@@ -326,32 +304,41 @@ for quota, starts in (  # who is submitted starts at once
     ("user:submitted=1; queue:submitted=1", [0, 0, 20, 10, 30]),
 ):
     expected = {"start of job": starts, "wait": [0] * 5}
-    submitted(f"submitted {quota}", five(), quota, expected, backfills=ANY)
+    add(f"submitted {quota}", five(), quota=quota, expected=expected, backfills=ANY)
 # one processor, and two of its user's jobs run or wait at any time
 ALIKE = five(user_id=[1] * 5, run=[10] * 5)
 comes = {"submit": [0, 0, 10, 20, 30], "start": [0, 10, 20, 30, 40], "wait": [0, 10, 10, 10, 10]}
-submitted("who waits counts", ALIKE, "user:submitted=2", comes, processors=1)
+add("who waits counts", ALIKE, quota="user:submitted=2", expected=comes, processors=1)
 comes = {"submit": [0, 0, 1, 10, 20], "start": [0, 10, 20, 30, 40]}
-submitted("three, and one that runs", ALIKE, "user:submitted=3+jobs=1", comes)
+add("three, and one that runs", ALIKE, quota="user:submitted=3+jobs=1", expected=comes)
 # job 2 is due first, and comes when job 1 ends; job 5 came at 3 s
 comes = {"number": [1, 3, 4, 5, 2], "submit": [0, 1, 2, 3, 10], "start": [0, 10, 20, 25, 30]}
 OUTSIDE = five(user_id=[1, 1, 2, 3, 4])
-submitted("who was outside stands behind", OUTSIDE, "user:submitted=1", comes, processors=1)
+add(
+    "who was outside stands behind", OUTSIDE, quota="user:submitted=1", expected=comes, processors=1
+)
 # job 2 follows job 1, and is due as that ends; job 3 has waited outside since 5 s
 DUE = few_jobs(
     *(1, [0, 0, 5], [10] * 3, [1] * 3),
     **{"job_number": [1, 2, 3], "user_id": [1, 2, 1], "preceding_job": [-1, 1, -1]},
 )
 comes = {"number": [1, 2, 3], "submit": [0, 10, 10], "start": [0, 20, 10]}
-submitted("outside before due", DUE, "user:submitted=1", comes, dependencies="after")
+add("outside before due", DUE, quota="user:submitted=1", expected=comes, dependencies="after")
 # at 5 s jobs 1 and 2 run and job 3 waits; so jobs 4 and 5 come when these have ended
 PART = five(submit=[0, 0, 1, 6, 7], wait_time=[0, 0, 9, 0, 0], user_id=[1] * 5).extract(5)
 comes = {"submit": [0, 0, 1, 20, 20], "start": [0, 0, 10, 20, 20]}
-submitted("submitted in an extract", PART, "user:submitted=2", comes, processors=2, slow=False)
+add(
+    "submitted in an extract",
+    PART,
+    quota="user:submitted=2",
+    expected=comes,
+    processors=2,
+    slow=False,
+)
 # jobs of one user come one after the other, whatever the machine
 CROWD = few_jobs(64, [0] * 100, [7] * 100, [1 + k % 9 for k in range(100)], user_id=[1] * 100)
 comes = {"start": [7 * k for k in range(100)]}
-submitted("most of a log waits outside", CROWD, "user:submitted=1", comes)
+add("most of a log waits outside", CROWD, quota="user:submitted=1", expected=comes)
 
 # --- Windows --------------------------------------------------------------------------------------
 
@@ -551,9 +538,8 @@ add(
 )
 # nobody waits in the queue from 100 s on, so the next look is due at 520 s only
 LOOKS = few_jobs(10, [0, 10, 100, 515], [1000, 500, 1000, 60], [8, 4, 3, 1], queue=[1, 2, 1, 1])
-CASES["suspended jobs do not make slurm look"] = Case(
-    LOOKS, {"preemption": "queue:2>1,suspend"}, {"suspended": [500, 0, 0, 0]}, ("slurm",)
-)
+looks = {"backfill": "slurm", "expected": {"suspended": [500, 0, 0, 0]}}
+add("suspended jobs do not make slurm look", LOOKS, preemption="queue:2>1,suspend", **looks)
 # job 2 may stop both; job 0 is of the lower level, and goes though it ran longer
 LEVELS = few_jobs(4, [0, 1, 2], [10, 10, 5], [2, 2, 2], queue=[1, 2, 3])
 lost = {"restarts": [1, 0, 0]}
@@ -589,11 +575,9 @@ add(
 )
 # its nodes are many times more than there are jobs
 for mode, ends in (("requeue", [17, 7]), ("suspend", [14, 7]), ("cancel", [3, 7])):
-    CASES[f"very many nodes, {mode}"] = Case(
-        few_jobs(500, [0, 3], [10, 4], [500, 500], queue=[1, 2]),
-        {"cluster": "500x1x1", "preemption": f"queue:2>1,{mode}"},
-        {"end": ends},
-    )
+    many = few_jobs(500, [0, 3], [10, 4], [500, 500], queue=[1, 2])
+    stops = {"preemption": f"queue:2>1,{mode}", "expected": {"end": ends}}
+    add(f"very many nodes, {mode}", many, cluster="500x1x1", **stops)
 # at 8 s the last job stops the second for one processor, after the first was tried in vain
 FREES = few_jobs(8, [0, 0, 4, 8], [6, 12, 10, 15], [1, 4, 4, 1], queue=[2, 3, 1, 2])
 ends = {"end": [16, 18, 14, 23]}
@@ -629,12 +613,9 @@ for name, jobs, rules, together, apart in (
     ),
 ):
     for passes, starts in (("per-timestamp", together), ("per-event", apart)):
-        way = rules.get("backfill", "easy")
-        told_rules = {key: value for key, value in rules.items() if key != "backfill"}
         numbered = jobs.with_columns(job_number=list(range(1, len(jobs) + 1)))
-        CASES[f"{name} {passes}"] = Case(
-            numbered, {**told_rules, "passes": passes}, {"start of job": starts}, (way,)
-        )
+        expected = {"start of job": starts}
+        add(f"{name} {passes}", numbered, **rules, passes=passes, expected=expected)
 
 # --- The tests ------------------------------------------------------------------------------------
 

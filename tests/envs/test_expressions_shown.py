@@ -138,6 +138,50 @@ def test_all_names_of_the_state_are_compared() -> None:
     assert all(f"{name} + 0 * processors" in PLAIN for name in STATE)
 
 
+def compare(
+    name: str, jobs: Workload, begin: Callable[[Any], Callable[..., Any]], policy: str, **given: Any
+) -> None:
+    """Let someone act on all jobs, and compare with the simulation of the rule that it plays.
+
+    ``begin`` returns, of an environment at the beginning, what says the action. ``given`` are
+    arguments of it, ``policy_estimate`` also that of the simulation.
+    """
+    env = SINGLE[name](**whole(jobs, backfill="easy", backfill_order="spf", **given))
+    observation, info = env.reset()
+    act, over = begin(env), False
+    while not over:
+        observation, _, over, _, info = env.step(act(observation, info))
+    orders = {"policy": policy, "backfill_order": "spf"}
+    if name == "Backfill":
+        orders = {"policy": "fcfs", "backfill_order": policy}
+    expected = hpcgym.simulate(jobs, **orders, policy_estimate=given["policy_estimate"])
+    np.testing.assert_array_equal(env.result().start, expected.start)
+
+
+def by_ranks(env: Any) -> Callable[..., Any]:
+    """Return what takes the job of the highest rank, its one feature, or orders by ranks."""
+
+    def act(observation: Any, info: Any) -> Any:
+        ranks = observation["jobs"][:, 0].copy()
+        ranks[info["window"] < 0] = -1
+        if env.action_kind == "candidates":
+            return 1 + int(np.argmax(ranks[1:])) if (info["window"] >= 0).sum() > 1 else 0
+        return int(np.argmax(ranks)) if env.action_kind == "selection" else ranks
+
+    return act
+
+
+def by_baseline(policy: str) -> Callable[[Any], Callable[..., Any]]:
+    """Return what begins the baseline of a policy."""
+
+    def begin(env: Any) -> Callable[..., Any]:
+        baseline = find_baseline(policy)
+        baseline.begin(env)
+        return baseline.act
+
+    return begin
+
+
 @pytest.mark.parametrize("policy", ["-requested*processors", "4*log(wait+72000)-log(requested)"])
 @pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "Backfill"])
 @pytest.mark.parametrize("estimate", ["requested", "typical-ratio"])
@@ -153,26 +197,8 @@ def test_who_acts_by_ranks_makes_the_schedule_of_the_rule(
     width = jobs.requested_processors.copy()
     width[1::2] = width[::2]
     jobs = jobs.with_columns(requested_time=requested, requested_processors=width)
-    rules: dict[str, Any] = {"backfill": "easy", "backfill_order": "spf"}
-    rules["policy_estimate"] = estimate
-    simulated = dict(rules, policy=policy)
-    if name == "Backfill":
-        simulated = dict(rules, policy="fcfs", backfill_order=policy)
-    env = SINGLE[name](**whole(jobs, features=(f"rank({policy})",), window=1500, **rules))
-    observation, info = env.reset()
-    over = False
-    while not over:
-        ranks = observation["jobs"][:, 0].copy()
-        ranks[info["window"] < 0] = -1
-        if name == "QueueOrdering":
-            action: Any = ranks
-        elif name == "Backfill":
-            action = 1 + int(np.argmax(ranks[1:])) if (info["window"] >= 0).sum() > 1 else 0
-        else:
-            action = int(np.argmax(ranks))
-        observation, _, over, _, info = env.step(action)
-    expected = hpcgym.simulate(jobs, **simulated)
-    np.testing.assert_array_equal(env.result().start, expected.start)
+    given: dict[str, Any] = {"window": 1500, "policy_estimate": estimate}
+    compare(name, jobs, by_ranks, policy, features=(f"rank({policy})",), **given)
 
 
 def test_many_environments_show_what_one_does() -> None:
@@ -199,6 +225,7 @@ def test_many_environments_show_what_one_does() -> None:
         ("rank(wait) + rank(area)", "no expression"),
         ("free", "the same for all jobs"),
         ("fairshare + wait", "what users have used"),
+        ("wiat", "^unknown features 'wiat'; did you mean 'wait'.* or an expression, such as "),
     ],
 )
 def test_what_cannot_be_shown_is_refused(feature: str, says: str) -> None:
@@ -229,37 +256,15 @@ def with_users() -> Workload:
 def test_a_baseline_by_the_state_makes_the_schedule_of_the_rule(
     name: str, policy: str, estimate: str
 ) -> None:
-    jobs = with_users()
-    rules = {"backfill": "easy", "backfill_order": "spf", "policy_estimate": estimate}
-    features = ("wait", "user_running+spread_run")
-    env = SINGLE[name](**whole(jobs, window=800, features=features, **rules))
-    baseline = find_baseline(policy)
-    observation, info = env.reset()
-    baseline.begin(env)
-    over = False
-    while not over:
-        observation, _, over, _, info = env.step(baseline.act(observation, info))
-    expected = hpcgym.simulate(jobs, policy=policy, **rules)
-    np.testing.assert_array_equal(env.result().start, expected.start)
+    given: dict[str, Any] = {"features": ("wait", "user_running+spread_run"), "window": 800}
+    compare(name, with_users(), by_baseline(policy), policy, policy_estimate=estimate, **given)
 
 
 @pytest.mark.parametrize("policy", ["saf", "f1", "spf"])
 @pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "Backfill"])
 def test_a_baseline_looks_at_predictions_of_the_environment(name: str, policy: str) -> None:
-    jobs = with_users()
-    rules: dict[str, Any] = {"backfill": "easy", "policy_estimate": "typical-ratio"}
-    env = SINGLE[name](**whole(jobs, window=800, backfill_order="spf", **rules))
-    baseline = find_baseline(policy)
-    observation, info = env.reset()
-    baseline.begin(env)
-    over = False
-    while not over:
-        observation, _, over, _, info = env.step(baseline.act(observation, info))
-    orders = {"policy": policy, "backfill_order": "spf"}
-    if name == "Backfill":
-        orders = {"policy": "fcfs", "backfill_order": policy}
-    expected = hpcgym.simulate(jobs, **orders, **rules)
-    np.testing.assert_array_equal(env.result().start, expected.start)
+    given: dict[str, Any] = {"window": 800, "policy_estimate": "typical-ratio"}
+    compare(name, with_users(), by_baseline(policy), policy, **given)
 
 
 def test_a_state_that_cannot_be_read_as_a_pass_begins_is_refused() -> None:
@@ -278,20 +283,15 @@ def test_a_state_that_cannot_be_read_as_a_pass_begins_is_refused() -> None:
 @pytest.mark.parametrize("interval", ["pass", "hour", 3, "episode"])
 @pytest.mark.parametrize("estimate", ["requested", "typical-ratio"])
 def test_weights_of_expressions_are_the_rule_that_they_say(interval: Any, estimate: str) -> None:
-    jobs = with_users()
-    rules = {"backfill": "easy", "backfill_order": "spf", "policy_estimate": estimate}
     features = ("log(requested)", "processors", "free*log(processors)", "log(wait+600)")
-    env = SINGLE["MixedPolicy"](
-        **whole(jobs, policy_features=features, interval=interval, window=8, **rules)
-    )
     weights = [-0.5, -0.125, 0.25, 0.125]  # of which the sum is 1
-    env.reset()
-    over = False
-    while not over:
-        over = env.step(np.array(weights))[2]
     policy = " + ".join(f"{w} * ({text})" for w, text in zip(weights, features, strict=True))
-    expected = hpcgym.simulate(jobs, policy=policy, **rules)
-    np.testing.assert_array_equal(env.result().start, expected.start)
+    given: dict[str, Any] = {"policy_features": features, "interval": interval, "window": 8}
+    constant = np.array(weights)
+    compare(
+        "MixedPolicy", with_users(), lambda env: lambda observation, info: constant, policy,
+        policy_estimate=estimate, **given,
+    )  # fmt: skip
 
 
 def test_weights_of_expressions_go_on_from_copies() -> None:
@@ -319,6 +319,13 @@ def test_what_is_free_under_limits_is_not_shown_by_expressions() -> None:
         EnergyBudgetEnv(**whole(few_jobs(2, [0], [5], [1]), features=("free*area+leaves*wait",)))
 
 
-def test_expressions_are_weighed_without_usage() -> None:
-    with pytest.raises(HpcgymError, match="usage"):
-        SINGLE["MixedPolicy"](policy_features=("log(processors)", "fairshare"))
+@pytest.mark.parametrize(
+    ("features", "says"),
+    [
+        (("log(processors)", "fairshare"), "usage"),
+        (("araea",), "^unknown policy_features 'araea'; did you mean 'area'.* or an expression, "),
+    ],
+)
+def test_what_cannot_be_weighed_is_refused(features: tuple[str, ...], says: str) -> None:
+    with pytest.raises(HpcgymError, match=says):
+        SINGLE["MixedPolicy"](policy_features=features)

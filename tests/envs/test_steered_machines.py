@@ -194,7 +194,7 @@ def test_usual_limits() -> None:
         assert env.result().limits == tuple(
             PowerCap(0.6 * 4 * 358, k * day + 28_800 - late, k * day + 72_000 - late) for k in days
         )
-    budget = EnergyBudgetEnv(**whole(few), share=0.5, period=60, shutdown=True)
+    budget = EnergyBudgetEnv(**whole(few), cluster="4", share=0.5, period=60, shutdown=True)
     budget.reset()
     span = 2 * day + 28_799 - 30_000 + 1
     given = EnergyBudget(0.5 * 4 * 190.738 * span, day + 30_000, day + 30_000 + span, 60, True)

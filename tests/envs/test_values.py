@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -102,13 +103,33 @@ def test_a_scheduler_leaves_what_makes_an_environment() -> None:
     assert SINGLE["PowerCap"](BUSY, scheduler="saf", power="none").options.scheduler.power == "none"
 
 
-def test_an_environment_with_a_scheduler_is_made_again_from_its_spec() -> None:
+@pytest.mark.parametrize("make", [gymnasium.make, partial(gymnasium.make_vec, num_envs=2)])
+def test_environments_with_a_scheduler_are_made_again_from_their_spec(make: Any) -> None:
     rules = Scheduler(backfill="none", estimate="ave2", quota="user:jobs=3")
     given = {"workload": "lublin:jobs=300,processors=64", "scheduler": rules, "jobs": 100}
-    first = gymnasium.make("hpcgym/JobSelection-v1", **given)
-    again = gymnasium.make(EnvSpec.from_json(first.spec.to_json()))
+    first = make("hpcgym/JobSelection-v1", **given)
+    again = make(EnvSpec.from_json(first.spec.to_json()))
     assert again.unwrapped.options.scheduler == first.unwrapped.options.scheduler
     assert again.spec.kwargs == first.spec.kwargs
+
+
+def test_the_machine_is_found_as_a_scheduler_left_it_or_one_of_that_name() -> None:
+    rules = Scheduler("saf", backfill_order="fcfs", estimate="ave2")
+    name, rows = "saf:backfill_order=fcfs,estimate=ave2", "lublin:jobs=900,processors=64,load=1"
+    found = []
+    given: dict[str, Any]
+    for given in (
+        {"start": rules}, {"episodes": {"start": rules}}, {"start": name}, {"start": "warm"}
+    ):  # fmt: skip
+        env = gymnasium.make("hpcgym/JobSelection-v1", workload=rows, jobs=100, **given)
+        again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+        for one in (env, again):
+            one.reset(options={"slice": "window 0001"})
+            jobs = one.unwrapped.episode_workload
+            assert jobs.initial is not None
+            found.append((jobs.submit_time.tolist(), jobs.wait_time.tolist()))
+    assert found[:6] == [found[0]] * 6
+    assert found[6] == found[7] != found[0]
 
 
 @pytest.mark.parametrize("name", EVERY)

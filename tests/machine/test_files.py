@@ -96,7 +96,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         find_cluster(6.4)  # type: ignore[arg-type]
     with pytest.raises(HpcgymError, match="not True"):
         find_cluster(True)
-    assert find_cluster(64) == find_cluster(np.int64(64)) == Cluster(64)
+    assert find_cluster(64) == find_cluster(np.int64(64)) == find_cluster("64") == Cluster(64)
 
 
 def test_eurora_and_forhlr_are_as_published() -> None:

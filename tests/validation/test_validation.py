@@ -334,34 +334,38 @@ RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     ),
 }
 
+#: One entry of a column is changed: the jobs, their rules, column, job and value, what is told.
+ENTRIES: list[tuple[Workload, dict[str, Any], str, int, Any, str]] = [
+    (POOL, {}, "run_time", 4, 60, "job 4 has run time 60 s instead of 30 s"),
+    (POOL, {}, "end", 4, 160, "job 4 ends at 160 s although it starts at 100 s and runs 30 s"),
+    (POOL, {}, "wait", 4, 0,
+     "job 4 has wait 0 s although it is submitted at 20 s and starts at 100 s"),
+    (POOL, {}, "predicted_run_time", 4, 60, "job 4 is predicted to run 60 s instead of 30 s"),
+    (POOL, {"estimate": "clairvoyant"}, "predicted_run_time", 1, 60,
+     "job 1 is predicted to run 60 s instead of 50 s"),
+    (POOL, {"estimate": "ave2"}, "predicted_run_time", 1, 61,
+     "job 1 is predicted to run 61 s although it requests 60 s"),
+    (POOL, {}, "reserved_start", 1, 40, "job 1 starts at 50 s although it was promised 40 s"),
+    (POOL, {"backfill": "conservative"}, "reserved_start", 1, 49,
+     "job 1 starts at 50 s although it was promised 49 s"),
+    (POOL, {"backfill": "none"}, "reserved_start", 1, 50,
+     "job 1 is promised a start without backfilling"),
+    (POOL, {"backfill": "none"}, "backfilled", 1, True,
+     "job 1 is marked as backfilled without backfilling"),
+    (POOL, {"backfill": "conservative"}, "reserved_start", 2, -1,
+     "job 2 has no reservation under conservative backfilling"),
+    (POOL, {}, "backfilled", 3, False, "job 3 starts ahead of the queue but is not marked"),
+    (POOL, {}, "backfilled", 4, True, "job 4 is marked as backfilled but overtakes no job"),
+    (NODES, {}, "backfilled", 1, True, "job 1 is marked as backfilled but overtakes no job"),
+    (NODES, {}, "reserved_start", 1, 9, "job 1 starts at 10 s although it was promised 9 s"),
+    (NODES, {"estimate": [4, 20, 5, 30, 5], "correction": "kill"}, "killed", 0, False,
+     "job 0 was killed at its predicted time but is not marked"),
+]  # fmt: skip
+
 BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     "a column is too short": (
         *(POOL, {}, lambda result: replace(result, backfilled=result.backfilled[:-1])),
         ["backfilled has shape (4,), the workload (5,)"],
-    ),
-    "it runs too long": (
-        *(POOL, {}, entry("run_time", 4, 60)),
-        ["job 4 has run time 60 s instead of 30 s"],
-    ),
-    "it ends too late": (
-        *(POOL, {}, entry("end", 4, 160)),
-        ["job 4 ends at 160 s although it starts at 100 s and runs 30 s"],
-    ),
-    "it waits too little": (
-        *(POOL, {}, entry("wait", 4, 0)),
-        ["job 4 has wait 0 s although it is submitted at 20 s and starts at 100 s"],
-    ),
-    "predicted to be longer": (
-        *(POOL, {}, entry("predicted_run_time", 4, 60)),
-        ["job 4 is predicted to run 60 s instead of 30 s"],
-    ),
-    "predicted to be longer than it is": (
-        *(POOL, {"estimate": "clairvoyant"}, entry("predicted_run_time", 1, 60)),
-        ["job 1 is predicted to run 60 s instead of 50 s"],
-    ),
-    "learned to be longer than requested": (
-        *(POOL, {"estimate": "ave2"}, entry("predicted_run_time", 1, 61)),
-        ["job 1 is predicted to run 61 s although it requests 60 s"],
     ),
     "marks of killed jobs": (
         *(POOL, {}, lambda result: entry("killed", slice(None), ~result.killed)(result)),
@@ -374,46 +378,12 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         *(replace(POOL, killed=np.arange(5) == 1), {}, entry("killed", 1, False)),
         ["job 1 was killed at its requested time but is not marked"],
     ),
-    "a promise that is broken": (
-        *(POOL, {}, entry("reserved_start", 1, 40)),
-        ["job 1 starts at 50 s although it was promised 40 s"],
-    ),
-    "a promise that is broken by one second": (
-        *(POOL, {"backfill": "conservative"}, entry("reserved_start", 1, 49)),
-        ["job 1 starts at 50 s although it was promised 49 s"],
-    ),
-    "a promise without backfilling": (
-        *(POOL, {"backfill": "none"}, entry("reserved_start", 1, 50)),
-        ["job 1 is promised a start without backfilling"],
-    ),
-    "marked without backfilling": (
-        *(POOL, {"backfill": "none"}, entry("backfilled", 1, True)),
-        [
-            "job 1 is marked as backfilled without backfilling",
-        ],
-    ),
-    "no promise": (
-        *(POOL, {"backfill": "conservative"}, entry("reserved_start", 2, -1)),
-        ["job 2 has no reservation under conservative backfilling"],
-    ),
     "a promise too early": (
         *(POOL, {"backfill": "conservative"}, entry("reserved_start", 4, 19)),
         [
             "job 4 is promised 19 s, before its submission at 20 s",
             "job 4 starts at 100 s although it was promised 19 s",
         ],
-    ),
-    "not marked as backfilled": (
-        *(POOL, {}, entry("backfilled", 3, False)),
-        ["job 3 starts ahead of the queue but is not marked"],
-    ),
-    "marked as backfilled": (
-        *(POOL, {}, entry("backfilled", 4, True)),
-        ["job 4 is marked as backfilled but overtakes no job"],
-    ),
-    "marked as backfilled on nodes": (
-        *(NODES, {}, entry("backfilled", 1, True)),
-        ["job 1 is marked as backfilled but overtakes no job"],
     ),
     "too early, where too much runs": (
         *(POOL, {}, lambda result: moved(result, 3, 0)),
@@ -441,10 +411,6 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         *(NODES, {}, lambda result: replace(result, allocation=None)),
         ["the machine has nodes, but the schedule does not tell who has which"],
     ),
-    "a promise that is broken on nodes": (
-        *(NODES, {}, entry("reserved_start", 1, 9)),
-        ["job 1 starts at 10 s although it was promised 9 s"],
-    ),
     "a resource that is over-used": (
         *(NODES, {}, lambda result: placed(result, 0, (1, 1))),
         [
@@ -464,10 +430,6 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
             (((1, 2), (0, 0)), "job 3 has 0 units on node 0"),
         )
     },
-    "not marked as killed at its prediction": (
-        *(NODES, {"estimate": [4, 20, 5, 30, 5], "correction": "kill"}, entry("killed", 0, False)),
-        ["job 0 was killed at its predicted time but is not marked"],
-    ),
     **{
         f"the first of the queue on {what} under {rules}": (
             *(jobs, {"policy": "spf", **rules}, lambda result: moved(result, 1, 20)),
@@ -501,6 +463,7 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         ["the machine is idle at 10 s although jobs wait (1)"],
     ),
     **RESTRICTED,
+    **{text: (jobs, rules, entry(*where), [text]) for jobs, rules, *where, text in ENTRIES},
     **{
         name: (POOL, {"backfill": "none"}, lambda result, name=name: wrong_metric(result, name), [])
         for name in ("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j")

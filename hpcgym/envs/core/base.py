@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import load_env_creator, registry
+from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
+    OR_EXPRESSION,
     USUAL_FEATURES,
     USUAL_WINDOW,
     read_features,
@@ -196,7 +197,7 @@ def read_policy_features(names: Any, expressions: bool = False) -> tuple[str, ..
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
     others = [one for one in names if not (expressions and _is_no_feature(one))]
-    check_features("policy_features", others, usage=True)
+    check_features("policy_features", others, usage=True, also=OR_EXPRESSION if expressions else "")
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
     return tuple(names)
@@ -230,7 +231,7 @@ def spreads_of(names: Sequence[str], jobs: Workload) -> NDArray[np.float64]:
     """Return how much features that are weighed differ between jobs, (n_features,)."""
     return np.array(
         [
-            spread_of(read_expression(name), jobs)
+            spread_of(read_expression(name, "policy_features"), jobs)
             if _is_no_feature(name)
             else spread([jobs], [name])[0]
             for name in names
@@ -472,7 +473,28 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name in arguments and name != key:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
             found[value if name == key else name] = setting
+    if isinstance(start := found.get("start"), Scheduler):
+        found["start"] = start.given()
     return found
+
+
+class ToldBySpec:
+    """An environment that is told by its spec."""
+
+    _spec: EnvSpec | None = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How Gymnasium has made it; schedulers are told by their rules, which JSON can hold."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        if spec is not None and any(
+            isinstance(value, Scheduler | Mapping) for value in spec.kwargs.values()
+        ):
+            spec.kwargs = settings_of(type(self), spec.kwargs)
+        self._spec = spec
 
 
 def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:

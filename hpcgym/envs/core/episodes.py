@@ -33,6 +33,7 @@ from hpcgym.envs.core.surroundings import (
 )
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
 #: Ways to cut a workload into episodes.
@@ -70,8 +71,8 @@ class Episodes:
         the last, see :meth:`hpcgym.Workload.row_at`; of weeks or months that share of their number,
         to the nearest) or "test" (the rest).
     train_share : between 0 and 1.
-    start : "empty", or the scheduler that left the machine as an episode finds it, by name; "warm"
-        is EASY. Windows are then those that follow one another.
+    start : "empty", or the scheduler that left the machine as an episode finds it: a Scheduler, its
+        rules by name, or a name; "warm" is EASY. Windows are then those that follow one another.
     warmup : for how long before its slice an episode begins: [s], or such as "7d". The jobs of the
         slice count, no others.
     arrivals : "stop" behind the last job of the slice, or "continue", up to the horizon or the end
@@ -108,7 +109,7 @@ class Episodes:
         part: str = "all",
         train_share: float = 0.5,
         *,
-        start: str = "empty",
+        start: str | Scheduler | Mapping[str, Any] = "empty",
         warmup: str | float | None = None,
         arrivals: str = "stop",
         horizon: str | float | None = None,

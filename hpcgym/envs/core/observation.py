@@ -189,6 +189,10 @@ class WindowFeatures(NamedTuple):
     expressions: dict[str, Expression]
 
 
+#: What else a feature may be, for who names one that there is not.
+OR_EXPRESSION = "an expression, such as 'log(1+last_run)'"
+
+
 def read_features(features: Any) -> WindowFeatures:
     """Return the columns of the window, checked."""
     if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
@@ -228,7 +232,7 @@ def _comparison(name: str) -> Callable[[Any], Any]:
     """Return the function of a feature such as ``queue=debug``."""
     word, sign, called = (part.strip() for part in name.partition("="))
     if not sign:
-        raise HpcgymError(unknown("features", name, WINDOW_FEATURES))
+        raise HpcgymError(unknown("features", name, WINDOW_FEATURES, OR_EXPRESSION))
     if not called:
         raise HpcgymError(f"features: {name!r} compares with no name: such as {word}=debug")
     column = WITH_QOS[check_choice("features", word, WITH_QOS)]

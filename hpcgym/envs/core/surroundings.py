@@ -70,9 +70,13 @@ def read_surroundings(
     ------
     HpcgymError : no scheduler, no duration, or arrivals that go on without a horizon.
     """
-    scheduler = None
-    if start != "empty":
-        scheduler = find_scheduler(USUAL_START if start == "warm" else start).but(**rules)
+    scheduler = start if isinstance(start, Scheduler) else None
+    if isinstance(start, Mapping):
+        scheduler = Scheduler().but(**start)
+    elif scheduler is None and start != "empty":
+        scheduler = find_scheduler(USUAL_START if start == "warm" else start)
+    if scheduler is not None:
+        scheduler = scheduler.but(**rules)
     check_choice("arrivals", arrivals, ARRIVALS)
     continues = arrivals == "continue"
     if continues and horizon is None:

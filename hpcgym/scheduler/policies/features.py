@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
-from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
+from hpcgym.errors import HpcgymError, WorkloadWarning, unknown, warn_caller
 from hpcgym.naming import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
 from hpcgym.workload.io.swf_header import clock_of, names_of
@@ -143,10 +143,12 @@ class Feature:
     patience: Callable[[JobColumns], Column] | None = None
 
 
-def check_features(argument: str, names: Iterable[str], usage: bool = False) -> None:
+def check_features(
+    argument: str, names: Iterable[str], usage: bool = False, also: str = ""
+) -> None:
     """Raise an HpcgymError unless these are names of features of jobs.
 
-    ``usage``: they may depend on what users have used, too.
+    ``usage``: they may depend on what users have used, too; ``also``: what else one may be.
     """
     known = meanings(usage)
     for name in names:
@@ -156,7 +158,8 @@ def check_features(argument: str, names: Iterable[str], usage: bool = False) -> 
             raise HpcgymError(
                 f"{argument}: {name!r} depends on what users have used, which nobody counts here"
             )
-        check_choice(argument, name, known)
+        if name not in known:
+            raise HpcgymError(unknown(argument, name, known, also))
 
 
 def meanings(usage: bool) -> dict[str, str]:

@@ -339,6 +339,31 @@ def test_an_episode_that_is_cut_short_is_a_failure() -> None:
     ] * 2
 
 
+def test_one_that_is_cut_short_of_its_horizon_is_a_failure_too() -> None:
+    cut = {**CHOICE, **FEW, "env_options": {"truncates": True}, "horizon": "7d"}
+    with pytest.warns(PolicyWarning):
+        assert len(evaluate(choosing("spf"), TRACE, **cut).failures) == 2
+
+
+def test_policies_act_in_a_stream_and_are_the_rules_that_they_play() -> None:
+    """Up to the last submission, when jobs wait; whoever waits then is charged up to then."""
+    acting = {"mine": find_baseline("saf")}
+    log = load_workload("lublin:jobs=600,processors=64,load=1")
+    env = "hpcgym/JobSelection-v1"
+    board = evaluate(acting, log, episodes="stream", budget=0, env=env, backfill_order="fcfs")
+    assert not board.failures
+    values = board.by_slice.loc["stream"]
+    saf = values["saf (backfill fcfs)"]
+    assert values["mine"] == pytest.approx(saf, rel=1e-12) != values["easy"]
+    half = log.take(slice(log.row_at(0.5), None))
+    result = hpcgym.simulate(half, "saf", backfill_order="fcfs")
+    last = half.submit_time[-1]
+    assert (result.start > last).any()
+    wait, run = np.minimum(result.start, last) - half.submit_time, half.run_time
+    slowdown = np.maximum((wait + run) / np.maximum(run, 10), 1)
+    assert saf == pytest.approx(slowdown.mean())
+
+
 def test_where_jobs_share_nodes_failures_are_noted_too() -> None:
     waits = SimpleNamespace(name="waits", act=lambda observation, info: len(info["action_mask"]))
     with pytest.warns(PolicyWarning, match="^waits failed on 2 of 2 slices, first on "):
