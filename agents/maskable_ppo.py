@@ -92,7 +92,7 @@ class RelativeRewards(VecEnvWrapper):
         super().__init__(venv)
         self.reference, self.power = reference, power
         self._env = venv.unwrapped.env
-        self._known: dict[str, float] = {}
+        self._known: dict[tuple[int, str], float] = {}
         self._divisors = np.ones(self.num_envs, np.float32)
 
     def reset(self) -> Any:
@@ -109,14 +109,15 @@ class RelativeRewards(VecEnvWrapper):
         return observations, rewards, dones, infos
 
     def _look(self, begun: Any) -> None:
-        names = self._env.simulations.names
+        simulations = self._env.simulations
         for e in begun:
-            if names[e] not in self._known:
-                self._known[names[e]] = self._reach(names[e])
-            self._divisors[e] = self._known[names[e]]
+            key = e % len(simulations.worlds), simulations.names[e]  # of its log
+            if key not in self._known:
+                self._known[key] = self._reach(*key)
+            self._divisors[e] = self._known[key]
 
-    def _reach(self, name: str) -> float:
-        episodes = self._env.episodes
+    def _reach(self, e: int, name: str) -> float:
+        episodes = self._env.simulations.world(e).episodes
         jobs = episodes.workload_of(episodes.find({"slice": name}))
         rules = self._env.options.scheduler.but(policy=self.reference)
         bsld = float(simulate(jobs, rules).metrics["mean_bsld"])

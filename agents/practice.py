@@ -50,8 +50,8 @@ class Make:
     """Makes the environments of the parts of logs that an agent may learn from.
 
     It is called as ``make(part="train", num_envs=None, log=None, **more)``: ``part`` is "train" or
-    "validation", ``log`` the name of a log, by default the first, and ``more`` are arguments of the
-    environment that differ.
+    "validation", ``log`` the name of a log, by default the first, or a list of names, which a
+    vector environment plays in turn, and ``more`` are arguments of the environment that differ.
 
     Parameters
     ----------
@@ -79,20 +79,23 @@ class Make:
         self,
         part: str = "train",
         num_envs: int | None = None,
-        log: str | None = None,
+        log: str | Sequence[str] | None = None,
         **more: Any,
     ) -> Any:
         """Return an environment, or a vector environment of so many."""
         import gymnasium
 
         check_choice("part", part, ("train", "validation"))
-        name = next(iter(self.logs)) if log is None else check_choice("log", log, self.logs)
-        jobs = self.logs[name]
-        given = {**self._options, **more, "workload": jobs}
-        given |= {"part": "test", "train_share": 1.0 - HELD}
-        if part == "train":
-            cut = jobs.row_at(1.0 - HELD)
-            given |= {"workload": jobs.take(slice(0, cut), name=jobs.name), "part": "all"}
+
+        def seen(name: str) -> Workload:
+            jobs = self.logs[check_choice("log", name, self.logs)]
+            stop = jobs.row_at(1.0 - HELD) if part == "train" else len(jobs)
+            return jobs.take(slice(0, stop), name=jobs.name)
+
+        named = next(iter(self.logs)) if log is None else log
+        workload = seen(named) if isinstance(named, str) else [seen(name) for name in named]
+        given = {**self._options, **more, "workload": workload, "train_share": 1.0 - HELD}
+        given["part"] = "all" if part == "train" else "test"
         if num_envs is None:
             return gymnasium.make(self._env_id, disable_env_checker=True, **given)
         return gymnasium.make_vec(self._env_id, num_envs=num_envs, **given)

@@ -31,7 +31,7 @@ _OF_RUNS = (
 
 _SHARED = "hpcgym/CoSchedule-v0"
 
-#: What is kept of the jobs of a training; times are of submissions [s].
+#: What is kept of the jobs of a training, of each log; times are of submissions [s].
 _SEEN = {"workload": str, "part": str, "first_s": int, "last_s": int}
 
 #: Vector wrappers, by their names, that hand on what an agent sees and does; some change rewards.
@@ -90,7 +90,7 @@ def spec_path(model: str | Path) -> Path:
 def read_spec(model: str | Path) -> dict[str, Any]:
     """Return ``env_id``, ``env_options`` and ``trained_on`` of a model; {} if it has no such file.
 
-    Files of older versions have no ``trained_on``.
+    Files of older versions have no ``trained_on``; where several logs were played, it is a list.
 
     Raises
     ------
@@ -100,7 +100,8 @@ def read_spec(model: str | Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     told = json_file(path)
-    kinds = {"format": int, "env_id": str, "env_options": dict, "trained_on": dict}
+    kinds: dict[str, Any] = {"format": int, "env_id": str, "env_options": dict}
+    kinds["trained_on"] = dict | list
     if isinstance(told, dict):
         told.setdefault("trained_on", {})
     if not isinstance(told, dict) or told.get("format") != FORMAT or told.keys() != kinds.keys():
@@ -109,8 +110,9 @@ def read_spec(model: str | Path) -> dict[str, Any]:
         if not isinstance(told[key], kind):
             raise HpcgymError(f"{path}: {key!r} is of another kind")
     seen = told.pop("trained_on")
-    if seen and {key: type(one) for key, one in seen.items()} != _SEEN:
-        raise HpcgymError(f"{path}: 'trained_on' is of another kind")
+    for one in seen if isinstance(seen, list) else [seen] if seen else []:
+        if not isinstance(one, dict) or {key: type(value) for key, value in one.items()} != _SEEN:
+            raise HpcgymError(f"{path}: 'trained_on' is of another kind")
     return {"env_id": told["env_id"], "env_options": told["env_options"], "trained_on": seen}
 
 
@@ -167,11 +169,14 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 
-def _seen_in(env: Any) -> dict[str, Any]:
-    """Return which jobs are learned from in an environment, as :data:`_SEEN` has it."""
-    first, last = env.episodes.submitted
-    name = env.options.workload.name
-    return {"workload": name, "part": env.episodes.part, "first_s": first, "last_s": last}
+def _seen_in(env: Any) -> Any:
+    """Return which jobs are learned from in an environment, as :data:`_SEEN` has it of each log."""
+    found = []
+    for world in env.simulations.worlds:
+        name, episodes = world.definition.options.workload.name, world.episodes
+        seen = dict(zip(_SEEN, (name, episodes.part, *episodes.submitted), strict=True))
+        found.append(seen)
+    return found if len(found) > 1 else found[0]
 
 
 def _bare(env: Any) -> Any:

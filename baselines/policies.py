@@ -303,8 +303,8 @@ class Baseline:
             rules.passes != "per-timestamp" or rules.threshold is not None
         ):
             why = "as a pass begins; with passes='per-event' or a threshold act in QueueOrdering"
-        elif runs_looked_at(state) > env.simulations.told.kept or (
-            STATE_OF_USERS & state and not env.simulations.told.n_users
+        elif runs_looked_at(state) > env.simulations.world(0).told.kept or (
+            STATE_OF_USERS & state and not env.simulations.world(0).told.n_users
         ):
             why = "and the environment keeps nothing of users: give it features that name the same"
         if why:

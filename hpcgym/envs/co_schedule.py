@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -276,7 +277,7 @@ for each pair |
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees, in seconds and processors."""
         view, workload = super()._view(before), self.episode_workload
-        started, in_seconds = view.started, self.simulations.seconds
+        started, in_seconds = view.started, partial(self.simulations.seconds, e=0)
         return view._replace(
             wait_s=in_seconds(view.wait_s),
             run_time_s=in_seconds(view.run_time_s).astype(np.int64),

@@ -169,4 +169,4 @@ class MixedPolicyVector(SchedulingVectorEnv):
 
     single = MixedPolicy
     policy_features: tuple[str, ...]
-    units: NDArray[np.float64] | None
+    units: NDArray[np.float64] | None  # of several logs (num_envs, n_features)

@@ -106,7 +106,7 @@ def look(simulations: Simulations, name: str) -> View:
     """
     if simulations.rows(0)[1] == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
-    result = schedule_of(simulations, state_of(simulations, 0))
+    result = schedule_of(state_of(simulations, 0))
     # the result has the jobs in the order in which they came
     order = np.argsort(simulations.jobs(0)["submit"], kind="stable")
     came = simulations.came(0)[order]
@@ -126,14 +126,15 @@ def look(simulations: Simulations, name: str) -> View:
         run_time[suspended] = ran_before(part)[suspended]
     waiting = order[came][queued]
     fits = simulations.finds_room(0, waiting)
-    until = np.ceil(simulations.seconds(ends)).astype(np.int64)
+    until = np.ceil(simulations.seconds(ends, 0)).astype(np.int64)
     widths = part.workload.requested_processors[running]
-    free = simulations.machines.free_processors(simulations.simulation(0).free, widths)
+    machines = simulations.world(0).machines
+    free = machines.free_processors(simulations.simulation(0).free, widths)
     return View(
         heading=f"{name} · {part.workload.name}",
         first=result.begin,
         now=now,
-        processors=simulations.options.cluster.processors,
+        processors=machines.options.cluster.processors,
         free=free,
         schedule=_timed(part, start, run_time),
         queued=queued,

@@ -109,7 +109,7 @@ class HpcVecEnv(VecEnv):
             infos[e] = {
                 "terminal_observation": info["final_obs"][e],
                 "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                "metrics": means_of(self.env.simulations, ends.states[k]),
+                "metrics": means_of(ends.states[k]),
             }
         return observations, rewards.astype(np.float32), dones, infos
 

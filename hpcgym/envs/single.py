@@ -141,7 +141,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         self._definition, self.episodes = define(type(self), workload, arguments)
         self.options, self.action_space = self._definition.options, self._definition.action_space
         vars(self).update(self._definition.attributes)
-        self.simulations = Simulations(self._definition, self.episodes, 1)
+        self.simulations = Simulations([(self._definition, self.episodes)], 1)
         self.observation_space = self.simulations.layout.space
         n_rewards = len(self.options.rewards.weights)
         if n_rewards > 1:
@@ -188,14 +188,14 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded(f"{why}: call reset()")
         before = 0.0
         if self.options.rewards.function is not None:
-            before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
+            before = simulations.seconds(simulations.batch.episode_state["last_time"][0], 0)
         self._set_action(action)
         simulations.step(0)
         ended, truncated = simulations.out.ended.item(0), simulations.out.truncated.item(0)
         info = self._info()
         if ended or truncated:
             self._over = True
-            info |= end_of(simulations, state_of(simulations, 0))
+            info |= end_of(state_of(simulations, 0))
             pay_tails(simulations, np.ones(1, np.bool_))
         return self._observation(), self._reward(before), ended, truncated, info
 
@@ -226,7 +226,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         ``result().limits``.
         """
         follows = ("policy",) if self.simulations.kind in (CANDIDATES_KIND, PROPOSALS_KIND) else ()
-        names = (*OF_ENVIRONMENTS, *follows, *self.simulations.machines.own_rules)
+        names = (*OF_ENVIRONMENTS, *follows, *self.simulations.world(0).machines.own_rules)
         return self.options.scheduler.given(names)
 
     @property
@@ -238,7 +238,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
     @property
     def keeps_selected(self) -> bool:
         """Whether a selected job that does not fit stays selected until it starts."""
-        return self.simulations.told.rules["keeps"] == 1
+        return self.simulations.world(0).told.rules["keeps"] == 1
 
     @property
     def time(self) -> Any:
@@ -289,7 +289,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
 
         Its metrics mean something once all have started.
         """
-        return schedule_of(self.simulations, state_of(self.simulations, 0))
+        return schedule_of(state_of(self.simulations, 0))
 
     def weekly(self) -> NDArray[np.float64]:
         """Return sums over the jobs that count of each week of the log, (n_weeks, 3) float64.
@@ -297,7 +297,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         They are the number of the jobs, their bounded slowdowns, and their waits [h]; see
         :func:`hpcgym.schedule.measures.weekly_sums`. The weeks before the episode have none.
         """
-        return weekly_of(self.simulations, state_of(self.simulations, 0))
+        return weekly_of(state_of(self.simulations, 0))
 
     # -- look-ahead --------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         if not self._begun:
             raise gymnasium.error.ResetNeeded("there is nothing to save yet: call reset()")
         saved = save_row(self.simulations, 0, self.np_random)
-        return hidden(saved, self.simulations) if hide else saved
+        return hidden(self.simulations, 0, saved) if hide else saved
 
     def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
         """Go back to a snapshot of this environment; return its observation and info.
@@ -322,7 +322,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         ------
         HpcgymError : a snapshot of another environment.
         """
-        check_owner(self.simulations, snapshot)
+        check_owner(self.simulations, 0, snapshot)
         restore_row(self.simulations, 0, snapshot)
         self.np_random.bit_generator.state = snapshot.generator
         self.simulations.show(0)

@@ -21,6 +21,7 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.infos import (
     Ends,
     Teller,
@@ -73,6 +74,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     Parameters
     ----------
     num_envs : number of environments.
+    workload : as that of the single environment; or a list of such, of which environment i plays
+        number i mod their number, for good. Each has its own machine, episodes and references.
     autoreset_mode : "NextStep" (the default), "SameStep" or "Disabled"; Gymnasium's AutoresetMode.
     copy : whether observations may be kept: steps write into no array that anybody has. Without
         copies they are views of buffers that the next step overwrites.
@@ -85,7 +88,17 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
     Attributes
     ----------
+    options, episodes : those of the first log; of environment e ``simulations.world(e)`` has its
+        own, ``.definition.options`` and ``.episodes``.
     ends : what is kept of the episodes that ended in the last step; None where none did.
+
+    Examples
+    --------
+    >>> logs = ["lublin:jobs=2000,processors=64", "lublin:jobs=2000,processors=256,load=0.7"]
+    >>> envs = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=4, workload=logs)
+    >>> observations, info = envs.reset(seed=0)
+    >>> [envs.unwrapped.result(i).cluster.processors for i in range(4)]
+    [64, 256, 64, 256]
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
@@ -134,8 +147,18 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        self._definition, self.episodes = define(type(self), workload, arguments)
+        logs = workload if isinstance(workload, list | tuple) else [workload]
+        if not 1 <= len(logs) <= num_envs:
+            raise HpcgymError(
+                f"workload: {len(logs)} logs for {num_envs} environments, which play one each"
+            )
+        defined = [define(type(self), log, arguments) for log in logs]
+        self._definition, self.episodes = defined[0]
         self.options = self._definition.options
+        if len(logs) > 1 and self._definition.units is not None:
+            units = np.stack([defined[e % len(logs)][0].units for e in range(num_envs)])
+            told = {**self._definition.attributes, "units": units}
+            self._definition = self._definition._replace(units=units, attributes=told)
         vars(self).update(self._definition.attributes)
         if self.options.rewards.function is not None or len(self.options.rewards.weights) > 1:
             raise HpcgymError(
@@ -143,9 +166,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
                 "vectorization_mode='sync', and vector rewards single environments"
             )
         self.simulations = Simulations(
-            self._definition, self.episodes, num_envs,
-            autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy,
-        )  # fmt: skip
+            defined, num_envs, autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy
+        )
         self.single_observation_space = self.simulations.layout.space
         self.single_action_space = self._definition.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -181,12 +203,13 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             raise HpcgymError(f"reset_mask must be {self.num_envs} truth values")
         seeds = _seeds(seed, self.num_envs)
         those = np.flatnonzero(mask)
+        asked = {e: self._episodes(e).find(given) for e in those.tolist()} if given else {}
         for e in those.tolist():
             if seeds[e] is not None:
                 self._generators[e] = gymnasium.utils.seeding.np_random(seeds[e])[0]
                 self._ahead[e] = None
             if given:
-                self.simulations.set_next(e, self.episodes.find(given))
+                self.simulations.set_next(e, asked[e])
             else:
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
@@ -266,14 +289,14 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         HpcgymError : there is no such environment.
         ResetNeeded : it has no episode.
         """
-        return schedule_of(self.simulations, self._state(e))
+        return schedule_of(self._state(e))
 
     def weekly(self, e: int) -> NDArray[np.float64]:
         """Return the weekly sums of an environment, of the same episode as :meth:`result`.
 
         See :meth:`hpcgym.envs.SchedulingEnv.weekly`.
         """
-        return weekly_of(self.simulations, self._state(e))
+        return weekly_of(self._state(e))
 
     def _state(self, e: int) -> State:
         """Return what the schedule is made of that environment ``e`` tells of."""
@@ -299,7 +322,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             raise gymnasium.error.ResetNeeded("some environment has no episode: call reset()")
         rows = [save_row(self.simulations, e) for e in range(self.num_envs)]
         if hide:
-            rows = [hidden(row, self.simulations) for row in rows]
+            rows = [hidden(self.simulations, e, row) for e, row in enumerate(rows)]
         generators = [generator.bit_generator.state for generator in self._generators]
         ends = self._done.copy(), self._steps.copy(), self._resets_next
         return VectorSnapshot(rows, generators, list(self._ahead), *ends)
@@ -312,8 +335,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             raise HpcgymError(
                 f"snapshot: it is of {len(snapshot.rows)} environments, not of {self.num_envs}"
             )
-        for row in snapshot.rows:
-            check_owner(self.simulations, row)
+        for e, row in enumerate(snapshot.rows):
+            check_owner(self.simulations, e, row)
         self.simulations.tell_anew()
         for e, row in enumerate(snapshot.rows):
             restore_row(self.simulations, e, row)
@@ -345,11 +368,14 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             self.simulations.set_next(e, self._next(e))
         self._steps[those] = 0
 
+    def _episodes(self, e: int) -> Episodes:
+        return self.simulations.world(e).episodes
+
     def _next(self, e: int) -> Episode:
         """Return the episode that environment ``e`` draws next."""
         episode = self._ahead[e]
         if episode is None:
-            episode = self._ahead[e] = self.episodes.draw(self._generators[e])
+            episode = self._ahead[e] = self._episodes(e).draw(self._generators[e])
         return episode
 
     def _observations(self) -> Observation:

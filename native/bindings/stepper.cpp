@@ -5,15 +5,11 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "../base/alone.hpp"
 #include "../envs/stepper.hpp"
-#include "../machines/corun.hpp"
-#include "../machines/nodes.hpp"
-#include "../machines/nodes/fresh_plan.hpp"
-#include "../machines/nodes/plan.hpp"
-#include "../machines/pool.hpp"
 #include "limited.hpp"
 #include "parts.hpp"
 #include "told.hpp"
@@ -35,17 +31,19 @@ struct Seen {
   i64* chosen = nullptr;
   std::vector<Places> places{};
 };
+// What environments are told of one log: the model of its jobs, the table, expressions, beginnings.
+using OfLog = std::tuple<std::shared_ptr<Model>, ByName, std::vector<ByName>, std::vector<ByName>>;
 // A stepper and the arrays that it looks at.
 struct Owned {
-  Told told;
-  std::vector<nb::object> rows;
-  std::unique_ptr<AnyStepper> stepper;
+  std::vector<OfLog> logs;
+  std::vector<nb::object> rows{};
+  std::unique_ptr<Stepper> stepper{};
   std::vector<Seen> seen{};
   Alone alone{};
 
-  i64 checked(i64 e) const {
+  AnyEnvironment& of(i64 e) const {
     if (e < 0 || e >= stepper->size()) throw std::out_of_range("there is no such environment");
-    return e;
+    return stepper->of(e);
   }
 };
 
@@ -83,7 +81,9 @@ Before read_before(const Model& m, const Told& told) {
   return b;
 }
 
-Table table_of(std::shared_ptr<const Model> model, const Told& told, const std::vector<ByName>& expressions) {
+Table table_of(const OfLog& log) {
+  const auto& [model, arrays, expressions, before] = log;
+  const Told told(arrays);
   if (model->outages) throw nb::value_error("environments: no failures of nodes");
   Table t;
   t.model = model;
@@ -121,12 +121,17 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told, const std::
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
     throw nb::value_error("settings: another order");
+  for (const ByName& one : before) t.before.push_back(read_before(*model, Told(one)));
   t.look_at_jobs();
   return t;
 }
 
-// The rows of all environments, arrays by name, as hpcgym.envs.core.simulations makes them.
-std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object>& keep) {
+// The rows of environments, arrays by name, as hpcgym.envs.core.simulations makes them: wide enough for
+// the episodes of all logs.
+std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std::vector<nb::object>& keep) {
+  const Table& t = tables.front();
+  std::size_t booked = 0;
+  for (const Table& each : tables) booked = std::max(booked, each.n_booked());
   std::size_t n = 0;
   const auto grid = [&]<class T>(const char* name, std::size_t least, T) {
     auto found = nb::cast<Grid<T>>(arrays[name]);
@@ -140,7 +145,7 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
   const auto window = grid("window", 1, i64{}), fresh = grid("new", 1, i64{});
   const std::size_t late = t.settings.paid == Paid::at_end ? fresh.shape(1) : 0;
   const auto unpaid = grid("unpaid", late, i64{}), gone = grid("gone", late, i64{});
-  const auto busy_until = grid("busy_until", t.n_booked(), i64{});
+  const auto busy_until = grid("busy_until", booked, i64{});
   const auto gone_bsld = grid("gone_bsld", late, double{});
   const auto terms = grid("terms", n_terms, double{}), totals = grid("totals", n_terms, double{});
   const auto norms = grid("norms", n_terms, double{}), owed = grid("owed", n_terms, double{});
@@ -162,18 +167,20 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
   return rows;
 }
 
-std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName rows,
-                            const std::vector<ByName>& expressions, const std::vector<ByName>& before) {
-  auto owned = std::make_shared<Owned>(Owned{Told(told), {}, nullptr});
-  Table table = table_of(model, owned->told, expressions);
-  for (const ByName& one : expressions) owned->rows.push_back(one);  // which keeps their memory
-  for (const ByName& one : before) table.before.push_back(read_before(*model, Told(one)));
-  const std::vector<Row> all = rows_of(table, rows, owned->rows);
-  if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
-  else if (model->limited)
-    owned->stepper = std::make_unique<Stepper<Limited>>(std::move(table), all);
-  else if (model->sharing) owned->stepper = std::make_unique<Stepper<Corun>>(std::move(table), all);
-  else owned->stepper = std::make_unique<Stepper<Pool>>(std::move(table), all);
+std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
+  auto owned = std::make_shared<Owned>(Owned{std::move(logs)});  // which keeps their memory
+  std::vector<Table> tables;
+  for (const OfLog& log : owned->logs) tables.push_back(table_of(log));
+  if (tables.empty()) throw nb::value_error("logs: at least one");
+  const auto is_alike = [&](const Table& t) {
+    const Table& first = tables.front();
+    return t.settings.kind == first.settings.kind && t.settings.paid == first.settings.paid &&
+           t.settings.by_action == first.settings.by_action && t.codes.size() == first.codes.size() &&
+           t.shapes.size() == first.shapes.size() && !t.model->limited == !first.model->limited;
+  };
+  if (!std::ranges::all_of(tables, is_alike)) throw nb::value_error("logs: tables of other environments");
+  const std::vector<Row> all = rows_of(tables, rows, owned->rows);
+  owned->stepper = std::make_unique<Stepper>(std::move(tables), all);
   return owned;
 }
 
@@ -190,8 +197,8 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
              Grid<std::int8_t> masks, Grid<double> rewards, Line<bool> ended, Line<bool> truncated,
              Grid<i64> told, Grid<double> terms) {
   const Alone::Inside inside(owned.alone);
-  const AnyStepper& stepper = *owned.stepper;
-  const Table& t = stepper.table();
+  const Stepper& stepper = *owned.stepper;
+  const Table& t = stepper.tables().front();
   const auto n = static_cast<std::size_t>(stepper.size());
   const std::size_t room = index(stepper.room());
   const bool shares = t.model->sharing != nullptr;
@@ -201,6 +208,9 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
   const std::size_t n_numbers = t.settings.kind == Kind::pair_scores ? pairs
                                 : t.settings.kind == Kind::ordering  ? room
                                                                      : 0;
+  const auto has_room = [&](const Table& each) {
+    return has_room_for_limits(each, observations.shape(1), numbers.shape(1));
+  };
   const bool whole = chosen.shape(0) == n && numbers.shape(0) == n && observations.shape(0) == n &&
                      masks.shape(0) == n && rewards.shape(0) == n && ended.shape(0) == n &&
                      truncated.shape(0) == n && told.shape(0) == n && terms.shape(0) == n;
@@ -208,7 +218,7 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
                     masks.shape(1) >= (shares ? pairs + 1 : room + (t.settings.by_action == 1)) &&
                     told.shape(1) >= room + 2 && terms.shape(1) >= n_terms &&
                     numbers.shape(1) >= n_numbers &&
-                    has_room_for_limits(t, observations.shape(1), numbers.shape(1));
+                    std::ranges::all_of(stepper.tables(), has_room);
   if (!whole || !wide) throw nb::value_error("outputs: of each environment");
   if (which > owned.seen.size()) throw nb::value_error("which: one after the other");
   if (which == owned.seen.size()) owned.seen.emplace_back();
@@ -250,9 +260,10 @@ bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t
 
 void limit(Owned& owned, i64 e, ByName limits) {
   const Alone::Inside inside(owned.alone);
-  const Model& m = *owned.stepper->table().model;
-  if (!m.limited) throw nb::value_error("limit: a machine under none");
-  owned.stepper->limit(owned.checked(e), limits_of(Told(limits), m.limited->n_nodes));
+  AnyEnvironment& environment = owned.of(e);
+  const auto& limited = environment.table.model->limited;
+  if (!limited) throw nb::value_error("limit: a machine under none");
+  environment.limit(limits_of(Told(limits), limited->n_nodes));
 }
 // What users have used when an episode of so many jobs begins.
 std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
@@ -268,12 +279,12 @@ std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
 
 void bind_stepper(nb::module_& m) {
   nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
-      .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
-           "expressions"_a = std::vector<ByName>{}, "before"_a = std::vector<ByName>{},
-           "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
-           "hpcgym.envs.core.model. `expressions`: those that columns show, as a model takes them. `before`: with what episodes begin, each what `Simulation.begin` "
-           "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what "
-           "has been learned.")
+      .def(nb::new_(&make), "logs"_a, "rows"_a,
+           "`logs`: of each log, which environments play in turn, (model, table, expressions, before): the model "
+           "of the jobs of all episodes; arrays by name; the expressions that columns show, as a model takes them; "
+           "and with what episodes begin, each what `Simulation.begin` takes, `when`: [s], how many jobs run or "
+           "wait then, and whether a pass is due, and what has been learned. `table` and `rows` are as those of "
+           "hpcgym.envs.core.model.")
       .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
            "ended"_a, "truncated"_a, "told"_a, "terms"_a,
            "Say in which arrays actions stand, and in which to tell what is seen. There may be several "
@@ -290,33 +301,34 @@ void bind_stepper(nb::module_& m) {
            "Set the limits of its next episode: `caps` and `budgets`, as a model takes them.")
       .def("begin_with", [](Owned& owned, i64 e, const ByName& accounts) {
              const Alone::Inside inside(owned.alone);
-             const i64 n = owned.stepper->episode(owned.checked(e)).next_jobs;
-             owned.stepper->begin_with(e, own_accounts(accounts, n));
+             AnyEnvironment& environment = owned.of(e);
+             environment.begin_with(own_accounts(accounts, environment.episode().next_jobs));
            }, "environment"_a, "accounts"_a,
            "Say what users have used when the next episode of an environment begins.")
       .def("anew", [](const Owned& owned, i64 e, const std::optional<ByName>& accounts) {
              const Alone::Inside inside(owned.alone);
-             const i64 n = owned.stepper->episode(owned.checked(e)).jobs;
-             return owned.stepper->anew(e, accounts ? own_accounts(*accounts, n) : nullptr);
+             const AnyEnvironment& environment = owned.of(e);
+             const i64 n = environment.episode().jobs;
+             return environment.anew(accounts ? own_accounts(*accounts, n) : nullptr);
            }, "environment"_a, "accounts"_a = nb::none(),
            "Return a simulation of the jobs that its row tells of, before its first event; "
            "`accounts`: what users have used before, where that counts.")
       .def("simulation", [](const Owned& owned, i64 e) {
              const Alone::Inside inside(owned.alone);
-             return owned.stepper->simulation(owned.checked(e));
+             return owned.of(e).simulation();
            }, "environment"_a,
            "Return the simulation of an episode that has begun. It goes on with the environment, up "
            "to where that begins another.")
       .def("put", [](Owned& owned, i64 e, const AnySimulation& simulation) {
              const Alone::Inside inside(owned.alone), other(simulation);
-             owned.stepper->put(owned.checked(e), simulation);
+             owned.of(e).put(simulation);
            }, "environment"_a, "simulation"_a,
            "Let an environment go on from a copy of a simulation of the jobs that its row tells of.")
-      .def("hide", [](const Owned& owned, const ByName& rows, const AnySimulation& hidden) {
+      .def("hide", [](const Owned& owned, i64 e, const ByName& rows, const AnySimulation& hidden) {
              const Alone::Inside inside(owned.alone), other(hidden);
              std::vector<nb::object> keep;
-             owned.stepper->hide(rows_of(owned.stepper->table(), rows, keep).at(0), hidden);
-           }, "rows"_a, "hidden"_a,
+             owned.of(e).hide(rows_of(owned.stepper->tables(), rows, keep).at(0), hidden);
+           }, "environment"_a, "rows"_a, "hidden"_a,
            "Let rows of one environment, (1, ...) by name, tell of the episode of a copy that hides "
            "the future: it has the jobs that are known, and the rewards up to now are added up anew.");
 }

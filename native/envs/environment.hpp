@@ -39,9 +39,39 @@ struct OfEpisode {
   }
 };
 
+struct Places {  // of one environment: what is done next, and where to tell of it
+  const i64* chosen;
+  const double* numbers;
+  Outputs out;
+};
+
+// An environment whatever its machine: one virtual call for a step, none within.
+class AnyEnvironment {
+ public:
+  const Table& table;  // somebody else's, as is the memory of the row
+
+  explicit AnyEnvironment(const Table& t) : table(t) {}
+  AnyEnvironment(const AnyEnvironment&) = delete;
+  virtual ~AnyEnvironment() = default;
+  virtual std::size_t bytes() const = 0;  // of its simulation
+  virtual const Episode& episode() const = 0;
+  virtual void limit(const Limits& limits) = 0;  // of the next episode
+  virtual void begin_with(std::shared_ptr<const OwnAccounts> accounts) = 0;
+  // Throw unless it can do this.
+  virtual void check(Todo task) const = 0;
+  // Do one action, or begin the next episode, or do nothing; tell where it is then.
+  virtual void go_on(Todo task, const Places& places) = 0;
+  // One of its episode before the first event; that of an episode which has begun, as it goes on;
+  // put a copy of another in its place.
+  virtual std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const = 0;
+  virtual std::shared_ptr<AnySimulation> simulation() const = 0;
+  virtual void put(const AnySimulation& simulation) = 0;
+  // Let a row of its own tell of an episode that goes on with the future hidden.
+  virtual void hide(const Row& of_hidden, const AnySimulation& hidden) const = 0;
+};
+
 template <Machine M>
-class Environment {
-  const Table& table;
+class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
@@ -53,19 +83,14 @@ class Environment {
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : table(t), row(r), expressed_(t.expressions) {}
-  Environment(const Environment&) = delete;
+  Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), expressed_(t.expressions) {}
 
-  // Of an episode that has begun.
-  const std::shared_ptr<OneSimulation<M>>& simulation() const {
+  std::shared_ptr<AnySimulation> simulation() const override {
     if (!made_) throw std::invalid_argument("no episode has begun");
     return made_;
   }
-  i64 room() const { return row.size_of_window; }
-  i64 jobs() const { return now().jobs; }  // of the episode
-  void limit(const Limits& limits) { next_limits_ = limits; }  // of the next episode
-  // The memory of its simulation.
-  std::size_t bytes() const {
+  void limit(const Limits& limits) override { next_limits_ = limits; }
+  std::size_t bytes() const override {
     std::size_t total = sizeof *this;
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
@@ -75,10 +100,9 @@ class Environment {
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
   }
-  const Episode& episode() const { return now(); }
-  void begin_with(std::shared_ptr<const OwnAccounts> own) { next_accounts_ = std::move(own); }
-  // Throw unless it can do this.
-  void check(Todo task) const {
+  const Episode& episode() const override { return now(); }
+  void begin_with(std::shared_ptr<const OwnAccounts> own) override { next_accounts_ = std::move(own); }
+  void check(Todo task) const override {
     const Episode& p = now();
     const bool begins = is_beginning(task);
     if (!begins && !made_) throw std::invalid_argument("no episode has begun");
@@ -95,17 +119,17 @@ class Environment {
       throw std::invalid_argument("the next episode has no such beginning");
   }
 
-  // Do one action, or begin the next episode, or do nothing; tell where it is then.
-  void go_on(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
+  void go_on(Todo task, const Places& places) override {
+    const Outputs& out = places.out;
     const auto before = is_beginning(task) ? made_ : nullptr;  // it may be known outside
     std::optional<Alone::Inside> alone;
     if (made_) alone.emplace(*made_);
-    if (task != Todo::show) step(task, chosen, numbers, out);
+    if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
   }
 
-  // Go on from a copy of a simulation, in the episode that the row tells of.
-  void put(const AnySimulation& other) {
+  // In the episode that the row tells of.
+  void put(const AnySimulation& other) override {
     const auto* own = dynamic_cast<const OneSimulation<M>*>(&other);
     const Model& all = *table.model;
     if (!own || own->model().n_jobs != jobs() || own->model().rules != all.rules ||
@@ -114,9 +138,27 @@ class Environment {
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
     made_ = std::make_shared<OneSimulation<M>>(*own);
   }
+  void hide(const Row& of_hidden, const AnySimulation& hidden) const override {
+    Environment(table, of_hidden).go_on_hidden(hidden);
+  }
+  std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const override {
+    return made_anew(std::move(accounts));
+  }
+
+ private:
+  i64 jobs() const { return now().jobs; }  // of the episode
+  std::shared_ptr<OneSimulation<M>> made_anew(std::shared_ptr<const OwnAccounts> accounts) const {
+    if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
+      throw std::invalid_argument("the episode has no such jobs");
+    if (table.model->accounts && (!accounts || static_cast<i64>(accounts->owner.size()) != jobs()))
+      throw std::invalid_argument("the episode has no such accounts");
+    const auto told = std::make_shared<OfEpisode>(table.model, std::move(accounts), now().start, jobs(),
+                                                  next_limits_);
+    return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
+  }
   // Go on from a simulation that hides what is to come: the row, which has told of another, tells of an
   // episode of the jobs that it knows. Rewards are as if one step had come from the beginning to now.
-  void hide(const AnySimulation& hidden) {
+  void go_on_hidden(const AnySimulation& hidden) {
     Episode& p = now();
     p.jobs = hidden.model().n_jobs;
     put(hidden);
@@ -129,18 +171,6 @@ class Environment {
     pay_at_once();
     if (p.resets == 1) std::fill_n(row.terms, n_terms, 0.0);  // it counts what the first step would
   }
-  // One of that episode before its first event.
-  std::shared_ptr<OneSimulation<M>> anew(std::shared_ptr<const OwnAccounts> accounts) const {
-    if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
-      throw std::invalid_argument("the episode has no such jobs");
-    if (table.model->accounts && (!accounts || static_cast<i64>(accounts->owner.size()) != jobs()))
-      throw std::invalid_argument("the episode has no such accounts");
-    const auto told = std::make_shared<OfEpisode>(table.model, std::move(accounts), now().start, jobs(),
-                                                  next_limits_);
-    return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
-  }
-
- private:
   // Whether this begins another episode.
   bool is_beginning(Todo task) const {
     return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
@@ -148,7 +178,7 @@ class Environment {
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
-    made_ = anew(next_accounts_);
+    made_ = made_anew(next_accounts_);
     if (!settings().orders()) return sim();
     auto& scores = made_->answers_.ranked(sim())[0];
     scores.own(n);

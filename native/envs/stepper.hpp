@@ -3,19 +3,17 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 
 #include "../base/threads.hpp"
+#include "../machines/corun.hpp"
+#include "../machines/nodes.hpp"
+#include "../machines/nodes/fresh_plan.hpp"
+#include "../machines/nodes/plan.hpp"
+#include "../machines/pool.hpp"
 #include "environment.hpp"
 
 namespace hpc {
-
-struct Places {  // of one environment: what is done next, and where to tell of it
-  const i64* chosen;
-  const double* numbers;
-  Outputs out;
-};
 
 // Whether several threads are worth their waking, by how long steps have taken with and without them.
 // What has been slower is tried again after a while: the slower, the later. A processor may be away
@@ -43,77 +41,28 @@ class Worth {
   }
 };
 
-// Environments whatever their machine: one virtual call for a step of all, none within.
-class AnyStepper {
+// There is a table for each log. Environments play them in turn: e that of table e mod their number.
+class Stepper {
  public:
-  AnyStepper(Table table, const std::vector<Row>& rows)
-      : room_(rows.empty() ? 0 : rows.front().size_of_window),
-        listed_(rows.empty() ? 0 : rows.front().size_of_list),
-        table_(std::move(table)) {}
-  virtual ~AnyStepper() = default;
-  const Table& table() const { return table_; }
+  Stepper(std::vector<Table> tables, const std::vector<Row>& rows) : tables_(std::move(tables)) {
+    for (const Row& row : rows) environments_.push_back(made(tables_[environments_.size() % tables_.size()], row));
+    room_ = rows.empty() ? 0 : rows.front().size_of_window;
+    listed_ = rows.empty() ? 0 : rows.front().size_of_list;
+  }
+  const std::vector<Table>& tables() const { return tables_; }
   i64 room() const { return room_; }
   i64 listed() const { return listed_; }
-  virtual i64 size() const = 0;
-  virtual std::size_t bytes() const = 0;
-  // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
-  virtual void go_on(Todo task, i64 first, i64 stop, int threads,
-                     const std::vector<Places>& places) = 0;
-  virtual void limit(i64 e, const Limits& limits) = 0;  // of its next episode
-  virtual const Episode& episode(i64 e) const = 0;
-  virtual void begin_with(i64 e, std::shared_ptr<const OwnAccounts> accounts) = 0;
-  // One of its episode before the first event; that of an episode which has begun, as it goes on;
-  // put a copy of another in its place.
-  virtual std::shared_ptr<AnySimulation> anew(i64 e, std::shared_ptr<const OwnAccounts> accounts) const = 0;
-  virtual std::shared_ptr<AnySimulation> simulation(i64 e) const = 0;
-  virtual void put(i64 e, const AnySimulation& simulation) = 0;
-  // Let a row of its own tell of an episode that goes on with the future hidden: see Environment.
-  virtual void hide(const Row& row, const AnySimulation& hidden) const = 0;
-
- private:
-  i64 room_, listed_;
-
- protected:
-  Table table_;
-};
-
-template <Machine M>
-class Stepper final : public AnyStepper {
- public:
-  Stepper(Table table, const std::vector<Row>& rows) : AnyStepper(std::move(table), rows) {
-    for (const Row& row : rows) environments_.emplace_back(table_, row);
-  }
-  i64 size() const override { return static_cast<i64>(environments_.size()); }
-  std::size_t bytes() const override {
+  i64 size() const { return static_cast<i64>(environments_.size()); }
+  std::size_t bytes() const {
     std::size_t total = 0;
-    for (const auto& each : environments_) total += each.bytes();
+    for (const auto& each : environments_) total += each->bytes();
     return total;
   }
-  void limit(i64 e, const Limits& limits) override { environments_[index(e)].limit(limits); }
-  const Episode& episode(i64 e) const override { return environments_[index(e)].episode(); }
-  void begin_with(i64 e, std::shared_ptr<const OwnAccounts> accounts) override {
-    environments_[index(e)].begin_with(std::move(accounts));
-  }
-  std::shared_ptr<AnySimulation> anew(i64 e, std::shared_ptr<const OwnAccounts> accounts) const override {
-    return environments_[index(e)].anew(std::move(accounts));
-  }
-  std::shared_ptr<AnySimulation> simulation(i64 e) const override {
-    return environments_[index(e)].simulation();
-  }
-  void put(i64 e, const AnySimulation& simulation) override {
-    environments_[index(e)].put(simulation);
-  }
-  void hide(const Row& row, const AnySimulation& hidden) const override {
-    Environment<M>(table_, row).hide(hidden);
-  }
-
-  void go_on(Todo task, i64 first, i64 stop, int threads,
-             const std::vector<Places>& places) override {
-    for (i64 e = first; e < stop; ++e) environments_[index(e)].check(task);
-    const auto step = [&](i64 e) {
-      const Places& s = places[index(e)];
-      environments_[index(e)].go_on(task, *s.chosen, s.numbers, s.out);
-    };
+  AnyEnvironment& of(i64 e) const { return *environments_.at(index(e)); }
+  // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
+  void go_on(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
+    for (i64 e = first; e < stop; ++e) of(e).check(task);
+    const auto step = [&](i64 e) { of(e).go_on(task, places[index(e)]); };
     const auto begin = std::chrono::steady_clock::now();
     const bool several = threads > 1 && worth_.tries_several();
     if (!several) {
@@ -131,7 +80,17 @@ class Stepper final : public AnyStepper {
   }
 
  private:
-  std::deque<Environment<M>> environments_;
+  static std::unique_ptr<AnyEnvironment> made(const Table& table, const Row& row) {
+    const Model& model = *table.model;
+    if (model.nodes) return std::make_unique<Environment<Nodes>>(table, row);
+    if (model.limited) return std::make_unique<Environment<Limited>>(table, row);
+    if (model.sharing) return std::make_unique<Environment<Corun>>(table, row);
+    return std::make_unique<Environment<Pool>>(table, row);
+  }
+
+  std::vector<Table> tables_;  // whose places environments know
+  std::vector<std::unique_ptr<AnyEnvironment>> environments_;
+  i64 room_, listed_;
   std::unique_ptr<Threads> threads_;
   int n_threads_ = 0;
   Worth worth_;

@@ -118,11 +118,17 @@ def test_both_scales_keep_the_order() -> None:
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_rewards_relative_to_a_reference(power: float) -> None:
-    """The rewards of an episode add up to its mean BSLD over a power of the reference's."""
-    given = plain("JobSelection", {"workload": WORKLOAD, "jobs": 20, "backfill": "none"})
+    """The rewards of an episode add up to its mean BSLD over a power of the reference's.
+
+    Two logs have slices of the same names.
+    """
+    jobs = hpcgym.load_workload(WORKLOAD)
+    logs = [jobs, jobs.with_columns(run_time=jobs.run_time // 2 + 1)]
+    given = plain("JobSelection", {"workload": logs, "jobs": 20, "backfill": "none"})
     own = HpcVecEnv("hpcgym/JobSelection-v1", 2, **given)
     envs = RelativeRewards(own, "saf", power)
     envs.seed(3)
+    own.set_options({"start": 30, "jobs": 20})  # the first slice of both
     envs.reset()
     sums, ended = np.zeros(2), 0
     for _ in range(80):
@@ -131,7 +137,8 @@ def test_rewards_relative_to_a_reference(power: float) -> None:
         sums += rewards
         for e in np.flatnonzero(dones):
             ended += 1
-            jobs = own.env.episodes.workload_of(own.env.episodes.find({"slice": names[e]}))
+            episodes = own.env.simulations.world(e).episodes
+            jobs = episodes.workload_of(episodes.find({"slice": names[e]}))
             saf = hpcgym.simulate(jobs, policy="saf", backfill="none").metrics["mean_bsld"]
             expected = -infos[e]["metrics"]["mean_bsld"] / saf**power
             assert sums[e] == pytest.approx(expected, rel=1e-4)

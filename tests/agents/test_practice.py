@@ -9,6 +9,7 @@ import pytest
 from plain_envs import plain
 
 from hpcgym.agents.practice import csv_log, maker, tensorboard_log
+from hpcgym.agents.saved import read_spec, save_spec
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import load_workload
 
@@ -32,6 +33,20 @@ def test_parts_to_learn_from_and_to_choose_by_are_apart() -> None:
         make("test")
     with pytest.raises(HpcgymError, match="train_share must be above 0, and at most 1, not 2"):
         maker(jobs, "hpcgym/JobSelection-v1", {}, 2)
+
+
+def test_an_agent_says_all_logs_that_it_learned_from(tmp_path: Path) -> None:
+    jobs = "lublin:jobs=400,processors={},seed={}"
+    make = maker([jobs.format(64, 1), jobs.format(32, 2)], "hpcgym/JobSelection-v1", {"jobs": 20})
+    envs = make(num_envs=3, log=[*make.logs])
+    envs.reset(seed=0)
+    assert [envs.unwrapped.result(e).cluster.processors for e in range(3)] == [64, 32, 64]
+    save_spec(envs, tmp_path / "model.zip")
+    seen = read_spec(tmp_path / "model.zip")["trained_on"]
+    assert [one["workload"] for one in seen] == [*make.logs]
+    for name, one in zip(make.logs, seen, strict=True):
+        submit = make(log=name).unwrapped.options.workload.submit_time
+        assert (one["first_s"], one["last_s"]) == (submit[0], submit[-1])
 
 
 def test_a_table_has_a_column_for_each_key(tmp_path: Path) -> None:

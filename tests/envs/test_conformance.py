@@ -185,7 +185,7 @@ def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
         for field in ("wait_s", "run_time_s", "processors")
     )
     assert waits == pytest.approx(result.wait[started])
-    whole_nodes = "limited" in env.simulations.machines.told
+    whole_nodes = "limited" in env.simulations.world(0).machines.told
     cores = env.options.cluster.processors // env.options.cluster.nodes if whole_nodes else 1
     assert processors.tolist() == (-(-jobs.requested_processors // cores))[started].tolist()
     compact = result.coschedule.compact_s if name == "CoSchedule" else result.run_time
@@ -206,7 +206,7 @@ def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
 def test_the_state_in_plain_terms(name: str, place: str) -> None:
     """Who waits, who runs, what is free, and what of it is seen, at each decision."""
     env = single(name, place, **{"interval": "pass"} if name == "MixedPolicy" else {})
-    acts, whole_nodes = visible_acts(env, 3), "limited" in env.simulations.machines.told
+    acts, whole_nodes = visible_acts(env, 3), "limited" in env.simulations.world(0).machines.told
     cluster = env.options.cluster
     cores = cluster.processors // cluster.nodes if whole_nodes else 1
 

@@ -51,7 +51,7 @@ def assert_metrics(env: Any, expected: Any) -> None:
     validate_schedule(found)
     assert found.start.tolist() == expected.start.tolist()
     assert found.metrics == pytest.approx(expected.metrics, rel=1e-12, nan_ok=True)
-    means = means_of(env.simulations, state_of(env.simulations, 0))
+    means = means_of(state_of(env.simulations, 0))
     for metric, value in means.items():
         assert value == pytest.approx(expected.metrics[metric], rel=1e-9, abs=1e-6), metric
 

@@ -55,7 +55,7 @@ def test_hidden_jobs_run_for_their_predictions() -> None:
     rows = np.flatnonzero(ended[:submitted])
     assert after.run_time[rows].tolist() == before.run_time[rows].tolist()
     assert steps[-1].terminated
-    sums = means_of(env.simulations, state_of(env.simulations, 0))
+    sums = means_of(state_of(env.simulations, 0))
     assert sums["mean_wait_s"] == pytest.approx(after.wait.mean())
     assert sums["mean_bsld"] == pytest.approx(after.bsld.mean())
 

@@ -117,9 +117,9 @@ def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed
     def steers(*given: Any, **rules: Any) -> SteeredSimulation:
         return SteeredSimulation(decide, every, *given, **rules)
 
-    assert isinstance(env.simulations.machines, LimitedMachines)
+    assert isinstance(env.simulations.world(0).machines, LimitedMachines)
     estimates = {name: case.rules[name] for name in ("estimate", "policy_estimate")}
-    switches = env.simulations.machines.limited.switches
+    switches = env.simulations.world(0).machines.limited.switches
     slow = simulate_pool(case, steers, switches, **for_slow(estimates))
     assert_same_schedule(env.result(), slow.jobs, slow.intervals)
     assert [step.info["time"] for step in steps[:-1]] == [time for time, _ in slow.seen]

@@ -382,7 +382,8 @@ class Definition(NamedTuple):
     action_space : of one environment: a number of an action, or an array of numbers.
     attributes : of the environment, for its users.
     order : where the numbers that simulations take stand in an action, an index of numpy's.
-    units : (n_numbers,) what an action is multiplied by; None: it is taken as it is.
+    units : (n_numbers,) what an action is multiplied by; None: it is taken as it is. In a vector
+        environment of several logs (num_envs, n_numbers).
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
     skips : whether decisions with one action are not asked for.
@@ -587,6 +588,11 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
         look for: they try arguments and leave out those that are refused so.
     HpcgymError, WorkloadError : a value that cannot be.
     """
+    if isinstance(workload, list | tuple):
+        raise HpcgymError(
+            "workload: one environment plays one log; several are for gymnasium.make_vec(id,"
+            " num_envs=..., workload=[...]), where each environment plays one of them"
+        )
     known = arguments_of(cls)
     for name in arguments:
         if name not in known:

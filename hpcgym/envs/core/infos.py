@@ -27,21 +27,23 @@ from hpcgym.schedule.result import Result
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch = simulations.batch
+    batch, world = simulations.batch, simulations.world(e)
     return State(
         simulations.names[e],
+        world.episodes,
         simulations.present(e),
+        world.machines,
         simulations.episode(e) if simulations.hides(e) else None,
         batch.episode_state[e : e + 1].copy()[0],  # a record by itself is slow to copy
         batch.totals[e].copy(),
         simulations.simulation(e),
         simulations.told_jobs(e),
-        simulations.told.rules,
+        world.told.rules,
         simulations.limits[e],
     )
 
 
-def means_of(simulations: Simulations, told: State) -> dict[str, float]:
+def means_of(told: State) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that count and have started."""
     now = told.episode_state
     first, last, start = int(now.counts_first), int(now.counting), told.schedule["start"]
@@ -55,7 +57,7 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
         "mean_wait_s": told.totals[WAIT] / jobs,
         "energy_j": told.totals[ENERGY],
     }
-    if "elapsed_s" in simulations.machines.terms:
+    if "elapsed_s" in told.machines.terms:
         found["makespan_s"] = told.totals[ELAPSED]
     return {name: float(value) for name, value in found.items()}
 
@@ -65,18 +67,18 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 
-def metrics_of(simulations: Simulations, told: State) -> dict[str, float | int]:
+def metrics_of(told: State) -> dict[str, float | int]:
     """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
-    result, counts = schedule_of(simulations, told), _counted(told)
+    result, counts = schedule_of(told), _counted(told)
     return result.metrics if counts is None else metrics_within(result, *counts)
 
 
-def weekly_of(simulations: Simulations, told: State) -> NDArray[np.float64]:
+def weekly_of(told: State) -> NDArray[np.float64]:
     """Return the weekly sums of the jobs of an episode that count and have started.
 
     As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
     """
-    result, counts = schedule_of(simulations, told), _counted(told)
+    result, counts = schedule_of(told), _counted(told)
     if counts is not None:
         result = result_within(result, *counts)
     return weekly_sums(result, result.decided & (result.start >= 0))
@@ -91,15 +93,15 @@ def _counted(told: State) -> tuple[int, int, int | None] | None:
     return int(now.counts_first), int(now.counting), end
 
 
-def schedule_of(simulations: Simulations, told: State) -> Result:
-    """Return the schedule of these simulations so far; jobs not started have start -1.
+def schedule_of(told: State) -> Result:
+    """Return the schedule of a simulation so far; jobs not started have start -1.
 
     Where run times are learned, the requested ones stand for jobs not submitted yet.
     """
     workload = told.workload
     if workload is None:
-        workload = simulations.episodes.workload_of(told.episode)
-    return simulations.machines.schedule(told, workload)
+        workload = told.episodes.workload_of(told.episode)
+    return told.machines.schedule(told, workload)
 
 
 # --- The infos of environments --------------------------------------------------------------------
@@ -109,7 +111,7 @@ _WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_K
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
-    out, terms = simulations.out, simulations.machines.terms
+    out, terms = simulations.out, simulations.terms
     info = {
         "window": out.told[e, N_TOLD:].copy(),
         "time": simulations.time(e),
@@ -132,20 +134,20 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
 
     ``over``: (number,) which of the simulations have ended their episodes in this step.
     """
-    if not any(simulations.options.rewards.tails):
+    if not any(simulations.rewards.tails):
         return
-    tails = np.array(simulations.options.rewards.tails)
+    tails = np.array(simulations.rewards.tails)
     for e in np.flatnonzero(over).tolist():
-        metrics = metrics_of(simulations, state_of(simulations, e))
+        metrics = metrics_of(state_of(simulations, e))
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
 
 
-def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
+def end_of(told: State) -> dict[str, Any]:
     """Return what is said of an episode that has ended, beside the rest.
 
     Metrics without a value are left out: nan is not equal to itself, and infos are compared.
     """
-    metrics = metrics_of(simulations, told)
+    metrics = metrics_of(told)
     known = {name: value for name, value in metrics.items() if value == value}
     return {"metrics": known, "episode_name": told.name}
 
@@ -314,7 +316,7 @@ class Teller:
         if name == "reward_terms":
             everyone = np.ones(len(step.terms), np.bool_)
             terms: dict[str, Any] = {}
-            for k, term in enumerate(self._simulations.machines.terms):
+            for k, term in enumerate(self._simulations.terms):
                 terms[term], terms[f"_{term}"] = step.terms[:, k].copy(), everyone.copy()
             return terms
         assert step.ended is not None
@@ -348,7 +350,7 @@ class Teller:
             ]
             return self._added(those, said)[name]
         told_of = [
-            end_of(simulations, told) if over else {}
+            end_of(told) if over else {}
             for told, over in zip(ends.states, ends.over.tolist(), strict=True)
         ]
         if final:

@@ -68,7 +68,8 @@ class State:
     Attributes
     ----------
     name : of the episode.
-    episode : which rows of the workload it has.
+    episodes, episode : of its log, and which rows of the workload it has.
+    machines : of its log.
     workload : None: the jobs of the episode as they are.
     episode_state : one EPISODE; this and ``totals`` as of ``World.batch``.
     simulation : it goes on with its environment, and stays as it is at the end of its episode.
@@ -78,7 +79,9 @@ class State:
     """
 
     name: str
+    episodes: Episodes
     episode: Episode
+    machines: Machines
     workload: Workload | None
     episode_state: Any
     totals: NDArray[np.float64]

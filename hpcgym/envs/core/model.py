@@ -1,11 +1,13 @@
-"""What all simulations of an environment share, as the engine is told; and the arrays of steps."""
+"""What all simulations of a log share, as the engine is told; and the arrays of steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +91,7 @@ SETTINGS = np.dtype((np.record, fields_of("Settings")))
 STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
 
 
-# --- What all simulations of an environment share -------------------------------------------------
+# --- What all simulations of a log share ----------------------------------------------------------
 
 Arrays = dict[str, NDArray[Any]]
 _NONE = np.zeros(0, np.int64)
@@ -97,7 +99,7 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class World:
-    """What all simulations of an environment share; nothing changes it.
+    """What all simulations of a log share in an environment; nothing changes it.
 
     Attributes
     ----------
@@ -184,6 +186,18 @@ class World:
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
 
+    @cached_property
+    def accounts(self) -> Accounts | None:
+        """Those of the users of all jobs."""
+        return self.accounts_of(self.episodes.workload)
+
+    @cached_property
+    def fingerprint(self) -> tuple[int, ...]:
+        """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
+        told = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
+        made = (*told, self.expressions, self.shown, self.table, self.begins)
+        return tuple(crc32(one.tobytes()) for one in arrays_in(made))
+
     def accounts_of(self, workload: Workload) -> Accounts | None:
         """Return the accounts with which an episode of jobs begins; None where nobody looks."""
         if not self.counts:
@@ -193,19 +207,22 @@ class World:
             workload, options.scheduler, options.cluster, features=self.definition.features
         )
 
-    def model(self, accounts: Accounts | None) -> Model:
-        """Return the model of all episodes; ``accounts``: of the users of all jobs."""
+    def arguments(self) -> tuple[Model, Arrays, list[Arrays], list[Arrays]]:
+        """Return what a stepper takes of a log, the model of all episodes first."""
         more = dict(self.machines.told)
         if "nodes" in more:
             more["nodes"] = more["nodes"].layout
         if self.features is not None:
             more["features"] = Features(**self.features)
-        if accounts is not None:
-            more["accounts"] = accounts
+        if self.accounts is not None:
+            more["accounts"] = self.accounts
         if self.learning is not None:
             more["learning"] = told_of_learning(*self.learning)
         more["expressions"] = self.expressions
-        return Model(**self.told.arguments(), **more, ticks=self.machines.units.ticks, several=True)
+        ticks = self.machines.units.ticks
+        model = Model(**self.told.arguments(), **more, ticks=ticks, several=True)
+        table = self.table | {"settings": self.table["settings"].view(np.int64)}
+        return model, table, self.shown, self.begins
 
     def outputs(self, number: int) -> Outputs:
         """Return room for what is told of that many simulations."""
@@ -229,10 +246,14 @@ class World:
         controls = () if definition.limited is None else definition.limited.controls
         return max(len(definition.features) + len(controls), 1)
 
-    def batch(self, number: int) -> SimpleNamespace:
-        """Return what steps write of the episodes of that many simulations, n, a row for each."""
-        options, longest = self.definition.options, self.episodes.longest
-        corun = self.definition.corun
+    def batch(self, number: int, worlds: Sequence[World]) -> SimpleNamespace:
+        """Return what steps write of the episodes of that many simulations, n, a row for each.
+
+        ``worlds``: this one, and others of which some may be.
+        """
+        longest = max(world.episodes.longest for world in worlds)
+        booked = max(world.machines.n_booked for world in worlds)
+        options, corun = self.definition.options, self.definition.corun
         neighbours = 0 if corun is None else corun.neighbours
         late = longest if options.rewards.paid == PAID_AT_END else 0
         rewards = (number, len(options.rewards.weights))
@@ -254,9 +275,7 @@ class World:
             unpaid=np.zeros((number, late), np.int64),  # jobs that run and are paid when they end
             gone=np.zeros((number, late), np.int64),  # jobs that were paid so in the last step
             gone_bsld=np.zeros((number, late)),  # their bounded slowdowns
-            busy_until=np.zeros(
-                (number, self.machines.n_booked), np.int64
-            ),  # [s] the last end of the jobs of a node
+            busy_until=np.zeros((number, booked), np.int64),  # [s] the last end of a node's jobs
             # (n, M) running jobs beside whom others may start, as they began
             neighbours=np.zeros((number, neighbours), np.int64),
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from hpcgym._engine import Simulation, Stepper
 from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
-from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, arrays_in, scales_of
+from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
@@ -90,45 +89,45 @@ class Coming(NamedTuple):
 
 
 class Simulations:
-    """Simulations of episodes of one workload, advanced from decision to decision.
+    """Simulations of episodes of one log or several, advanced from decision to decision.
 
     Parameters
     ----------
-    definition : what the environment is.
-    episodes : where episodes come from.
+    defined : of each log what the environment is there, and where episodes come from. Simulation e
+        is of log e mod their number.
     number : of simulations.
     autoreset : whether the step after the end of an episode begins the next.
     copy : whether callers may keep observations; else the next step overwrites them; ``copies``.
 
     Attributes
     ----------
-    world : what they share; ``options``, ``episodes``, ``kind``, ``machines``, ``told`` and
-        ``layout`` are of it.
+    worlds : what those of each log share.
+    rewards, scheduler, kind, layout, terms : the same for all.
     batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
-    accounts : of the users of all jobs; None where no order looks at usage.
     names, limits : of the present episode of each simulation.
     """
 
     def __init__(
         self,
-        definition: Definition,
-        episodes: Episodes,
+        defined: Sequence[tuple[Definition, Episodes]],
         number: int,
         *,
         autoreset: bool = False,
         copy: bool = True,
     ) -> None:
-        world = self.world = World.of(definition, episodes, autoreset)
-        self.options, self.episodes, self.kind = definition.options, episodes, definition.kind
-        self.machines, self.told, self.layout = world.machines, world.told, world.layout
+        self.worlds = [World.of(*one, autoreset) for one in defined]
+        world, definition = self.worlds[0], defined[0][0]
+        self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
+        self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
+        self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
+        self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
-        self._scales: dict[Episode, list[float]] = {}
+        self._scales: dict[tuple[int, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
-        self.accounts = world.accounts_of(episodes.workload)
-        self.batch, self.out = world.batch(number), world.outputs(number)
+        self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, world.numbers))
         self._make_stepper()
@@ -144,11 +143,7 @@ class Simulations:
         }
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
-        world = self.world
-        table = world.table | {"settings": world.table["settings"].view(np.int64)}
-        self._stepper = Stepper(
-            world.model(self.accounts), table, self._rows, world.shown, world.begins
-        )
+        self._stepper = Stepper([world.arguments() for world in self.worlds], self._rows)
         for e in range(len(states)):
             self._tell_coming(e)
 
@@ -166,19 +161,27 @@ class Simulations:
             self.put(e, one)
         self._lend(0, np.copy)
 
-    def seconds(self, times: Any) -> Any:
-        """Return times of the simulations' clock in seconds: float64 where it is finer."""
-        ticks = self.machines.units.ticks
-        return times if ticks == 1 else times / ticks
+    def world(self, e: int) -> World:
+        """Return what simulation ``e`` shares with all of its log."""
+        return self.worlds[e % len(self.worlds)]
+
+    def seconds(self, times: Any, e: int | None = None) -> Any:
+        """Return times of the clock of simulation ``e`` in seconds: float64 where it is finer.
+
+        None: of all, a time each.
+        """
+        if not self._is_finer:
+            return times
+        return times / (self._ticks if e is None else self.world(e).machines.units.ticks)
 
     def time(self, e: int) -> Any:
         """Return the time of simulation ``e`` [s], an int; where jobs share nodes a float."""
-        return self.seconds(self.out.told.item(e, 0))
+        return self.seconds(self.out.told.item(e, 0), e)
 
     @property
     def tells_ends(self) -> bool:
         """Whether jobs are paid when they end, and infos say which have."""
-        return self.options.rewards.paid == PAID_AT_END
+        return self.rewards.paid == PAID_AT_END
 
     @property
     def nbytes(self) -> int:
@@ -186,48 +189,45 @@ class Simulations:
         own = (*self.out, self.chosen, self.numbers, *self._rows.values())
         return int(self._stepper.nbytes + sum(array.nbytes for array in own))
 
-    @cached_property
-    def fingerprint(self) -> tuple[int, ...]:
-        """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        world = self.world
-        told = (vars(self.told), self.machines.told, world.learning, world.features, self.accounts)
-        made = (*told, world.expressions, world.shown, world.table, world.begins)
-        marks = [crc32(one.tobytes()) for one in arrays_in(made)]
+    def fingerprint(self, e: int) -> tuple[int, ...]:
+        """Return numbers that differ if simulations have other jobs, rules or users than ``e``."""
         sizes = [size for array in vars(self.batch).values() for size in array.shape[1:]]
-        return (*marks, *sizes)
+        return (*self.world(e).fingerprint, *sizes)
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
-        state, n = self.batch.episode_state[e], episode.stop - episode.start
+        world, state = self.world(e), self.batch.episode_state[e]
+        n = episode.stop - episode.start
         state["next_start"], state["next_jobs"] = episode.start, n
         state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
         state["next_counting"], state["next_of_slice"] = n, 0
         state["next_counts_first"] = 0
         if episode.last >= 0:
             state["next_counting"] = episode.last - episode.start
-            state["next_of_slice"] = self.episodes.number_counting(episode)
+            state["next_of_slice"] = world.episodes.number_counting(episode)
             state["next_counts_first"] = episode.first - episode.start
         counting = state["next_counting"] - state["next_counts_first"]
         state["next_open"] = counting + int(episode.endless)
-        if any(self.options.rewards.references):
-            self.batch.next_scales[e] = self._scales_of(episode)
+        if any(self.rewards.references):
+            self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
-        jobs_of = partial(self.episodes.workload_of, episode)
-        limits, records = self.machines.limits_from(jobs_of, episode.start)
-        accounts = self.world.accounts_of(jobs_of()) if self.world.counts else None
+        jobs_of = partial(world.episodes.workload_of, episode)
+        limits, records = world.machines.limits_from(jobs_of, episode.start)
+        accounts = world.accounts_of(jobs_of()) if world.counts else None
         self._coming[e] = Coming(episode.name, limits, records, accounts)
         self._tell_coming(e)
 
-    def _scales_of(self, episode: Episode) -> list[float]:
+    def _scales_of(self, e: int, episode: Episode) -> list[float]:
         """Return what rewards of an episode are multiplied by; references are simulated once.
 
         Episodes that begin anywhere are too many to be kept.
         """
-        found = self._scales.get(episode)
+        world, key = self.world(e), (e % len(self.worlds), episode)
+        found = self._scales.get(key)
         if found is None:
-            found = scales_of(self.options, self.episodes, episode)
+            found = scales_of(world.definition.options, world.episodes, episode)
             if episode.beginning >= 0:
-                self._scales[episode] = found
+                self._scales[key] = found
         return found
 
     def _tell_coming(self, e: int) -> None:
@@ -278,13 +278,13 @@ class Simulations:
 
         def accounts() -> Accounts | None:
             """Return those with which the present episode has begun."""
-            return self.world.accounts_of(self.episodes.workload_of(self.present(e)))
+            return self.world(e).accounts_of(self._jobs_of(e))
 
         self._stepper.put(e, kept.in_place(self._stepper, e, accounts))
 
-    def hide(self, rows: Mapping[str, NDArray[Any]], hidden: Simulation) -> None:
-        """Let rows of an episode tell of the same one as a simulation goes on that hides."""
-        self._stepper.hide({name: row[np.newaxis] for name, row in rows.items()}, hidden)
+    def hide(self, e: int, rows: Mapping[str, NDArray[Any]], hidden: Simulation) -> None:
+        """Let rows of ``e`` tell of the same episode as a simulation goes on that hides."""
+        self._stepper.hide(e, {name: row[np.newaxis] for name, row in rows.items()}, hidden)
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
@@ -293,7 +293,7 @@ class Simulations:
 
     def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
-        return self.machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
+        return self.world(e).machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
 
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
@@ -351,17 +351,21 @@ class Simulations:
         After a snapshot that hides the future they run for the predicted times, and nothing is
         said of jobs that were killed.
         """
-        workload = self.episodes.workload_of(self.present(e))
+        workload = self._jobs_of(e)
         if not self.hides(e):
             return workload
         run_time = self.jobs(e)["run"].copy()
         nobody = np.zeros(len(run_time), np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
 
+    def _jobs_of(self, e: int) -> Workload:
+        """Return the same as the log has them."""
+        return self.world(e).episodes.workload_of(self.present(e))
+
     def present(self, e: int) -> Episode:
         """Return which episode simulation ``e`` is in."""
         now: Any = self.batch.episode_state[e]
-        return episode_of(self.names[e], now, bool(self.episodes.beginnings))
+        return episode_of(self.names[e], now, bool(self.world(e).episodes.beginnings))
 
     def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
@@ -376,13 +380,13 @@ class Simulations:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
         simulation = self.simulation(e)
         rows = np.flatnonzero(self.came(e) & (simulation.schedule()["start"] < 0))
-        if not self.options.scheduler.moves_submissions:  # they came by their rows
+        if not self.scheduler.moves_submissions:  # they came by their rows
             return rows
         return rows[np.argsort(simulation.moment()["came"][rows])]
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
-        scheduler = self.options.scheduler
+        scheduler = self.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
         now = self.simulation(e).moment()
@@ -391,7 +395,7 @@ class Simulations:
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         moment = self.simulation(e).moment()
-        if self.options.scheduler.moves_submissions:
+        if self.scheduler.moves_submissions:
             return moment["came"] >= 0
         came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["submitted"]
         return came
@@ -401,12 +405,13 @@ class Simulations:
 
         With nodes of their own jobs that have started are as long as they are at their level.
         """
-        jobs, scheduler, rules = self.told_jobs(e), self.options.scheduler, self.told.rules
+        jobs, scheduler, world = self.told_jobs(e), self.scheduler, self.world(e)
         changes = scheduler.moves_submissions or scheduler.preemption is not None
         changes |= scheduler.correction == "kill"
-        if not (changes or "limited" in self.machines.told):
+        if not (changes or "limited" in world.machines.told):
             return jobs
-        schedule, jobs = with_jobs(self.simulation(e).schedule(), jobs, rules), jobs.copy()
+        schedule = with_jobs(self.simulation(e).schedule(), jobs, world.told.rules)
+        jobs = jobs.copy()
         for name in ("submit", "run", "requested"):
             jobs[name] = schedule[name]
         return jobs
@@ -414,7 +419,7 @@ class Simulations:
     def told_jobs(self, e: int) -> NDArray[np.void]:
         """Return the jobs of the episode as simulation ``e`` was told of them, (n_jobs,) JOBS."""
         start, n = self.rows(e)
-        jobs = self.told.jobs[start : start + n]
+        jobs = self.world(e).told.jobs[start : start + n]
         if self.hides(e):
             jobs = jobs.copy()
             jobs["run"] = self.simulation(e).run_times()
@@ -444,7 +449,7 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     ------
     HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
     """
-    if "limited" in simulations.machines.told:
+    if "limited" in simulations.world(e).machines.told:
         raise HpcgymError(
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
@@ -473,10 +478,11 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     episode = simulations.present(e)
     kept: _Shown | None = simulations.shown.get(e)
     if kept is None or kept.episode != episode:
-        cluster, machines = simulations.options.cluster, simulations.machines
-        workload = simulations.episodes.workload_of(episode)
+        world = simulations.world(e)
+        cluster, machines = world.definition.options.cluster, world.machines
+        workload = world.episodes.workload_of(episode)
         start, n = simulations.rows(e)
-        times = simulations.world.table["ordered_by"][start : start + n]
+        times = world.table["ordered_by"][start : start + n]
         facts = facts_of(workload, cluster, times, pool=machines.place == "pool")
         if machines.place == "pool":
             nodes = pool_as_node(workload.requested_processors, cluster.processors)
@@ -512,7 +518,7 @@ def save_row(
     return Snapshot(
         rows=simulations.written(e),
         name=simulations.names[e],
-        owner=simulations.fingerprint,
+        owner=simulations.fingerprint(e),
         kept=simulations.kept(e),
         hides=simulations.hides(e),
         generator=None if generator is None else generator.bit_generator.state,
@@ -520,11 +526,11 @@ def save_row(
     )
 
 
-def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
-    """Raise unless a snapshot is of these simulations, or of others with the same arguments."""
+def check_owner(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
+    """Raise unless a snapshot is of simulation ``e``, or of others with the same arguments."""
     if not isinstance(snapshot, Snapshot):
         raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
-    if snapshot.owner != simulations.fingerprint:
+    if snapshot.owner != simulations.fingerprint(e):
         raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
 
 
@@ -543,8 +549,8 @@ _CANNOT_HIDE = (
 )
 
 
-def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
-    """Return the snapshot with predictions for what is not known yet.
+def hidden(simulations: Simulations, e: int, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of simulation ``e`` with predictions for what is not known yet.
 
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
@@ -554,5 +560,5 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     except ValueError:
         raise HpcgymError(_CANNOT_HIDE) from None
     rows = {name: row.copy() for name, row in snapshot.rows.items()}
-    simulations.hide(rows, found)
+    simulations.hide(e, rows, found)
     return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))

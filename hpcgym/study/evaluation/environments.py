@@ -510,9 +510,10 @@ def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> 
     TrainingWarning : for each of them.
     """
     first, last = part.submitted
-    for name, policy in acting.items():
-        seen = getattr(policy, "trained_on", None)
-        if not seen or part.part == "train" or seen["workload"] != whole.name:
+    told = {name: getattr(policy, "trained_on", None) or [] for name, policy in acting.items()}
+    several = ((name, one if isinstance(one, list) else [one]) for name, one in told.items())
+    for name, seen in ((name, one) for name, logs in several for one in logs):
+        if part.part == "train" or seen["workload"] != whole.name:
             continue
         span = seen["first_s"], seen["last_s"]
         overlaps = span[0] < last and first < span[1]

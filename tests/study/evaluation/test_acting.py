@@ -490,6 +490,10 @@ def test_it_is_said_where_training_saw_the_jobs_of_the_evaluation(
     assert len(said) == bool(told)
     assert told in "".join(said)
     recwarn.clear()
+    agent.trained_on = [{**seen, "workload": "another"}, seen]  # of several logs
+    warn_of_seen({"mine": agent}, LONG, part)
+    assert [str(one.message) for one in recwarn.list] == said
+    recwarn.clear()
     assert first + 1 not in LONG.submit_time
     for other in ({"workload": "another"}, {"first_s": first + 1}):  # other jobs of that name
         agent.trained_on = {**seen, **other}
