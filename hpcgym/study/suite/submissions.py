@@ -481,8 +481,11 @@ def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) 
 
 def _trained_on(found: Any) -> list[str]:
     """Return what a saved agent says that it was trained on."""
-    told = getattr(found, "trained_on", None) or {}
-    return [str(told["workload"])] if isinstance(told, Mapping) and "workload" in told else []
+    told = getattr(found, "trained_on", None) or []
+    several = told if isinstance(told, list) else [told]
+    return [
+        str(one["workload"]) for one in several if isinstance(one, Mapping) and "workload" in one
+    ]
 
 
 def _begun(folder: Path, agent: str) -> Submission:
