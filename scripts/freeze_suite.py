@@ -14,8 +14,8 @@ of them it does not tell apart, and what an order that knew all run times would 
 
     python scripts/freeze_suite.py without order rule-es
 
-trains an agent six times, on all logs of the task but one, and prints what it reaches on the test
-of that one, which it has not seen. This is half an hour of one core.
+trains an agent once for each log of the task, on all others, and prints what it reaches on the test
+of that one, which it has not seen. This is half an hour of one core for ``rule-es``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.submissions import found_agent
+from hpcgym.study.suite.submissions import found_agent, is_trained
 from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, practice, read_reference
 from hpcgym.workload.fingerprint import fingerprint
 
@@ -180,9 +180,14 @@ def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], di
 
     Raises
     ------
-    HpcgymError : the agent acts by itself; only one that becomes a scheduler is asked here.
+    HpcgymError : a task of one log; an agent that is not trained, or acts by itself: only one that
+        becomes a scheduler is asked here.
     """
     logs = evaluations(task, "test")
+    if len(logs) < 2 or not is_trained(agent, found_agent(agent, task, task.logs[0])):
+        raise HpcgymError(
+            f"{task.name} has one log, or {agent} does not learn: nothing to leave out"
+        )
     found = {text: gains(logs, text) for text in task.references if not text.startswith("static")}
     found[agent] = []
     for one in logs:
@@ -199,7 +204,7 @@ def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], di
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print what tasks are to be frozen with, or what they tell, or pack submissions."""
+    """Print what tasks are to be frozen with, what they tell, or what agents reach on new logs."""
     word, *names = arguments or [""]
     if word == "freeze":
         for task in find_tasks(",".join(names) or None):

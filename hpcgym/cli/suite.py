@@ -14,7 +14,7 @@ from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
-    from hpcgym.study.suite.board import Board
+    import pandas as pd
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
@@ -142,7 +142,9 @@ def report_submissions(
     board = board_of([read(folder) for folder in folders], progress=counting, note=note)
     rows = board.table if by == By.task else board.by_log
     records: list[dict[Any, Any]] = rows.to_dict("records")
-    show(format, lambda: _sheet(board, by), lambda: records, board.facts)
+    if not records:
+        note("these are logs that do not count; --by log shows them")
+    show(format, lambda: _sheet(records, rows), lambda: records, board.facts)
     for agent, proof in board.failed:
         note(f"{agent}: {proof.task} on {proof.log} is not verified: {proof.text}")
     if board.failed:
@@ -168,15 +170,15 @@ def _facts(task: Any) -> dict[str, Any]:
     }
 
 
-def _sheet(board: Board, by: By) -> Sheet:
+def _sheet(records: list[dict[Any, Any]], rows: pd.DataFrame) -> Sheet:
     """Return scores for people, a table a task."""
     from hpcgym.report.tables import two_lines
+    from hpcgym.study.suite.board import Board
     from hpcgym.study.suite.proofs import PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
-    rows = board.table if by == By.task else board.by_log
     tables = []
-    for task, part in rows.groupby("task", sort=False):
-        heading, cells = board.cells(part)
+    for task in dict.fromkeys(row["task"] for row in records):
+        heading, cells = Board.cells(rows[rows["task"] == task])
         tables.append(Table([*map(two_lines, heading)], cells, title=str(task)))
     return Sheet([name_of()], tables, [PROVED])

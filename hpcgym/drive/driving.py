@@ -38,6 +38,8 @@ LOWEST = 0xFFFF0000
 HIGHEST = 0xFFFFFFFD
 #: So many jobs can stand in a queue whose order is set.
 MOST = 20_000
+#: So many of those that have ended, the latest, are remembered.
+MOST_ENDED = 50_000
 
 
 def changes(wanted: Sequence[str], present: Mapping[str, int]) -> dict[str, int]:
@@ -186,8 +188,14 @@ def read_jobs(text: str) -> dict[str, Told]:
 _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
 
 
+def _ended(told: Mapping[str, Told]) -> dict[str, Told]:
+    """Return those that have ended; other logs may have jobs of the same numbers."""
+    every = told.values()
+    return {f"{one.number} of {one.submit} s": one for one in every if one.ended >= 0}
+
+
 def jobs_told(past: Workload) -> dict[str, Told]:
-    """Return the jobs of a log that have ended, as Slurm would tell of them, by their numbers."""
+    """Return the jobs of a log that have ended, as Slurm would tell of them."""
     named = [names_of(past, column) for column in _NAMED]
     zero = int(header_number(past.header, "UnixStartTime") or 0)
     found = {}
@@ -204,7 +212,7 @@ def jobs_told(past: Workload) -> dict[str, Told]:
         began = submit + wait
         one = Told(number, processors, submit, limit, 0, 0, names, began, began + run)
         found[str(number)] = one
-    return found
+    return _ended(found)
 
 
 def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Queue:
@@ -213,7 +221,8 @@ def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Que
     Parameters
     ----------
     told : id -> what Slurm told of it.
-    first_submit_s : when the first job of all was submitted; None: the first of these.
+    first_submit_s : when the first job was submitted that was seen waiting or running before; None:
+        there was none.
     """
     # one that is held has no priority
     known = {job: one for job, one in told.items() if one.priority > 0 or one.began >= 0}
@@ -242,7 +251,7 @@ def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Que
     first = min(int(present.min(initial=2**62)), first_submit_s or 2**62)
     all_jobs = Workload.from_columns(
         columns,
-        processors=int(columns["requested_processors"].max(initial=1)),
+        processors=int(columns["requested_processors"][ended < 0].max(initial=1)),
         name="queue",
         header=header,
         first_submit_s=first if len(present) else None,
@@ -299,7 +308,7 @@ def looks_at(rules: Scheduler) -> str:
     """Return the states of jobs, as squeue takes them, that an order looks at."""
     if learns(rules.policy_estimate) or RUNS_LOOKED_AT.keys() & rules.state:
         return "all"
-    return "PD,R,S,CF" if rules.state else "PD"
+    return ",".join(("PD", *_RUN)) if rules.state else "PD"
 
 
 # --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------
@@ -385,8 +394,11 @@ class Driver:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
         told = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
-        self._past |= {job: one for job, one in told.items() if one.ended >= 0}
-        queue = self._with_nice(queue_of({**self._past, **told}, self._first))
+        self._past |= _ended(told)
+        for job in [*self._past][:-MOST_ENDED]:
+            del self._past[job]
+        here = {job: one for job, one in told.items() if one.ended < 0}
+        queue = self._with_nice(queue_of({**self._past, **here}, self._first))
         if queue.ids:
             self._first = int(queue.jobs.first_submit_s)
         # a job may have been submitted by a clock somewhat ahead of this one

@@ -126,7 +126,7 @@ class Simulations:
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
         self._scales: dict[tuple[int, Episode], list[float]] = {}
-        self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
+        self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, world.numbers))

@@ -146,6 +146,8 @@ class Board(NamedTuple):
         for name, agents in self.found.items():
             own = {log.name for log in tasks()[name].logs}
             common = [log for log in next(iter(agents.values())) if log in own]
+            if not common:  # all are further logs
+                continue
             some = [
                 row_of(name, agent, {log: logs[log] for log in common})
                 for agent, logs in agents.items()
@@ -256,16 +258,18 @@ def board_of(
     board = Board({})
     for name in tasks():
         those = {a: one for a, one in zip(agents, submissions, strict=True) if name in one.tasks}
+        if not those:
+            continue
         logs = [set(one.tasks[name]["logs"]) for one in those.values()]
         task = tasks()[name]
         common = [
             log for log in (*task.logs, *task.further) if all(log.name in one for one in logs)
         ]
-        for log in task.further if those else ():
+        for log in task.further:
             if log.digest and log not in common:
                 note(f"{name}: not played by all: {log.name}, which is sealed")
         with (progress or silent)(f"verifying {name}", len(common) * len(those)) as step:
-            for log in common if those else ():
+            for log in common:
                 try:
                     evaluation = Evaluation(task, log)
                 except HpcgymError as error:

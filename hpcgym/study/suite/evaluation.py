@@ -15,7 +15,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.base import arguments_of, usual_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import Felt, Gain, felt, gain
 from hpcgym.schedule.metrics import weighted_wait
@@ -50,7 +50,8 @@ class Evaluation:
     Parameters
     ----------
     task, log : what is evaluated on.
-    part : one of :data:`hpcgym.study.suite.tasks.PARTS`; submissions are of "test".
+    part : "test" or "train", see :func:`hpcgym.study.suite.tasks.environment`; submissions are of
+        "test".
 
     Raises
     ------
@@ -58,7 +59,8 @@ class Evaluation:
     """
 
     def __init__(self, task: Task, log: Log, part: str = "test") -> None:
-        self.task, self.log, self._part = task, log, part
+        self.task, self.log = task, log
+        self._part = check_choice("part", part, ("test", "train"))
         self.jobs = jobs_of(log)
 
     @cached_property
@@ -240,7 +242,7 @@ class Evaluation:
         if not self.task.window:
             (whole,) = results
             every = np.ones(len(whole.workload), np.bool_)
-            return felt(whole, every if self._part == "train" else late(whole.workload))
+            return felt(whole, every if self._part == "train" else late(self.task, whole.workload))
         wait, run, processors = (
             np.concatenate(each)
             for each in zip(

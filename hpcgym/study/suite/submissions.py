@@ -371,7 +371,7 @@ class _Work:
         *_, last = table.read_text().splitlines()
         share = min(float(last.partition(",")[0]) / self.play.task.steps, 1.0)
         left = (time.time() - self.begun) * (1.0 / max(share, 1e-9) - 1.0)
-        return f"{text}: {share:.0%} of its steps, at most {left / 60.0:.0f} min left"
+        return f"{text}: {share:.0%} of its steps, about {left / 60.0:.0f} min left"
 
 
 def _play_all(

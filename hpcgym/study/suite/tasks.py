@@ -34,10 +34,6 @@ from hpcgym.workload.fingerprint import fingerprint
 
 FILE = Path(__file__).with_name("tasks.toml")
 
-#: Parts of a log that are played: the whole of it, where the jobs of the second half count, and
-#: what an agent may learn from.
-PARTS = ("test", "train")
-
 #: How a replay of a whole log is asked for.
 _WHOLE: Mapping[str, Any] = {
     "episodes": "whole", "start": "empty", "arrivals": "stop", "horizon": None, "reward": "bsld",
@@ -220,9 +216,9 @@ def jobs_of(log: Log) -> Workload:
     return jobs
 
 
-def late(jobs: Workload) -> NDArray[np.bool_]:
-    """Return which jobs are submitted in the second half of a log's time, (n_jobs,) bool."""
-    return np.arange(len(jobs)) >= jobs.row_at(0.5)
+def late(task: Task, jobs: Workload) -> NDArray[np.bool_]:
+    """Return which jobs of a log count: those that no agent may learn from, (n_jobs,) bool."""
+    return np.arange(len(jobs)) >= jobs.row_at(task.share)
 
 
 def learned_from(task: Task, log: Log) -> Workload:
@@ -243,7 +239,7 @@ def practice(task: Task, logs: Iterable[Log] | None = None) -> Make:
     ------
     HpcgymError : as of :func:`jobs_of`.
     """
-    jobs = {log.name: learned_from(task, log) for log in logs or task.training}
+    jobs = {log.name: learned_from(task, log) for log in (task.training if logs is None else logs)}
     return Make(jobs, task.env_id, _options(task))
 
 
@@ -252,7 +248,8 @@ def environment(task: Task, log: Log, part: str = "test") -> Any:
 
     Parameters
     ----------
-    part : one of :data:`PARTS`.
+    part : "test", the whole log, where the jobs of the second half count; or "train", what an agent
+        may learn from.
     """
     import gymnasium
 

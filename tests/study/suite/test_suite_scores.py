@@ -19,7 +19,7 @@ from hpcgym.schedule.gains import Felt, gain
 from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.board import board_of, scored
 from hpcgym.study.suite.submissions import read
-from hpcgym.study.suite.tasks import jobs_of, late, tasks
+from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
 
 
 def test_a_tiny_case_by_hand() -> None:
@@ -70,7 +70,7 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
     scores, above = [], []
     for name in ("pool", "pond"):
         jobs = jobs_of(tasks()["order"].log(name))
-        run, submit, half = jobs.run_time, jobs.submit_time, late(jobs)
+        run, submit, half = jobs.run_time, jobs.submit_time, late(tasks()["order"], jobs)
         area = jobs.requested_processors * run
         week = (submit - submit[0]) // 604_800
 
@@ -170,3 +170,12 @@ def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
     assert broken["learner"] == broken["saf"]
     for ours, known in zip(weeks["learner"], weeks["saf"], strict=True):
         np.testing.assert_array_equal(ours, known)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_task_of_one_log_leaves_none_to_learn_from() -> None:
+    task = tasks()["mini-order"]
+    assert not practice(task, []).logs
+    for name, agent in (("mini-order", "rule-es"), ("order", "saf")):
+        with pytest.raises(HpcgymError, match="nothing to leave out"):
+            freeze_suite.without(tasks()[name], agent)

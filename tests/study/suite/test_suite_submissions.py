@@ -86,7 +86,7 @@ def test_a_scheduler_is_simulated_from_the_first_job_to_the_last(tmp_path: Path)
         result = simulate(jobs, "saf")
         wait = result.start - jobs.submit_time
         assert done.kept("order", log.name, 0)["0/wait"].tolist() == wait.tolist()
-        told, half = done.told("order", log.name)[0], late(jobs)
+        told, half = done.told("order", log.name)[0], late(tasks()["order"], jobs)
         assert told["mean_bsld"] == pytest.approx(result.bsld[half].mean())
         assert told["longest_wait_h"] == pytest.approx(wait[half].max() / 3600)
         area = (jobs.requested_processors * jobs.run_time)[half]
@@ -273,6 +273,8 @@ def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Pat
     with pytest.raises(HpcgymError, match=r"away-order: .*nowhere"):
         play("saf", "away-order", tmp_path / "named", logs=["pond", "Nowhere"])
     further = tasks()["zero-shot"].further[0].name
+    alone = board_of([play("saf", "zero-shot", tmp_path / "alone", logs=[further])])
+    assert (len(alone.table), alone.by_log["log"].tolist()) == (0, [further])
     play("saf", "zero-shot", tmp_path / "further", logs=[further, "pool"])
     (proof, _) = proofs(tmp_path / "further")
     assert proof.equal

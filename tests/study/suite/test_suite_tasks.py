@@ -75,7 +75,7 @@ def test_what_is_learned_from_is_the_first_half_of_the_time(small: object) -> No
         known = learned_from(task, log)
         middle = (submit[0] + submit[-1]) / 2
         assert known.submit_time.tolist() == submit[submit < middle].tolist()
-        assert late(jobs).tolist() == (submit >= middle).tolist()
+        assert late(tasks()["order"], jobs).tolist() == (submit >= middle).tolist()
     made = tasks()["zero-shot"].training[0]
     assert len(learned_from(tasks()["zero-shot"], made)) == 500
     power = tasks()["nodes-power"]
@@ -159,7 +159,7 @@ def test_references_are_scaled_for_each_log_and_know_its_first_half(small: objec
     task = tasks()["weights"]
     for log in task.logs:
         jobs, rules = jobs_of(log), reference_of(task, log)
-        half = jobs.take(~late(jobs))
+        half = jobs.take(~late(tasks()["order"], jobs))
         expected = dict(
             zip(WEIGHTED_FEATURES, task.weights / spread([half], WEIGHTED_FEATURES), strict=True)
         )

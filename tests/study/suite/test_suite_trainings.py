@@ -140,7 +140,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Logs, "train", train)
     play("bringing:Logs", "order", tmp_path, progress=telling)
     assert told[0] == ("training for order, seed 0", 0)
-    assert any("seed 0: 10% of its steps, at most 0 min left" in text for text, _ in told)
+    assert any("seed 0: 10% of its steps, about 0 min left" in text for text, _ in told)
     begun = [text for text, steps in told if not (steps or "its steps" in text or text == "done")]
     assert [*dict.fromkeys(begun)] == [
         text
