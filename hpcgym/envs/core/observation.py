@@ -162,7 +162,7 @@ WINDOW_FEATURES = {
     "area": "a / (a + machine for 1 h), with a = requested time x processors",
     "expansion": "w / (w + p): waiting time w, requested time p; 1 - 1 / expansion factor",
     "fits": "1 if there are enough free processors now, else 0",
-    "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
+    "leaves": "share of the machine that is free beyond its processors; 0 if it asks for more",
     "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
     "within_quota": "1 if its quotas let it start now, else 0",
     "put_off": "in Inspector, how often it has been put off, as a share of `put_offs`",
