@@ -222,11 +222,15 @@ def drive(
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look
+    from hpcgym.machine.pool import MOST_PROCESSORS
     from hpcgym.study.evaluation.policies import queue_order
     from hpcgym.workload import load_workload
 
     scheduler = queue_order(policy)
-    ended = None if past is None else load_workload(past)
+    ended = None
+    if past is not None:  # of any machine, and jobs without a limit are as those of the queue
+        ended = load_workload(past, processors=MOST_PROCESSORS, clean="none")
+        note(f"{past}: {len(ended):,} jobs, to learn how long those of each user run")
     if dry_run:
         _show_queue(look(scheduler, ended), format)
         return

@@ -206,8 +206,9 @@ def jobs_told(past: Workload) -> dict[str, Told]:
         strict=True,
     )  # fmt: skip
     for number, processors, submit, limit, wait, run, ids in rows:
-        if wait < 0 or run < 1:
+        if wait < 0 or run < 1 or processors < 1:
             continue
+        limit = limit if limit > 0 else NO_LIMIT_S
         names = tuple(of.get(one, str(one)) for of, one in zip(named, ids, strict=True))
         began = submit + wait
         one = Told(number, processors, submit, limit, 0, 0, names, began, began + run)
