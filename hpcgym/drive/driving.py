@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
@@ -188,9 +188,8 @@ def read_jobs(text: str) -> dict[str, Told]:
 _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
 
 
-def _ended(told: Mapping[str, Told]) -> dict[str, Told]:
+def _ended(every: Iterable[Told]) -> dict[str, Told]:
     """Return those that have ended; other logs may have jobs of the same numbers."""
-    every = told.values()
     return {f"{one.number} of {one.submit} s": one for one in every if one.ended >= 0}
 
 
@@ -198,7 +197,7 @@ def jobs_told(past: Workload) -> dict[str, Told]:
     """Return the jobs of a log that have ended, as Slurm would tell of them."""
     named = [names_of(past, column) for column in _NAMED]
     zero = int(header_number(past.header, "UnixStartTime") or 0)
-    found = {}
+    found = []
     rows = zip(
         past.job_number.tolist(), past.requested_processors.tolist(),
         (zero + past.submit_time).tolist(), past.requested_time.tolist(), past.wait_time.tolist(),
@@ -212,7 +211,7 @@ def jobs_told(past: Workload) -> dict[str, Told]:
         names = tuple(of.get(one, str(one)) for of, one in zip(named, ids, strict=True))
         began = submit + wait
         one = Told(number, processors, submit, limit, 0, 0, names, began, began + run)
-        found[str(number)] = one
+        found.append(one)
     return _ended(found)
 
 
@@ -395,7 +394,7 @@ class Driver:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
         told = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
-        self._past |= _ended(told)
+        self._past |= _ended(told.values())
         for job in [*self._past][:-MOST_ENDED]:
             del self._past[job]
         here = {job: one for job, one in told.items() if one.ended < 0}

@@ -8,6 +8,7 @@ them their nice: who was held meanwhile has another priority, and stays held.
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,8 @@ def main() -> None:
         return
     asked = [squeue, "-h", "-t", "PD", "-o", "%A %Q"]
     told = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
-    waiting = {int(job): int(priority) for job, priority in map(str.split, told)}
+    numbers = (line.split() for line in told if re.fullmatch(r"\d+ +\d+", line.strip()))
+    waiting = {int(job): int(priority) for job, priority in numbers}
     ours = sorted(job for job in nice if waiting.get(job, 0) > int(lowest))
     commands = [f"release {job}\n" for job in ours]
     commands += [f"update jobid={job} nice={nice[job]}\n" for job in ours if nice[job]]

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from hpcgym.drive.driving import NO_LIMIT_S, Queue, jobs_told, processors_of, queue_of, read_jobs
+from hpcgym.drive import giving_back
+from hpcgym.drive.driving import (
+    LOWEST,
+    NO_LIMIT_S,
+    Queue,
+    jobs_told,
+    processors_of,
+    queue_of,
+    read_jobs,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.io.swf_header import names_of
 
@@ -87,3 +100,15 @@ def test_nodes_that_are_down_have_no_processors() -> None:
 def test_what_is_not_understood(line: str) -> None:
     with pytest.raises(HpcgymError, match="squeue told a job that is not understood"):
         read_jobs(line)
+
+
+def test_jobs_are_given_back_whatever_else_squeue_says(tmp_path: Path) -> None:
+    """Those that still wait by a priority that was set; with their nice."""
+    squeue, scontrol, set_to = tmp_path / "squeue", tmp_path / "scontrol", LOWEST + 5
+    squeue.write_text(f"#!/bin/sh\nprintf 'odd\\n7 {set_to}\\n8 17\\n9 {set_to} x\\n'\n")
+    scontrol.write_text(f"#!/bin/sh\ncat > {tmp_path}/said\n")
+    for one in (squeue, scontrol):
+        one.chmod(0o755)
+    command = [sys.executable, "-I", "-S", giving_back.__file__, squeue, scontrol, str(LOWEST)]
+    subprocess.run(command, input="7 -3\n8 0\n9 0\n", text=True, check=True)
+    assert (tmp_path / "said").read_text() == "release 7\nupdate jobid=7 nice=-3\n"
