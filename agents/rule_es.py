@@ -214,8 +214,9 @@ def formula_of(terms: Mapping[str, Sequence[str]], weights: Numbers) -> str:
             if weight
         ]
         text = "".join(parts)
-        total += f"+({text.removeprefix('+')})*{feature}" if len(parts) > 1 else ""
-        total += f"{text}*{feature}" if len(parts) == 1 else ""
+        if len(parts) > 1:
+            text = f"+({text.removeprefix('+')})"
+        total += f"{text}*{feature}" if parts else ""
     return total.removeprefix("+") or "0"
 
 
