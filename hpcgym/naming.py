@@ -45,9 +45,12 @@ SWF_COLUMNS = (
 ARRAY = "array"
 #: The column of what users of Slurm take from the priority of a job, and the most that they can.
 NICE, MOST_NICE = "nice", 2**31 - 3
+#: The column of how many units of a job may lie on one node.
+UNITS_PER_NODE = "units_per_node"
 #: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
-#: completion time at the lowest frequency over that at the highest; of tasks their array; and nice.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE)
+#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; and
+#: how many units a node may have.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE)
 
 #: All columns that a job can have, but for units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS

@@ -242,8 +242,8 @@ MUTANTS = (
     Mutant(
         "time limits of Slurm are seconds, not minutes",
         "hpcgym/workload/io/sacct_fields.py",
-        "return whole(text) * 60 or MISSING",
-        "return whole(text) or MISSING",
+        "whole(text) * 60 or MISSING",
+        "whole(text) or MISSING",
         tests="tests/workload/test_sacct.py",
     ),
     Mutant(

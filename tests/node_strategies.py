@@ -9,6 +9,8 @@ from drawing import strategies as st
 from strategies import BACKFILL, GAPS, POLICY, REQUESTS, holds, holds_back, predictions
 
 from hpcgym.machine import Cluster, NodeGroup, Partition
+from hpcgym.machine.pool import ANY_NUMBER
+from hpcgym.naming import UNITS_PER_NODE
 from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
@@ -36,10 +38,11 @@ def machines(draw: st.DrawFn) -> Cluster:
     return Cluster(groups=tuple(groups))
 
 
-def most_units(nodes: list[list[int]], demand: list[int]) -> int:
-    """Return how many units the empty nodes hold."""
+def most_units(nodes: list[list[int]], demand: list[int], on_one: int) -> int:
+    """Return how many units the empty nodes hold, no node more than ``on_one``."""
     return sum(
-        min(have // need for have, need in zip(node, demand, strict=True) if need) for node in nodes
+        min(on_one, *(have // need for have, need in zip(node, demand, strict=True) if need))
+        for node in nodes
     )
 
 
@@ -55,12 +58,13 @@ def workloads_for(
     unit = 1 if brief else draw(st.sampled_from([1, 1, 20, 600]))
     gaps = draw(st.sampled_from(GAPS[:2] if brief else GAPS))
     plain = draw(st.sampled_from([False, False, False, True]))  # one core each, nothing else
+    apart = draw(st.sampled_from([[-1], [-1], [-1, 1, 1, 2, 3]]))  # units that a node may have
     lengths = st.one_of(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 30, 100]))
     fewest = draw(st.sampled_from([1, 5, 12]))
     count = draw(st.integers(min(fewest, max_jobs), max_jobs))
     submit = draw(st.sampled_from([0, 1, 1000]))
     names = ("submit_time", "run_time", "requested_time", "user_id")
-    columns: dict[str, list[int]] = {name: [] for name in names}
+    columns: dict[str, list[int]] = {name: [] for name in (*names, UNITS_PER_NODE)}
     units: list[int] = []
     per_unit: dict[str, list[int]] = {name: [] for name in resources}
     for _ in range(count):
@@ -76,7 +80,9 @@ def workloads_for(
             demand = [draw(st.integers(1, node[0]))]
             demand += [draw(st.sampled_from([0, 0, 1, 1, have])) for have in node[1:]]
             demand = [min(need, have) for need, have in zip(demand, node, strict=True)]
-        most = most_units(capacity.tolist(), demand)
+        on_one = draw(st.sampled_from(apart))
+        columns[UNITS_PER_NODE].append(on_one)
+        most = most_units(capacity.tolist(), demand, on_one if on_one > 0 else ANY_NUMBER)
         units.append(draw(st.one_of(st.integers(1, most), st.just(most), st.just(1))))
         for name, need in zip(resources, demand, strict=True):
             per_unit[name].append(need)
@@ -124,10 +130,10 @@ def partitioned_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any
     parts = tuple(Partition(f"p{i}", tuple(nodes)) for i, nodes in enumerate(sets, 1))
     needs = needs_of(workload, plain.resources)
     chosen = []
-    for units, *demand in needs.tolist():
+    for units, *demand, most in needs.tolist():
         fits = [-1]
         for number, part in enumerate(parts, 1):
-            if most_units(plain.capacity[list(part.nodes)].tolist(), demand) >= units:
+            if most_units(plain.capacity[list(part.nodes)].tolist(), demand, most) >= units:
                 fits.append(number)
         chosen.append(draw(st.sampled_from(fits)))
     header = {"Partition": [f"{number} p{number}" for number in range(1, len(parts) + 1)]}

@@ -22,6 +22,8 @@ QOS = ["normal", "high"]
 ENDED = ["COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL",
          "DEADLINE", "CANCELLED by 1234", "RESIZING"]  # fmt: skip
 STATUS = {"COMPLETED": 1, "CANCELLED by 1234": 5}
+#: Seconds of a time limit in words; blank: none is told.
+IN_WORDS = {"UNLIMITED": 365 * 86_400, "Partition_Limit": -1, "": -1}
 
 #: Fields that a dump always has; one of each row below; and any of the rest.
 ALWAYS = ["JobID", "JobIDRaw", "Submit", "Start", "State", "User", "Account", "Partition", "QOS"]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView, Plan
 
 # --- What the models minimise, in whole numbers ---------------------------------------------------
@@ -344,8 +345,16 @@ def pose(
 
     Raises
     ------
-    HpcgymError : a considered job that the empty machine does not hold.
+    HpcgymError : a considered job that the empty machine does not hold; a job that asks for its
+        units on several nodes, which the models do not know.
     """
+    if (apart := view.units_per_node < view.units).any():
+        job = int(view.job[apart.argmax()])
+        raise HpcgymError(
+            f"the job of row {job} asks for units on several nodes (units_per_node), which no model"
+            " of constraint programming knows; workload.with_columns(units_per_node=[-1] *"
+            " len(workload)) lets them lie on any"
+        )
     inside = np.cumsum(view.units[order]) <= units
     inside[:1] = True
     inside[jobs:] = False
@@ -372,7 +381,7 @@ def _queue_of(view: PassView, places: Ints) -> PassView:
     """Return the view with these jobs only in its queue, in this order."""
     by_place = (
         *("job", "submit", "wait", "duration", "requested", "policy_time"),
-        *("units", "per_unit", "user", "queue", "expected_wait"),
+        *("units", "per_unit", "units_per_node", "user", "queue", "expected_wait"),
     )
     return replace(view, **{name: getattr(view, name)[places] for name in by_place})
 

@@ -14,6 +14,7 @@ from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.needs import units_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def reasons_at(
     tests = [("quota", barred), ("processors", width > at.free)]
     if needs is not None:
         anywhere = needs.copy()
-        anywhere[:, 1:][:, _of_partitions(result)] = 0
+        anywhere[:, 1:-1][:, _of_partitions(result)] = 0
         tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
         tests.append(("partition", ~have_room(result, rows, at.time, needs)))
     if scheduler.reserve.slurm is not None:
@@ -142,10 +143,9 @@ def have_room(
     cells = result.allocation.rows(running)
     owner = np.repeat(running, np.diff(cells.first))
     free = result.cluster.capacity.astype(np.int64).copy()
-    np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:])
+    np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:-1])
     demands, kind = np.unique(needs[rows, 1:], axis=0, return_inverse=True)
-    held = [np.min(free[:, one > 0] // one[one > 0], axis=1) for one in demands]
-    room = np.array([int(np.maximum(units, 0).sum()) for units in held], np.int64)
+    room = np.array([int(units_on(free, one).sum()) for one in demands], np.int64)
     found: NDArray[np.bool_] = room[kind.ravel()] >= needs[rows, 0]
     return found
 

@@ -13,6 +13,10 @@ Nodes = list[Amounts]
 Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
 
 
+#: How many units of a job one node may have where the job does not say.
+ANY = 1 << 60
+
+
 @dataclass(eq=False)  # a job is like no other
 class Job:
     """What is known of a job before, and what has become of it after a simulation."""
@@ -44,6 +48,7 @@ class Job:
     seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
     units: int = 1  # on machines of nodes
     demand: tuple[int, ...] = (1,)  # of each unit, of each resource
+    most: int = ANY  # units that one node may have
     nodes: tuple[tuple[int, int], ...] = ()  # what it has or has reserved: nodes, units on them
     allowed: frozenset[int] | None = None  # the nodes that it may have; None: all
     limit: int | None = None  # the run time at which it is killed, where that is the prediction
@@ -104,6 +109,7 @@ def node_jobs_of(
         elif "mem" in resources and workload.requested_memory[row] > 0:
             kilobytes = int(workload.requested_memory[row])
             demand[resources.index("mem")] = -(-kilobytes // 1000)  # begun megabytes
+        most = int(workload.units_per_node[row])
         job = Job(
             int(workload.submit_time[row]),
             units * demand[0],
@@ -114,6 +120,7 @@ def node_jobs_of(
             first_submit=workload.first_submit_s,
             units=units,
             demand=tuple(demand),
+            most=most if most > 0 else ANY,
             allowed=allowed[row] if allowed else None,
         )
         jobs.append(job)
@@ -132,6 +139,7 @@ def fresh(job: Job) -> Job:
         first_submit=job.first_submit,
         units=job.units,
         demand=tuple(job.demand),
+        most=job.most,
         allowed=job.allowed,
     )
 

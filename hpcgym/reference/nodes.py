@@ -10,7 +10,8 @@ Rules
     units, and each unit its demand of each resource, all on one node. Units are alike, and a node
     may have several, of one job or of many.
  2. A node with free resources f holds as many units of demand d as the least of f_r // d_r over
-    the resources asked for; a job fits if all nodes together hold its units.
+    the resources asked for, and of a job no more than it lets lie on one node; a job fits if all
+    nodes together hold its units.
  3. Allocation goes through the nodes in the allocator's order, and each takes as many units as it
     holds until all are placed. first-fit: by number; best-fit: ascending L = the sum, in the order
     of the resources, of free / total (of the machine), ties by number; worst-fit: descending L,
@@ -43,9 +44,9 @@ Rules
     prediction all are dropped and made again as in the pool. depth:K: rule 22 there, of nodes;
     a job that starts does so on what it was given so. hold: what a job, or a reservation, needs
     beyond its own cores must be free of the cores of all nodes together. slurm: rule 14.
- 8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
-    the schedule is that of the pool on as many processors, and a job gets its nodes when it
-    starts. But not under slurm, whose reservations are of nodes by name there too.
+ 8. Where every unit of the workload is one core and nothing else, and may lie anywhere, a core is
+    as good as any other: the schedule is that of the pool on as many processors, and a job gets its
+    nodes when it starts. But not under slurm, whose reservations are of nodes by name there too.
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
@@ -91,7 +92,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hpcgym.reference.events import EASY
-from hpcgym.reference.jobs import Amounts, Job, Nodes, Placed
+from hpcgym.reference.jobs import ANY, Amounts, Job, Nodes, Placed
 from hpcgym.reference.pool import Simulation
 
 # --- Units of jobs and nodes ----------------------------------------------------------------------
@@ -112,7 +113,7 @@ def hold(free: Sequence[int], demand: Sequence[int]) -> int:
 def hold_of(job: Any, node: int, free: Amounts) -> int:
     """How many units of a job a node with so much free has room for: rule 10."""
     barred = job.allowed is not None and node not in job.allowed
-    return 0 if barred else hold(free, job.demand)
+    return 0 if barred else min(hold(free, job.demand), job.most)
 
 
 def room(nodes: Nodes, demand: Sequence[int]) -> int:
@@ -124,7 +125,7 @@ def room_for(job: Job, nodes: Nodes) -> int:
     """Return how many units of a job the nodes have room for (rule 10)."""
     mine = [free for node, free in enumerate(nodes) if job.allowed is None or node in job.allowed]
     alike = Counter(map(tuple, mine))
-    return sum(number * hold(free, job.demand) for free, number in alike.items())
+    return sum(number * min(hold(free, job.demand), job.most) for free, number in alike.items())
 
 
 def order_of_nodes(
@@ -293,7 +294,8 @@ class NodeRooms(Simulation):
         self.looks_back = False  # at who ran before an extract
         self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
         self.put_off = False  # whether a job's time was before that from which it was tried
-        single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+        single = all(sum(job.demand) == job.demand[0] == 1 for job in self.jobs)
+        single = single and all(job.most == ANY for job in self.jobs)
         bound = any(job.allowed is not None for job in self.jobs)
         whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
         anywhere = self.slurm is None and self.preemption is None

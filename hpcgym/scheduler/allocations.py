@@ -74,10 +74,10 @@ def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[n
 
     Parameters
     ----------
-    needs : (n_jobs, 1 + R) units of each job, and what each of them takes.
+    needs : (n_jobs, 2 + R) of :func:`hpcgym.workload.needs.needs_of`.
     requested : (n_jobs,) [s].
     """
-    asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:] * (requested[:, np.newaxis] + 1)
+    asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:-1] * (requested[:, np.newaxis] + 1)
     return asks
 
 

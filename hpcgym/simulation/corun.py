@@ -419,7 +419,8 @@ def _placed_in_order(
     times = {"submit": np.zeros_like(begin), "run": run, "requested": run}
     placed = {**schedule, **times, "start": np.where(start >= 0, begin, -1)}
     whole = Cluster(groups=(NodeGroup("node", machine.n_nodes, {CORE: 1}),))  # each taken as one
-    needs = np.column_stack([machine.nodes, np.ones_like(machine.nodes)])
+    one = np.ones_like(machine.nodes)
+    needs = np.column_stack([machine.nodes, one, one])
     nodes = assign_nodes(placed, needs, whole, pool_rules(scheduler)).node
     return {"end": end, "cell_node": nodes}
 

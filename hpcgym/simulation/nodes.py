@@ -43,7 +43,7 @@ _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
 class Nodes(NamedTuple):
     """What jobs ask of the nodes of a machine, and how these are filled. N nodes, R resources."""
 
-    needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
+    needs: NDArray[np.int64]  # (n_jobs, 2 + R) as of needs_on
     capacity: NDArray[np.int64]  # (N, R)
     allocation: int  # one of :mod:`hpcgym.scheduler.allocations`
     seed: int  # of the random one
@@ -64,7 +64,7 @@ class Nodes(NamedTuple):
             return self
         asks = self.asks
         if asks is not None:
-            asks = np.concatenate([asks, np.zeros_like(needs[:, 1:])])
+            asks = np.concatenate([asks, np.zeros_like(needs[:, 1:-1])])
         return self._replace(needs=np.concatenate([self.needs, needs]), asks=asks)
 
 
@@ -147,7 +147,8 @@ def nodes_for(
     asks = demand_of(needs, workload.requested_time, scheduler)
     nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
     if failing:
-        whole = np.column_stack([np.ones(cluster.nodes, np.int64), cluster.capacity])
+        one = np.ones(cluster.nodes, np.int64)
+        whole = np.column_stack([one, cluster.capacity, one])
         nodes = nodes.with_holders(whole)
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
@@ -225,7 +226,9 @@ def demand_of(
     if _ALLOCATIONS[scheduler.allocation.partition(":")[0]] not in allocations.BY_DEMAND:
         return None
     asks = asks_of(needs, requested)
-    most = (needs[:, :1].astype(np.float64) * needs[:, 1:] * (requested[:, np.newaxis] + 1.0)).sum()
+    most = (
+        needs[:, :1].astype(np.float64) * needs[:, 1:-1] * (requested[:, np.newaxis] + 1.0)
+    ).sum()
     if most > _MOST_ASKED:
         raise HpcgymError(
             f"allocation {scheduler.allocation!r}: all jobs together ask for {most:.1e} times a"
@@ -242,5 +245,6 @@ def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
-    needs = np.column_stack([np.ones_like(asked), asked])
+    one = np.ones_like(asked)
+    needs = np.column_stack([one, asked, one])
     return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)

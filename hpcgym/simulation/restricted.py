@@ -246,9 +246,9 @@ def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
 
 
 def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
-    """Return what who holds the nodes asks for, (n_closings, 1 + R): all of each, a unit."""
-    rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]]] for one in closings]
-    return np.array(rows, np.int64).reshape(-1, 1 + len(cluster.resources))
+    """Return what who holds the nodes asks for, (n_closings, 2 + R): all of each, a unit."""
+    rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]], 1] for one in closings]
+    return np.array(rows, np.int64).reshape(-1, 2 + len(cluster.resources))
 
 
 # --- Jobs that may stop others --------------------------------------------------------------------

@@ -352,7 +352,8 @@ def prove_coschedule(result: Result) -> Iterator[tuple[str, list[str]]]:
     found = result.coschedule
     assert found is not None
     yield "lengths", _check_lengths(result, found)
-    needs = np.column_stack([result.workload.requested_processors, np.ones_like(found.code)])
+    asked, one = result.workload.requested_processors, np.ones_like(found.code)
+    needs = np.column_stack([asked, one, asked])  # any number on a node
     units = check_units(result.allocation, needs, result.cluster.nodes)
     yield "units", units
     if not units:

@@ -30,7 +30,8 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     Parameters
     ----------
     allocation : what the schedule says.
-    needs : (n_jobs, 1 + R) units of each job, and the demand of each unit.
+    needs : (n_jobs, 2 + R) units of each job, the demand of each unit, and how many of them one
+        node may have.
     n_nodes : of the machine.
     """
     if allocation is None:
@@ -44,6 +45,9 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     found += cases(units < 1, "job {1} has {2} units on node {3}", job, units, node)
     placed = np.zeros(len(needs), np.int64)
     np.add.at(placed, job, units)
+    most = needs[job, -1]
+    text = "job {1} has {2} units on node {3}, which may have {4} of it"
+    found += cases(units > most, text, job, units, node, most)
     text = "job {} has {} units on nodes instead of {}"
     return found + cases(placed != needs[:, 0], text, placed, needs[:, 0])
 
@@ -128,8 +132,8 @@ def fits_nodes(
     for at, stop in zip(places.tolist(), stops, strict=True):
         np.add.at(free, node[done:stop], change[done:stop])
         done = stop
-        units, *demand = needs[job[at]].tolist()
-        held = np.full(len(free), units)
+        units, *demand, most = needs[job[at]].tolist()
+        held = np.full(len(free), min(units, most))
         for r, need in enumerate(demand):
             if need:
                 np.minimum(held, free[:, r] // need, out=held)
@@ -145,7 +149,7 @@ def owner_of(first: Ints) -> Ints:
 def _cells(allocation: Allocation, needs: Ints) -> tuple[Ints, Ints, Ints]:
     """Return job (m,), node (m,) and amounts of the resources (m, R) of each cell."""
     job = owner_of(allocation.first)
-    amounts = allocation.units.astype(np.int64)[:, np.newaxis] * needs[job, 1:]
+    amounts = allocation.units.astype(np.int64)[:, np.newaxis] * needs[job, 1:-1]
     return job, allocation.node.astype(np.int64), amounts
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine.pool import ANY_NUMBER, Cluster
 from hpcgym.workload.model import MAX_TIME, Workload
 from hpcgym.workload.needs import check_fits, check_partitions, needs_of
 from hpcgym.workload.partition_limits import check_limits, warn_of_shared
@@ -46,7 +46,7 @@ def check_jobs(workload: Workload, processors: int) -> None:
 
 
 def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
-    """Return what the jobs ask of the nodes of a machine, (n_jobs, 1 + R).
+    """Return what the jobs ask of the nodes of a machine, (n_jobs, 2 + R), as :func:`needs_of`.
 
     On a pool, which is one node, a job is one unit.
 
@@ -56,7 +56,8 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
         its partition does not let run.
     """
     if not cluster.groups:
-        return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
+        one = np.ones(len(workload), np.int64)
+        return np.column_stack([one, workload.requested_processors, one])
     check_partitions(workload, [one.name for one in cluster.partitions])
     warn_of_shared(workload, cluster)
     needs = needs_of(workload, cluster.resources)
@@ -66,12 +67,13 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
 
 
 def single_cores(needs: NDArray[np.int64]) -> bool:
-    """Return whether each unit is one core and nothing else.
+    """Return whether each unit is one core and nothing else, and a node may have any number.
 
     Such units fit wherever a core is free. So cores are alike: the machine is a pool of them, and a
     job can have any when it starts.
     """
-    return bool((needs[:, 1] == 1).all() and (needs[:, 2:] == 0).all())
+    anywhere = (needs[:, 1] == 1).all() and (needs[:, -1] >= ANY_NUMBER).all()
+    return bool(anywhere and (needs[:, 2:-1] == 0).all())
 
 
 def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
@@ -91,9 +93,8 @@ def units_a_node(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64
 
 def units_that_fit(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
     """Return how many units such as those of each job fit on a node, (n_jobs,)."""
-    each = needs[:, 1:]
+    each = needs[:, 1:-1]
     has = np.broadcast_to(cluster.capacity[0], each.shape)
-    most: NDArray[np.int64] = np.where(
-        each > 0, has // np.maximum(each, 1), np.iinfo(np.int64).max
-    ).min(axis=1)
+    held = np.where(each > 0, has // np.maximum(each, 1), ANY_NUMBER).min(axis=1)
+    most: NDArray[np.int64] = np.minimum(held, needs[:, -1])
     return most

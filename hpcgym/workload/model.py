@@ -183,6 +183,12 @@ _KINDS = {
         naming.MOST_NICE,
         f"but must be from {-naming.MOST_NICE} to {naming.MOST_NICE}{_UNKNOWN}",
     ),
+    naming.UNITS_PER_NODE: Kind(
+        np.int64,
+        1,
+        naming.MOST_AMOUNT,
+        f"but must be from 1 to {naming.MOST_AMOUNT}, or {MISSING} of any number",
+    ),
     naming.KILLED: _from(0, 1),
     naming.UNITS: _from(1, naming.MOST_AMOUNT),
     naming.CORE: _from(1, naming.MOST_AMOUNT),
@@ -207,8 +213,9 @@ class Workload:
     processors : size of the machine, the number of identical processors.
     columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64);
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
-        completion time at the lowest frequency over that at the highest, float64; ``array``; and
-        ``nice``, which may be negative.
+        completion time at the lowest frequency over that at the highest, float64; ``array``;
+        ``nice``, which may be negative; and ``units_per_node``, how many units of the job one node
+        may have at most, -1 of any number.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, NodeGroup, Partition
-from hpcgym.naming import CORE, MEMORY, PARTITION, near_name, so_many
+from hpcgym.machine.pool import ANY_NUMBER
+from hpcgym.naming import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name, so_many
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.model import MISSING, Workload
@@ -148,15 +149,18 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
 
     Returns
     -------
-    (n_jobs, 1 + resources) int64: units, then the demand of a unit by resource.
+    (n_jobs, 2 + resources) int64: units, the demand of a unit by resource, and how many units one
+    node may have, :data:`hpcgym.machine.pool.ANY_NUMBER` where the job does not say.
 
     Raises
     ------
     WorkloadError : a job that asks for a resource which the machine lacks, or for no processors.
     """
     units, demands = demands_of(workload)
-    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
+    needs = np.zeros((len(workload), 2 + len(resources)), dtype=np.int64)
     needs[:, 0] = units
+    most = workload.columns[UNITS_PER_NODE]
+    needs[:, -1] = np.where(most > 0, most, ANY_NUMBER)
     for resource, demand in demands.items():
         if resource in resources:
             needs[:, 1 + resources.index(resource)] = demand
@@ -214,7 +218,7 @@ def check_fits(
     Parameters
     ----------
     workload : the jobs.
-    needs : (n_jobs, 1 + resources) int64, of :func:`needs_of`.
+    needs : (n_jobs, 2 + resources) int64, of :func:`needs_of`.
     capacity : (nodes, resources) int64.
     resources : names of the types, for the message.
 
@@ -230,11 +234,12 @@ def check_fits(
     names = resources or [f"resource {r}" for r in range(capacity.shape[1])]
     asked = [
         (f"{d} MB" if r == MEMORY else d, r)
-        for d, r in zip(needs[job, 1:], names, strict=True)
+        for d, r in zip(needs[job, 1:-1], names, strict=True)
         if d
     ]
     each = ", ".join(f"{d} {r}" for d, r in asked if not r.startswith(PARTITION))
     each += "".join(f", in {r}" for _, r in asked if r.startswith(PARTITION))
+    each += f", at most {needs[job, -1]:,} on a node" if needs[job, -1] < needs[job, 0] else ""
     units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
     raise WorkloadError(
         f"{workload.name}: {workload.called(job)} asks for {units} of {each}; the empty machine"
@@ -279,9 +284,23 @@ def units_held(needs: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray
     nodes, number = np.unique(capacity, axis=0, return_counts=True)
     held = np.empty(len(kinds), dtype=np.int64)
     for place, demand in enumerate(kinds):
-        asked = demand > 0
-        held[place] = number @ (nodes[:, asked] // demand[asked]).min(axis=1)
+        held[place] = number @ units_on(nodes, demand)
     return held[kind]
+
+
+def units_on(room: NDArray[np.int64], demand: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many units of a job each node has room for, (N,) int64.
+
+    Parameters
+    ----------
+    room : (N, R) what is free there; of jobs that were suspended less than nothing may be.
+    demand : (R + 1,) of a unit, and how many of them one node may have: a row of :func:`needs_of`
+        without the first number.
+    """
+    asked = np.flatnonzero(demand[:-1])
+    held = (room[:, asked] // demand[asked]).min(axis=1)
+    most: NDArray[np.int64] = np.clip(held, 0, demand[-1])
+    return most
 
 
 def _kinds_of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -18,7 +18,14 @@ from hpcgym.machine import Cluster, Partition
 from hpcgym.naming import CORE, MEMORY, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload, read_only
-from hpcgym.workload.needs import called_in, demands_of, lacking, needs_of, partitions_of
+from hpcgym.workload.needs import (
+    called_in,
+    demands_of,
+    lacking,
+    needs_of,
+    partitions_of,
+    units_on,
+)
 
 # --- Which jobs partitions let run, by time, nodes, account, QOS and state ------------------------
 #
@@ -174,9 +181,8 @@ def _kinds(
     capacity = cluster.capacity[list(one.nodes)]
     demands, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
     for place, demand in enumerate(demands):
-        asked = demand > 0
         mine = kind.reshape(-1) == place
-        yield mine, needs[mine, 0], (capacity[:, asked] // demand[asked]).min(axis=1)
+        yield mine, needs[mine, 0], units_on(capacity, demand)
 
 
 # --- Jobs of partitions that give whole nodes alone -----------------------------------------------

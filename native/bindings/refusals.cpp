@@ -243,12 +243,14 @@ const char* refusal(const Model& m) {
 
 const char* refusal(const Layout& l, i64 columns_of_needs) {
   if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: of each node, of each resource";
-  if (columns_of_needs != 1 + l.n_resources) return "needs: units, and of each resource";
+  if (columns_of_needs != 2 + l.n_resources)
+    return "needs: units, of each resource, and how many on one node";
   if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
   for (i64 j = 0; j < l.n_rows; ++j)
-    if (l.units(j) < 1 || l.demand(j)[0] < 1) return "needs: a unit, of a core";
+    if (l.units(j) < 1 || l.demand(j)[0] < 1 || l.demand(j)[l.n_resources] < 1)
+      return "needs: a unit, of a core, and one on a node";
   const i64 n = l.n_resources;
-  if (std::any_of(l.needs, l.needs + l.n_rows * (1 + n), [](i64 each) { return each < 0; }))
+  if (std::any_of(l.needs, l.needs + l.n_rows * (2 + n), [](i64 each) { return each < 0; }))
     return "needs: 0 or more";
   if (std::any_of(l.capacity, l.capacity + l.n_nodes * n, [](i64 each) { return each < 0; }))
     return "capacity: 0 or more";

@@ -104,11 +104,14 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       const i64 most = nodes * (cores / of_unit);
       const i64 units = std::clamp<i64>(job.processors / of_unit, 1, most);
       job.processors = wild && bytes.one_in(16) ? bytes.any() : units * of_unit;
-      c.needs.insert(c.needs.end(), {units, of_unit});
+      // so many of a job on one node that the machine holds it
+      const i64 least = (units + nodes - 1) / nodes;
+      c.needs.insert(c.needs.end(),
+                     {units, of_unit, bytes.one_in(4) ? least + bytes.below(2) : any_number});
     }
     for (std::size_t j = 0; j < c.jobs.size(); ++j) c.processors[j] = c.jobs[j].processors;
     for (i64 node = 0; node < nodes; ++node) {
-      c.needs.insert(c.needs.end(), {1, cores});  // of who holds a node that is down
+      c.needs.insert(c.needs.end(), {1, cores, any_number});  // of who holds a node that is down
       i64 time = 0;
       for (i64 left = bytes.one_in(2) ? bytes.below(3) : 0; left > 0; --left) {
         const i64 begin = time + 1 + bytes.below(60);

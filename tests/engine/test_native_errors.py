@@ -236,7 +236,9 @@ def test_what_a_beginning_is_refused_for(more: dict[str, Any]) -> None:
     ("reason", "more"),
     [
         ("needs", {"needs": np.array([[4], [8], [2]])}),
-        ("needs", {"needs": np.array([[4, 1], [8, 0], [2, 1]])}),
+        ("needs", {"needs": np.array([[4, 1], [8, 1], [2, 1]])}),
+        ("needs", {"needs": np.array([[4, 1, 1], [8, 0, 1], [2, 1, 1]])}),
+        ("needs", {"needs": np.array([[4, 1, 1], [8, 1, 0], [2, 1, 1]])}),
         ("capacity", {"capacity": np.zeros((0, 1), np.int64)}),
         ("allocation", {"allocation": 7}),
         ("allocation", {"allocation": -1}),
@@ -246,7 +248,8 @@ def test_what_a_beginning_is_refused_for(more: dict[str, Any]) -> None:
     ],
 )
 def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
-    given = {"needs": np.array([[4, 1], [8, 1], [2, 1]]), "capacity": np.ones((8, 1), np.int64)}
+    needs = np.array([[4, 1, 1], [8, 1, 1], [2, 1, 1]])
+    given = {"needs": needs, "capacity": np.ones((8, 1), np.int64)}
     with pytest.raises(ValueError, match=f"^{reason}: "):
         Layout(**({"allocation": 0} | given | more))
 
@@ -319,7 +322,8 @@ def test_a_job_that_others_have_to_end_before_is_not_selected() -> None:
 
 def on_nodes(**rules: int) -> Simulation:
     """The jobs on eight nodes of a core each, before any has come."""
-    needs = np.column_stack([JOBS[:, 3], np.ones(N, np.int64)])
+    one = np.ones(N, np.int64)
+    needs = np.column_stack([JOBS[:, 3], one, one])
     nodes = Layout(needs, np.ones((CAPACITY, 1), np.int64), 0)
     return Simulation(model(rules, nodes=nodes))
 

@@ -74,7 +74,7 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
     jobs, start = env.episode_workload, env.result().start
     n = int((jobs.submit_time <= now).sum())  # events of this second are known
     names = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
-    columns = {name: jobs.columns[name].tolist() for name in names}
+    columns = {name: jobs.columns[name].tolist() for name in (*names, "units_per_node")}
     units = None if jobs.units is None else jobs.units.copy()
     for row in range(n):
         requested = columns["requested_time"][row]
@@ -97,6 +97,7 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
         columns["requested_time"].append(int(rng.integers(1, 3000)))
         columns["requested_processors"].append(int(rng.integers(1, jobs.processors + 1)))
         columns["user_id"].append(int(rng.integers(-1, 3)))
+        columns["units_per_node"].append(-1)
     given = {"processors": jobs.processors, "name": jobs.name}
     if units is None:
         return Workload.from_columns(columns, **given)

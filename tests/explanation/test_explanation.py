@@ -319,7 +319,7 @@ class WatchedNodes(Watched, NodeSimulation):
         if found or self.alike:
             return found
         free = self.free_nodes(now)
-        if sum(hold(node, job.demand) for node in free) < job.units:
+        if sum(min(hold(node, job.demand), job.most) for node in free) < job.units:
             return "nodes"
         return "partition" if room_for(job, free) < job.units else ""
 

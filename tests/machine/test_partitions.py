@@ -85,7 +85,7 @@ def test_what_units_ask_for() -> None:
     assert CLUSTER.node_resources == ("core", "gpu")
     assert CLUSTER.resources == ("core", "gpu", "partition batch", "partition debug")
     needs = needs_of(jobs_in(1, 2, 3, -1), CLUSTER.resources)
-    assert needs[:, 3:].tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+    assert needs[:, 3:-1].tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
     assert (CLUSTER.capacity[:, 2:] > 0).tolist() == [
         [True, False], [True, False], [True, True], [False, True], [False, False],
     ]  # fmt: skip

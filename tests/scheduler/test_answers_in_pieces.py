@@ -36,7 +36,9 @@ def scattering(seed: int) -> Any:
         for place in some:
             left, nodes = free.copy(), list[int]()
             for node in random.permutation(len(free)):
-                while len(nodes) < view.units[place] and (left[node] >= view.per_unit[place]).all():
+                for _ in range(min(view.units[place] - len(nodes), view.units_per_node[place])):
+                    if (left[node] < view.per_unit[place]).any():
+                        break
                     left[node] -= view.per_unit[place]
                     nodes.append(node)
             if len(nodes) == view.units[place]:

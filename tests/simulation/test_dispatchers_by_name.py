@@ -142,14 +142,19 @@ def hold(free: list[int], demand: list[int]) -> int:
 
 
 def placed(
-    free: list[list[int]], total: list[int], units: int, demand: list[int], allocation: int
+    free: list[list[int]],
+    total: list[int],
+    units: int,
+    demand: list[int],
+    most: int,
+    allocation: int,
 ) -> dict[int, int] | None:
     """Return node -> units, None if they do not fit; and take them."""
     shares = [sum(have / all_ for have, all_ in zip(f, total, strict=True)) for f in free]
     sign = {FIRST_FIT: 0, BEST_FIT: 1, WORST_FIT: -1}[allocation]
     cells: dict[int, int] = {}
     for node in sorted(range(len(free)), key=lambda node: sign * shares[node]):
-        here = min(units, hold(free[node], demand))
+        here = min(units, hold(free[node], demand), most)
         if here:
             cells[node] = here
             units -= here
@@ -172,6 +177,7 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(
     capacity, total = view.capacity.tolist(), view.total.tolist()
     now, order = view.time, random.sample(range(len(view.job)), len(view.job))
     demands, units = view.per_unit.tolist(), view.units.tolist()
+    most = view.units_per_node.tolist()
     ends: dict[int, list[tuple[dict[int, int], list[int]]]] = {}
     free = [list(node) for node in capacity]
 
@@ -190,8 +196,8 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(
         assert end > now
     assert view.free.tolist() == free
     alone = [
-        sum(hold(node, demand) for node in free) >= number
-        for number, demand in zip(units, demands, strict=True)
+        sum(min(hold(node, demand), on_one) for node in free) >= number
+        for number, demand, on_one in zip(units, demands, most, strict=True)
     ]
     assert view.fits().tolist() == alone
 
@@ -200,7 +206,8 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(
     taken = [
         place
         for place in some
-        if placed(trial, total, units[place], demands[place], view.allocation) is not None
+        if placed(trial, total, units[place], demands[place], most[place], view.allocation)
+        is not None
     ]
     assert view.in_order(some) == taken
 
@@ -209,7 +216,8 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(
         for place in order:
             if start[place] >= 0:
                 continue
-            cells = placed(free, total, units[place], demands[place], view.allocation)
+            given = units[place], demands[place], most[place], view.allocation
+            cells = placed(free, total, *given)
             if cells is not None:
                 start[place], where[place] = now, cells
                 end = now + max(int(view.duration[place]), 1)

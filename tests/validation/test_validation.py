@@ -595,7 +595,7 @@ def test_a_node_that_is_over_used_is_found_as_if_each_second_were_looked_at(
             used = np.zeros(len(cluster.resources), np.int64)
             for other, cells in enumerate(nodes_of(result)):
                 if result.start[other] <= second < result.end[other]:
-                    used += sum(count * needs[other, 1:] for on, count in cells if on == place)
+                    used += sum(count * needs[other, 1:-1] for on, count in cells if on == place)
             has = zip(cluster.resources, used, cluster.capacity[place], strict=True)
             over += [(place, name) for name, amount, most in has if amount > most]
     assert result.allocation is not None

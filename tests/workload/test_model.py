@@ -288,7 +288,7 @@ def test_every_job_is_in_its_slice_or_counted():
 READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
-    *("power_w", "slowdown", "array", "nice"),
+    *("power_w", "slowdown", "array", "nice", "units_per_node"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 

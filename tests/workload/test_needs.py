@@ -16,6 +16,7 @@ from strategies import workloads
 import hpcgym
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.machine import Cluster, NodeGroup, Partition
+from hpcgym.machine.pool import ANY_NUMBER as ANY
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.workload import (
@@ -45,14 +46,15 @@ def make(units=None, per_unit=None, header=None, **columns):
 def test_jobs_with_units():
     demands = {"gpu": [1, 0], "core": [2, 3]}
     workload = make(units=[3, 1], per_unit=demands)
-    assert needs_of(workload, RESOURCES).tolist() == [[3, 2, 0, 1], [1, 3, 0, 0]]
-    assert needs_of(workload, ("core", "gpu")).tolist() == [[3, 2, 1], [1, 3, 0]]
+    assert needs_of(workload, RESOURCES).tolist() == [[3, 2, 0, 1, ANY], [1, 3, 0, 0, ANY]]
+    assert needs_of(workload, ("core", "gpu")).tolist() == [[3, 2, 1, ANY], [1, 3, 0, ANY]]
 
 
 def test_processors_are_units_of_one_core():
     workload = make(requested_processors=[3, 1, 2], requested_memory=[1000, -1, 1001])
-    assert needs_of(workload, RESOURCES).tolist() == [[3, 1, 1, 0], [1, 1, 0, 0], [2, 1, 2, 0]]
-    assert needs_of(workload, ("core",)).tolist() == [[3, 1], [1, 1], [2, 1]]
+    needs = needs_of(workload, RESOURCES)
+    assert needs.tolist() == [[3, 1, 1, 0, ANY], [1, 1, 0, 0, ANY], [2, 1, 2, 0, ANY]]
+    assert needs_of(workload, ("core",)).tolist() == [[3, 1, ANY], [1, 1, ANY], [2, 1, ANY]]
     for number, called in ((11, "job 11"), (-1, "the job of row 1")):
         workload = make(requested_processors=[1, 0], job_number=[10, number])
         with pytest.raises(WorkloadError, match=f"log: {called} asks for no processors"):
@@ -78,15 +80,18 @@ def test_a_resource_that_the_machine_lacks(asked, resources, told):
 def test_a_machine_without_memory_does_not_count_it():
     """As one of Slurm with CR_Core; its jobs have memory in dumps all the same."""
     workload = make(units=[1, 2, 1], per_unit={"mem": [500, 0, 700]})
-    assert needs_of(workload, ("core",)).tolist() == [[1, 1], [2, 1], [1, 1]]
+    assert needs_of(workload, ("core",)).tolist() == [[1, 1, ANY], [2, 1, ANY], [1, 1, ANY]]
     kept = fitting(workload, ("core",), np.full((2, 1), 4))
     assert len(kept) == 3
     assert needs_of(workload, ("core", "mem"))[:, 2].tolist() == [500, 0, 700]
 
 
 def test_units_that_the_empty_machine_holds():
-    needs = np.array([[1, 1, 0, 0], [1, 3, 0, 0], [1, 1, 600, 0], [1, 1, 0, 1], [1, 9, 0, 0]])
+    demands = [[1, 0, 0], [3, 0, 0], [1, 600, 0], [1, 0, 1], [9, 0, 0]]
+    needs = np.array([[1, *demand, ANY] for demand in demands])
     assert units_held(needs, CAPACITY).tolist() == [20, 3 + 2, 3 + 6, 2, 0]
+    needs[:, -1] = 1  # one on each node that has room for one
+    assert units_held(needs, CAPACITY).tolist() == [4, 4, 4, 1, 0]
 
 
 def test_units_are_not_spread_over_nodes():

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
-from sacct_dumps import EPOCH, STATUS, dump
+from sacct_dumps import EPOCH, IN_WORDS, STATUS, dump
 
-from hpcgym import load_workload, simulate
+from hpcgym import load_workload, simulate, validate_schedule
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.naming import MOST_NICE
 from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import names_of
@@ -52,7 +54,7 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         "job_number": [job["raw"] for job in expected],
         "allocated_processors": [job["cores"] for job in expected],
         "requested_processors": [job["cores"] for job in expected],
-        "requested_time": [x if isinstance(x := job["limit"], int) else -1 for job in expected],
+        "requested_time": [IN_WORDS.get(job["limit"], job["limit"]) for job in expected],
         "status": [STATUS.get(job["state"], 0) for job in expected],
     }.items():
         assert workload.columns[column].tolist() == values, column
@@ -70,9 +72,12 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         gpus = [job["gpus"] for job in expected]
         assert workload.units is not None
         assert (workload.units * workload.per_unit["gpu"]).tolist() == gpus
-        assert workload.units.tolist() == [job["nodes"] for job in expected]
         held = (workload.units * workload.per_unit["mem"]).tolist()
         assert held == [job["mem"] for job in expected]
+    if {"AllocTRES", "NNodes", "ReqNodes"} & {*made.fields}:
+        assert workload.units is not None
+        assert workload.units.tolist() == [job["nodes"] for job in expected]
+        assert (workload.units_per_node[workload.units > 1] == 1).all()
     else:
         assert workload.units is None
         kilobytes = workload.requested_memory * workload.requested_processors
@@ -90,9 +95,12 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         * ("JobID" in made.fields),
     }.items():
         assert cleaning.get(reason, 0) == number
-    for limit in ("UNLIMITED", "Partition_Limit"):
+    for limit, taken in (
+        ("UNLIMITED", "365 days, as Slurm plans with"),
+        ("Partition_Limit", "unknown"),
+    ):
         number = sum(job["limit"] == limit for job in made.jobs)
-        assert cleaning.get(f"repaired: time limit {limit} taken for unknown", 0) == number
+        assert cleaning.get(f"repaired: time limit {limit} taken for {taken}", 0) == number
     return workload
 
 
@@ -278,18 +286,47 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     ]
     workload = read(tmp_path, text(*rows, head=head), processors=8)
     assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9, 9]
-    assert workload.requested_time.tolist() == [172_800, 600, -1, -1, -1, -1]
+    assert workload.requested_time.tolist() == [172_800, 600, 31_536_000, -1, -1, -1]
     assert workload.units is not None
-    assert workload.units.tolist() == [1, 2, 2, 3, 2, 1]
-    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 4, 4]
+    assert workload.units.tolist() == [1, 2, 2, 3, 7, 1]
+    assert workload.units_per_node.tolist() == [-1, 1, 1, 1, 4, 1]  # 7 cores: 4 and 3
+    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 1, 4]
     assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0, 3]
-    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 350, 0]
+    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 100, 0]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
     reason = (
         "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or"
         " larger ones"
     )
-    assert workload.cleaning[reason] == 2
+    assert workload.cleaning[reason] == 1
+
+
+def test_nodes_are_what_the_log_tells(tmp_path: Path) -> None:
+    """A unit is a share of a node; of jobs without told nodes, and of uneven shares, a core."""
+    head = "JobID|Submit|Start|Elapsed|Timelimit|AllocCPUS|NNodes"
+    times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00|00:10:00"
+    asked = [(6, "1"), (8, "2"), (7, "2"), (5, "")]
+    rows = [f"{job}|{times}|{cores}|{nodes}" for job, (cores, nodes) in enumerate(asked, 1)]
+    workload = read(tmp_path, text(*rows, head=head), processors=16)
+    assert workload.units is not None
+    assert workload.requested_processors.tolist() == [6, 8, 7, 5]
+    assert workload.units.tolist() == [1, 2, 7, 5]
+    assert workload.per_unit["core"].tolist() == [6, 4, 1, 1]
+    assert workload.units_per_node.tolist() == [-1, 1, 4, -1]
+    reason = "repaired: nodes are not told, so its cores may lie on any"
+    assert workload.cleaning == {reason: 1}
+    # three nodes of 8 cores: job 1 has 6 of node 0, job 2 four of two nodes, job 3 no more than 4
+    # of one, and job 4 what is left
+    machine = Cluster(groups=(NodeGroup("n", 3, {"core": 8}),))
+    result = simulate(workload, cluster=machine, backfill="none")
+    first, node, units = result.allocation
+    cells = [
+        dict(zip(node[a:b].tolist(), units[a:b].tolist(), strict=True))
+        for a, b in pairwise(first.tolist())
+    ]
+    assert result.start.tolist() == [0, 0, 0, 600]
+    assert cells == [{0: 1}, {1: 1, 2: 1}, {0: 2, 1: 4, 2: 1}, {0: 5}]
+    validate_schedule(result)
 
 
 def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Layout, Listing
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.scheduler.allocations import BY_DEMAND, FIRST_FIT, HYBRID, RANDOM, asks_of, random_state
 
 # --- What a view by hand is made of ---------------------------------------------------------------
@@ -21,6 +22,7 @@ Ints = NDArray[np.int64]
 _OF_QUEUE = ("submit", "duration", "units", "per_unit")
 _MORE_OF_QUEUE = (
     "job", "requested", "policy_time", "user", "queue", "expected_wait", "allowed", "held_back",
+    "units_per_node",
 )  # fmt: skip
 _OF_RUNNING = ("start", "end", "per_unit", "first", "node", "units")
 _NOTHING_RUNS = {**dict.fromkeys(_OF_RUNNING, ()), "first": (0,)}
@@ -61,6 +63,7 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         "policy_time": numbers("policy_time", 0, requested),
         "units": numbers("units", 1),
         "per_unit": _demands("queue['per_unit']", queue["per_unit"], (n, types)),
+        "units_per_node": numbers("units_per_node", 1, np.full(n, ANY_NUMBER)),
         "user": numbers("user", None, unknown_number),
         "queue": numbers("queue", None, unknown_number),
         "expected_wait": waits,
@@ -243,6 +246,8 @@ class PassView:
         name look at: requested times, or what is predicted from the jobs that have ended by now.
     units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes. Where
         jobs have nodes of their own, as under limits, a unit is a whole node.
+    units_per_node : (q,) int64, how many units of a job one node may have at most; of any number
+        :data:`hpcgym.machine.pool.ANY_NUMBER`.
     user, queue : (q,) int64, the log's numbers.
     expected_wait : (q,) float64 [s] of the job's queue on this machine; 1 if it names no queues.
     max_expected_wait : [s] the largest of the machine's queues.
@@ -274,6 +279,7 @@ class PassView:
     policy_time: Ints
     units: Ints
     per_unit: Ints
+    units_per_node: Ints
     user: Ints
     queue: Ints
     expected_wait: NDArray[np.float64]
@@ -318,8 +324,8 @@ class PassView:
         time, resources, capacity, allocation : as the attributes.
         queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
             else there is of ``job``, ``requested`` (the durations), ``policy_time`` (the
-            requested times), ``user``, ``queue`` (-1), ``expected_wait`` (1), ``allowed`` (all) and
-            ``held_back`` (0).
+            requested times), ``user``, ``queue`` (-1), ``expected_wait`` (1), ``allowed`` (all),
+            ``held_back`` (0) and ``units_per_node`` (any number).
         running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
             jobs, and maybe ``job``.
 
@@ -457,10 +463,11 @@ class PassView:
 
         ``free`` (N, R) is there for them; jobs of the places ``after`` wait no longer.
         """
-        needs = np.column_stack([self.units, self.per_unit])
+        needs = np.column_stack([self.units, self.per_unit, self.units_per_node])
         if with_running:  # as many units as cells: nobody looks at them
             held = np.maximum(np.diff(self.running_first), 1)
-            needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
+            running = np.column_stack([held, self.running_per_unit, held])
+            needs = np.concatenate([needs, running])
         more: dict[str, Any] = {}
         asked, drawn = np.zeros(self.capacity.shape[1], np.int64), 0
         if self.allocation in BY_DEMAND:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.naming import NAME_COLUMNS, Clock, nearest, printable, seconds_in
+from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest, printable, seconds_in
 from hpcgym.workload.io.files import Reading, no_job, stem
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -39,6 +39,7 @@ UNEVEN = (
     "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or larger"
     " ones"
 )
+ANYWHERE = "repaired: nodes are not told, so its cores may lie on any"
 CUT = "; it is the last line: is the file truncated?"
 
 
@@ -280,26 +281,38 @@ def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> N
 
 
 def _set_units(log: Log, columns: dict[str, Any]) -> None:
-    """Set the memory of jobs, and units and what each asks for, if any asks for GPUs or the like.
+    """Set the memory of jobs, and units and what each asks for, where the log tells of nodes.
 
-    A unit is a job's share of a node: its processors and GPUs over its nodes. Where these do not
-    share the GPUs alike the units are as many as can; where units do not share the processors alike
-    each has as many as the largest. Both are counted.
+    A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
+    unit. Where the nodes do not share the processors alike, the units are single cores, and no
+    node has more than the largest share. Jobs of which no nodes are told have single cores,
+    wherever these are.
+
+    Jobs with GPUs or the like have one node where none is told. Where nodes do not share the GPUs
+    alike, the units are as many as can; where units do not share the processors alike, each has as
+    many as the largest. Both are counted.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
-    asked = np.maximum(columns.pop("nodes"), 1)
-    known = memory_mb > 0
+    nodes, known = columns.pop("nodes"), memory_mb > 0
     columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
     amounts = {"gpu": columns.pop("gpus")}
     for name in [name for name in columns if name.startswith(GENERIC)]:
         amounts[name.removeprefix(GENERIC)] = columns.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
-    if not held:
+    generic = np.any([amount > 0 for amount in held.values()], axis=0) if held else nodes < -1
+    told = (nodes > 0) | generic
+    if not told.any():
         return
-    units = np.gcd.reduce([asked, *held.values()])  # those of jobs without any are their nodes
-    log.count(UNEVEN, (units < asked) | (cores % units > 0))
+    log.count(ANYWHERE, ~told & (cores > 1))
+    on = np.where(told, np.maximum(nodes, 1), cores)
+    shares = np.gcd.reduce([on, *held.values()])
+    units = np.where(generic, shares, np.where(cores % on > 0, cores, on))
+    log.count(UNEVEN, generic & ((units < on) | (cores % units > 0)))
     columns["units"], columns["core"] = units, -(-cores // units)
     columns["requested_processors"] = columns["core"] * units
+    apart = told & (on > 1)
+    if apart.any():
+        columns[UNITS_PER_NODE] = np.where(apart, -(-units // on), MISSING)
     columns |= {name: amount // units for name, amount in held.items()}
     if known.any():
         columns["mem"] = np.where(known, -(-memory_mb // units), 0)

@@ -46,7 +46,8 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 #: All that are read.
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
-    *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
+    *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
+    *("nnodes", "allocnodes", "nodelist", "reqnodes"),
     *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
     *("qos", "partition"),
 }
@@ -279,12 +280,15 @@ def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
 
 
 def _requested(log: Log) -> Ints:
-    """Return requested times [s], -1 where no limit was set or its value is not told."""
+    """Return requested times [s], a year where there is no limit, -1 where it is not told."""
     name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
     folded = [text.casefold() for text in log.texts(name)]
-    for unsaid in sacct_fields.UNSAID:
-        at = [text == unsaid.casefold() for text in folded]
-        log.count(f"repaired: time limit {unsaid} taken for unknown", at)
+    for word, taken in (
+        (sacct_fields.UNLIMITED, "365 days, as Slurm plans with"),
+        (sacct_fields.UNSAID, "unknown"),
+    ):
+        at = [text == word.casefold() for text in folded]
+        log.count(f"repaired: time limit {word} taken for {taken}", at)
     raw = name == "TimelimitRaw"
     return log.numbers((name, sacct_fields.minutes if raw else sacct_fields.time_limit))
 

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import CORE, MEMORY, MOST_NICE, near_name, printable, resource_problem
+from hpcgym.errors import HpcgymError
+from hpcgym.machine.partitions import hosts
+from hpcgym.naming import (
+    CORE,
+    DAY_S,
+    MEMORY,
+    MOST_NICE,
+    near_name,
+    printable,
+    resource_problem,
+)
 from hpcgym.workload.io.log_lines import (
     GENERIC,
     Ints,
@@ -64,8 +74,10 @@ OPEN_STATES = (
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
 
-#: Time limits that are none, or not told.
-UNSAID = ("UNLIMITED", "Partition_Limit")
+#: A time limit that is none, and the seconds with which Slurm plans then: a year.
+UNLIMITED, NO_LIMIT_S = "UNLIMITED", 365 * DAY_S
+#: A time limit that is not told.
+UNSAID = "Partition_Limit"
 
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)([cn]?)", re.IGNORECASE)
 #: Megabytes, as Slurm counts them, of a unit of memory.
@@ -146,19 +158,23 @@ def status_of(text: str) -> int:
 
 
 def minutes(text: str) -> int:
-    """Return the seconds of a time limit in minutes, -1 if there is none or it is not told."""
-    if text.casefold() in map(str.casefold, UNSAID):
-        return MISSING
-    return whole(text) * 60 or MISSING
+    """Return the seconds of a time limit in minutes, -1 if it is not told."""
+    return _limit_in_words(text) or whole(text) * 60 or MISSING
 
 
 def time_limit(text: str) -> int:
-    """Return the seconds of a time limit ``1-00:00:00``, -1 if there is none or it is not told."""
-    if text.casefold() in map(str.casefold, UNSAID):
-        return MISSING
+    """Return the seconds of a time limit ``1-00:00:00``, -1 if it is not told."""
+    if found := _limit_in_words(text):
+        return found
     if ":" not in text:
         raise ValueError("no duration such as 1-00:00:00")
     return lasted(text) or MISSING
+
+
+def _limit_in_words(text: str) -> int:
+    """Return the seconds of a time limit that is a word, 0 of none."""
+    words = {UNLIMITED.casefold(): NO_LIMIT_S, UNSAID.casefold(): MISSING}
+    return words.get(text.casefold(), 0)
 
 
 def memory_mb(text: str) -> int:
@@ -216,6 +232,21 @@ def tres(text: str) -> dict[str, int]:
 def asks_beside(text: str) -> bool:
     """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
+
+
+def listed(text: str) -> int:
+    """Return how many nodes a list such as ``n[1-3,7]`` names, -1 of ``None assigned``.
+
+    Raises
+    ------
+    ValueError : it is no list of nodes.
+    """
+    if text.casefold() in ("none assigned", "none", "(null)"):
+        return MISSING
+    try:
+        return len(hosts(text, text))
+    except HpcgymError:
+        raise ValueError("no list of nodes such as n[1-3,7]") from None
 
 
 # --- How nice jobs of Slurm are -------------------------------------------------------------------
@@ -297,8 +328,8 @@ def resources_of(log: Log) -> dict[str, Ints]:
         "AllocCPUS, not ReqCPUS",
         "no field tells its processors",
     )
-    told_nodes = log.numbers(("NNodes", whole), ("AllocNodes", whole))
-    nodes = first_known(nodes, told_nodes, asked_nodes)
+    counted = log.numbers(("NNodes", whole), ("AllocNodes", whole), ("NodeList", listed))
+    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],

@@ -1,9 +1,11 @@
 // What a machine of nodes has, and what jobs ask of it. It never changes, and many share it.
 //
 // A job asks for units, each of the same demand; a unit lies on one node, and a node holds as many
-// units as its scarcest resource allows. Resource 0 is cores: each unit needs one, and the
-// simulator counts them as units that are free, wherever they are.
+// units as its scarcest resource allows, and at most so many of one job as that lets lie together.
+// Resource 0 is cores: each unit needs one, and the simulator counts them as units that are free,
+// wherever they are.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -22,14 +24,16 @@ enum class Allocation : std::uint8_t {
   hybrid
 };
 
-// Resources of which nodes have so much, or more, are not used up: partitions are such.
+// Resources of which nodes have so much, or more, are not used up: partitions are such. Jobs of which
+// so many units may lie together may have any number on a node.
 inline constexpr i64 any_number = i64{1} << 40;
 
 // N nodes, R resources. The memory is somebody else's, and lives as long as the layout.
 struct Layout {
   i64 n_nodes = 0, n_resources = 0;
   i64 n_rows = 0;                 // jobs, and behind them who else holds nodes
-  const i64* needs = nullptr;     // (n_rows, 1 + R) units, and what each of them takes
+  // (n_rows, 2 + R) units, what each of them takes, and how many may lie on one node
+  const i64* needs = nullptr;
   const i64* capacity = nullptr;  // (N, R)
   // (n_rows, R) what all units ask for times the requested time and a second; only where the
   // allocation goes by that
@@ -67,19 +71,21 @@ struct Layout {
   Layout part(i64 first, i64 n) const {
     Layout some = *this;
     some.n_rows = n;
-    some.needs += first * (1 + n_resources);
+    some.needs += first * (2 + n_resources);
     if (asks) some.asks += first * n_resources;
     some.kind.assign(kind.begin() + first, kind.begin() + first + n);
     return some;
   }
 
   std::span<const i64> all() const { return {capacity, index(n_nodes * n_resources)}; }
-  i64 units(i64 j) const { return needs[j * (1 + n_resources)]; }
+  i64 units(i64 j) const { return needs[j * (2 + n_resources)]; }
   bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
-  const i64* demand(i64 j) const { return needs + j * (1 + n_resources) + 1; }  // of a unit
+  // (R + 1,) of a unit; behind it, how many may lie on one node.
+  const i64* demand(i64 j) const { return needs + j * (2 + n_resources) + 1; }
 
   // How many units of that demand there is `room` for on a node, at most `most`.
   i64 held(const i64* room, const i64* demand, i64 most) const {
+    most = std::min(most, demand[n_resources]);
     for (i64 r = 0; r < n_resources; ++r) {
       const i64 need = demand[r], there = room[r];
       // divisions take long, and are seldom needed
@@ -90,7 +96,7 @@ struct Layout {
   // The same, however many they are.
   i64 held(const i64* room, const i64* demand) const {
     if (room[0] <= 0) return 0;
-    i64 most = demand[0] == 1 ? room[0] : room[0] / demand[0];
+    i64 most = std::min(demand[n_resources], demand[0] == 1 ? room[0] : room[0] / demand[0]);
     for (i64 r = 1; r < n_resources; ++r) {
       const i64 need = demand[r], there = room[r];
       if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
@@ -104,7 +110,8 @@ struct Layout {
     for (std::size_t j = 0; j < rows.size(); ++j) rows[j] = static_cast<std::int32_t>(j);
     const auto less = [&](std::int32_t a, std::int32_t b) {
       const i64 *first = demand(a), *second = demand(b);
-      return std::lexicographical_compare(first, first + n_resources, second, second + n_resources);
+      return std::lexicographical_compare(first, first + n_resources + 1, second,
+                                          second + n_resources + 1);
     };
     std::sort(rows.begin(), rows.end(), less);
     kind.resize(rows.size());
@@ -114,8 +121,9 @@ struct Layout {
       if (i == 0 || less(rows[i - 1], rows[i])) {
         ++n_kinds;
         const i64* of_unit = demand(rows[i]);
-        single.push_back(of_unit[0] == 1 && std::all_of(of_unit + 1, of_unit + n_resources,
-                                                        [](i64 need) { return need == 0; }));
+        single.push_back(of_unit[0] == 1 && of_unit[n_resources] >= any_number &&
+                         std::all_of(of_unit + 1, of_unit + n_resources,
+                                     [](i64 need) { return need == 0; }));
       }
       kind[index(rows[i])] = static_cast<std::int32_t>(n_kinds - 1);
     }
