@@ -34,7 +34,7 @@ from hpcgym.agents.practice import Log, Make, Rows, Spending, kind_of
 from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.gains import FLOOR_H, MOST, Felt, felt, gain
+from hpcgym.schedule.gains import Felt, felt, gain, used
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -246,12 +246,9 @@ def _meet(jobs: Workload) -> _Met:
 
 def _value(met: _Met, rule: Scheduler) -> float:
     """Return what a rule gains on EASY, less what it exceeds of the gate."""
-    ours, easy = _felt(met.jobs, rule), met.easy
-    used = [ours.longest_wait_h / max(MOST * easy.longest_wait_h, FLOOR_H)]
-    if easy.area_weighted_wait_h > 0:
-        used.append(ours.area_weighted_wait_h / (MOST * easy.area_weighted_wait_h))
-    over = np.log(np.maximum(np.array(used) / _MARGIN, 1.0)).sum()
-    return float(gain(easy, ours).weeks.mean() - _PRICE * over)
+    ours = _felt(met.jobs, rule)
+    over = np.log(np.maximum(np.array(used(met.easy, ours)) / _MARGIN, 1.0)).sum()
+    return float(gain(met.easy, ours).weeks.mean() - _PRICE * over)
 
 
 def _felt(jobs: Workload, rule: Scheduler) -> Felt:

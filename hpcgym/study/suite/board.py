@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.naming import printable
 from hpcgym.progress import Progress, silent
 from hpcgym.report.tables import shown
-from hpcgym.schedule.gains import Felt
+from hpcgym.schedule.gains import Felt, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import PROVED, Proof, prove
@@ -206,7 +206,7 @@ def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
         )
         waits = [
             max(
-                getattr(felt, name) / getattr(one.easy, name)
+                times(getattr(felt, name), getattr(one.easy, name))
                 for one in logs.values()
                 for felt in one.felt
             )

@@ -17,7 +17,8 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.simulation.run import simulate
-from hpcgym.study.suite.board import board_of, scored
+from hpcgym.study.suite.board import OnLog, board_of, row_of, scored
+from hpcgym.study.suite.proofs import Proof
 from hpcgym.study.suite.submissions import read
 from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
 
@@ -58,6 +59,16 @@ def test_a_log_that_breaks_the_gate_counts_nothing_with_that_seed_alone() -> Non
     broken = gain(easy, Felt(weeks, np.full(8, 2.0), 201.0, 20.0))
     ours = np.array([kept.counted, broken.counted])
     assert scored([(ours, np.zeros(8))]).score.value == pytest.approx(np.log(4) / 2)
+
+
+@pytest.mark.usefixtures("small")
+def test_where_nothing_waits_under_easy_a_row_says_so() -> None:
+    weeks, zeros = np.full(8, 40), np.zeros(8)
+    idle, waits = (Felt(weeks, np.ones(8), *both) for both in ((0.0, 0.0), (3.0, 1.0)))
+    proof = Proof("order", "pool", equal=True, text="")
+    for ours, times in ((idle, 0.0), (waits, np.inf)):
+        row = row_of("order", "saf", {"pool": OnLog(zeros[None], zeros, [ours], idle, "", proof)})
+        assert row["longest_wait"] == row["area_weighted_wait"] == times
 
 
 @pytest.mark.usefixtures("small")
