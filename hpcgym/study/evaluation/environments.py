@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import KINDS
 from hpcgym.envs.core.base import usual_of
 from hpcgym.envs.core.episodes import Episodes
@@ -510,9 +511,7 @@ def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> 
     TrainingWarning : for each of them.
     """
     first, last = part.submitted
-    told = {name: getattr(policy, "trained_on", None) or [] for name, policy in acting.items()}
-    several = ((name, one if isinstance(one, list) else [one]) for name, one in told.items())
-    for name, seen in ((name, one) for name, logs in several for one in logs):
+    for name, seen in ((name, one) for name, policy in acting.items() for one in seen_by(policy)):
         if part.part == "train" or seen["workload"] != whole.name:
             continue
         span = seen["first_s"], seen["last_s"]

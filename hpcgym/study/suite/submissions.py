@@ -18,6 +18,7 @@ import numpy as np
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import csv_log
+from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import bytes_of, json_file, shaped
@@ -297,7 +298,9 @@ def run(
             "trained": trained,
             "training": source.name if trained else None,
             "steps": task.steps if trained else None,
-            "trained_on": [log.name for log in task.training] if trained else _trained_on(found),
+            "trained_on": [log.name for log in task.training]
+            if trained
+            else [one["workload"] for one in seen_by(found)],
             "about": str(getattr(found, "about", "")),
         }
         told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
@@ -477,15 +480,6 @@ def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) 
     if not found:
         raise why
     return found
-
-
-def _trained_on(found: Any) -> list[str]:
-    """Return what a saved agent says that it was trained on."""
-    told = getattr(found, "trained_on", None) or []
-    several = told if isinstance(told, list) else [told]
-    return [
-        str(one["workload"]) for one in several if isinstance(one, Mapping) and "workload" in one
-    ]
 
 
 def _begun(folder: Path, agent: str) -> Submission:
