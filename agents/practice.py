@@ -225,12 +225,12 @@ Log = Callable[[int, Mapping[str, float]], None]
 Rows = Sequence[Mapping[str, str]]
 
 
-def csv_log(path: str | Path) -> Log:
+def csv_log(path: str | Path, past: Rows = ()) -> Log:
     """Return a log that is a table: a row a call, a column "steps" and one for each key.
 
-    The file is written anew at each call, whole.
+    The file is written anew at each call, whole, with the rows ``past`` first.
     """
-    rows: list[dict[str, float]] = []
+    rows: list[Mapping[str, Any]] = [*past]
 
     def log(steps: int, values: Mapping[str, float]) -> None:
         rows.append({"steps": steps, **values})

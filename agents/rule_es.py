@@ -132,7 +132,7 @@ class RuleEs:
             last by ``generations`` is the last anyway.
         log : is told how the search goes.
         past : what ``log`` was told by a training with the same arguments that was interrupted: it
-            goes on behind that.
+            goes on behind that, and ``log`` is not told it again.
 
         Raises
         ------
@@ -150,7 +150,8 @@ class RuleEs:
         while spent.left > 0 and len(means) < plan.generations:
             factors = np.exp(rng.uniform(-plan.stretch, plan.stretch, len(logs)))
             asked = [search.ask() for _ in range(plan.population)]
-            if len(means) < len(past):
+            known = len(means) < len(past)
+            if known:
                 values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
             else:
                 met = [_meet(_stretched(*one)) for one in zip(logs, factors, strict=True)]
@@ -160,7 +161,7 @@ class RuleEs:
             spent.done += (1 + plan.population) * sum(map(len, logs))
             means.append(search.mean.copy())
             self.weights = np.mean(means[len(means) // 2 :], axis=0)
-            if log is not None:
+            if log is not None and not known:
                 told = {f"gain/{k}": value for k, value in enumerate(values)}
                 mean = float(np.mean(values))
                 log(spent.done, {"train/gain": mean, "train/best": max(values), **told})
