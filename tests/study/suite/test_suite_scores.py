@@ -30,8 +30,8 @@ def test_a_tiny_case_by_hand() -> None:
     found = scored([(first, np.full(2, 0.5)), (second, np.zeros(3))])
     # of seed 0: (2 + 0) / 2 = 1; of seed 1: (2 + 2) / 2 = 2
     assert found.score.value == pytest.approx(1.5)
-    assert found.paired.value == pytest.approx(1.25)
-    assert np.isnan([found.score.low, found.paired.low]).all()  # too few weeks
+    assert found.above.value == pytest.approx(1.25)
+    assert np.isnan([found.score.low, found.above.low]).all()  # too few weeks
     assert (found.seeds, found.winning, found.wins) == (2, 0, False)
 
 
@@ -105,7 +105,7 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
         above.append(np.mean(seeds) - counted(saf).mean())
     row = board.table.set_index("agent").loc["random"]
     assert row.score == pytest.approx(np.mean(scores))
-    assert row.gain == pytest.approx(np.mean(above))
+    assert row.above == pytest.approx(np.mean(above))
     by_log = board.by_log.set_index(["agent", "log"]).loc["random"]
     assert by_log.score.tolist() == pytest.approx(scores)
     assert json.dumps(board.facts(), default=float)
