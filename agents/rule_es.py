@@ -30,7 +30,7 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Log, Make, Rows, Spending, kind_of
+from hpcgym.agents.practice import Log, Make, Rows, Spending
 from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -174,7 +174,7 @@ class RuleEs:
         ------
         HpcgymError : an agent decides something else there than which job comes first.
         """
-        return _rule_of(kind_of(env.spec.id))
+        return _rule_of(env.unwrapped.action_kind)
 
     def save(self, path: str | Path) -> None:
         """Write the scheduler, see :mod:`hpcgym.scheduler.files`; the path ends in .toml."""

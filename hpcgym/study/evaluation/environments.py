@@ -49,7 +49,7 @@ _WINDOW = 64
 _OF_EVALUATIONS = ("cluster", "processors", "workload", "episodes", "jobs", "part", "train_share")
 
 #: Kinds of actions that are about the jobs of a window alone.
-_ABOUT_A_WINDOW = ("selection", "ordering")
+_ABOUT_A_WINDOW = ("select", "order")
 
 _BACKFILLING = ("backfill", "backfill_order")
 
@@ -406,7 +406,7 @@ class Environments:
         for all.
         """
         own = dict(theirs, policy=env.scheduler_rules["policy"])
-        if env.action_kind == "candidates":
+        if env.action_kind == "backfill":
             own["backfill_order"] = self.rules.get("backfill_order")
         rule = Scheduler(**own)
         if all(rule.describe() != one.describe() for one in self.followed):
